@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+)
+
+// File is a checked pipeline file: every name in it is known, every type fits
+// and every rule compiles.
+type File struct {
+	Path      string
+	Sources   map[string]*hcl.File // by file name, for printing diagnostics
+	Variables []Variable           // in file order
+	Knowledge []*Knowledge
+	Pipelines []*Pipeline
+}
+
+// Variable is a variable of the file with the value it got.
+type Variable struct {
+	Name, Doc string
+	Value     string // as text; a secret reads "(secret)"
+	From      string // "default", "-var", a file's name or an environment variable's
+}
+
+// Knowledge is a knowledge block: what a pipeline knows and how it is kept.
+type Knowledge struct {
+	Name     string
+	Source   Source
+	Embed    *Stage
+	Store    *Stage
+	Analyzer string // of the lexical side
+	Range    hcl.Range
+}
+
+// Source says where rows come from and which of their columns mean what.
+type Source struct {
+	Path   string // absolute, or "-" for standard input
+	Format string // tsv, csv or jsonl
+	ID     string // column names; ID may be missing in the rows: they are numbered then
+	Text   string
+	Label  string
+	Meta   []string // columns kept as metadata; nil: all others
+	Range  hcl.Range
+}
+
+// Pipeline is a pipeline block: what happens to each item of the input.
+type Pipeline struct {
+	Name   string
+	Input  *Source  // nil: the file names none
+	Stages []*Stage // in file order, disabled ones too
+	Batch  int      // items per batch
+	Range  hcl.Range
+}
+
+// Stage is a block that does something: embed, store, retrieve, prompt, sample
+// or elect.
+type Stage struct {
+	Block   string   // the block's type: "retrieve", "sample", ...
+	Kind    sdk.Kind // of its plugin; empty for retrieve, which is the engine's own work
+	Name    string   // the block's label; in a knowledge block its type
+	Use     string   // the plugin stage; empty for retrieve
+	Info    sdk.Stage
+	Enabled bool
+	Config  Config
+
+	Retrieve *Retrieve // of a retrieve block
+	N        int       // of a sample block: samples per item
+
+	When, Keep, Accept, Flag *rule.Rule // nil: not given
+	Fallbacks                []Fallback
+
+	Batch   int           // rows per call; 0: the stage's own preference
+	Workers int           // calls at a time
+	Retries int           // after a transient failure
+	Timeout time.Duration // of one call; 0: none
+	OnError OnError
+
+	Range    hcl.Range // of the block's header
+	UseRange hcl.Range
+}
+
+// Retrieve says how a retrieve block searches.
+type Retrieve struct {
+	From    *Knowledge
+	Ranking sdk.Ranking
+}
+
+// Fallback takes over the items for which its rule holds, after its stage
+// failed on them or kept nothing. Its stage is the one it stands in with the
+// arguments that the fallback block changes.
+type Fallback struct {
+	Name  string
+	When  *rule.Rule
+	Stage *Stage
+}
+
+// OnError says what happens to an item on which a stage failed for good.
+type OnError string
+
+// The choices of on_error.
+const (
+	FailItem OnError = "fail" // the item fails, with this stage and cause
+	SkipItem OnError = "skip" // the stage's columns stay empty and the item goes on
+)
+
+// Config is the checked config of a stage.
+type Config struct {
+	// Open is the JSON object for the plugin, secrets included: it goes into
+	// Configure of that stage and nowhere else.
+	Open json.RawMessage
+	// Public is the same object with "(secret)" for every secret: for plans,
+	// reports, fingerprints and cache keys.
+	Public json.RawMessage
+	// Ranges are where arguments stand in the file, for faults that only the
+	// plugin finds.
+	Ranges map[string]hcl.Range
+}
+
+// Catalog knows the stages that plugins offer.
+type Catalog interface {
+	// Stage returns the stage that a use expression names.
+	Stage(kind sdk.Kind, use string) (sdk.Stage, bool)
+	// Uses lists all names of a kind, for advice.
+	Uses(kind sdk.Kind) []string
+}

@@ -1,0 +1,51 @@
+package rule
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Kind is the argument that a rule stands in; it decides what the rule sees.
+type Kind uint8
+
+// The kinds of rules.
+const (
+	When     Kind = iota + 1 // of a stage: does it work on this item?
+	Keep                     // of retrieve: does this candidate stay?
+	Accept                   // of sample and elect: may this answer count?
+	Flag                     // of elect: should a person look at this verdict?
+	Fallback                 // of a fallback block: does it take over this item?
+)
+
+// Scope is what stands above a rule in the file: a name that nothing above
+// writes is an error in the rule that reads it.
+type Scope struct {
+	Candidates bool                 // a retrieve stage stands above (or this is its own rule)
+	Voters     bool                 // a sample stage stands above (or this is an elect's rule)
+	Vars       map[string]cty.Value // var.x, already evaluated
+}
+
+// Env is what a rule sees of one item. The engine fills the fields that the
+// rule Reads and may leave the others empty.
+type Env struct {
+	Item            sdk.Item // id, text, meta as item.id ...; Candidates as candidates
+	Labels          *LabelSet
+	CandidateLabels []string
+	Margin          float64 // of the mean ballot of the voters so far: best minus second
+	Agreement       float64 // its best share
+	Votes           []Vote
+	Candidate       *sdk.Candidate // Keep: id, text, label, meta, score, dense, lexical
+	Rank            int            // Keep: 1 is the best
+	Answer          string         // Accept: the answer in question; Flag: the verdict's
+	Failed          bool           // Fallback: the stage failed on this item
+	Error           string         // Fallback: why
+}
+
+// Vote is one answer of one voter, as rules see it.
+type Vote struct {
+	Voter    string  `expr:"voter"`
+	Answer   string  `expr:"answer"`
+	Weight   float64 `expr:"weight"`
+	Accepted bool    `expr:"accepted"`
+}

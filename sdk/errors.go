@@ -1,0 +1,71 @@
+package sdk
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// RowErrors fails single rows of a batch: row number to cause. A method
+// returns it together with the results of the other rows.
+type RowErrors map[int]error
+
+func (e RowErrors) Error() string {
+	for row, err := range e {
+		if len(e) == 1 {
+			return fmt.Sprintf("row %d: %v", row, err)
+		}
+		return fmt.Sprintf("%d rows failed, row %d among them: %v", len(e), row, err)
+	}
+	return "no row failed"
+}
+
+// Code says what the engine may do about an error.
+type Code uint8
+
+// The codes of an error. An error without one counts as CodeInternal.
+const (
+	CodeInternal  Code = iota // a fault of the stage
+	CodeInvalid               // the same input will fail again
+	CodeTransient             // another try may succeed
+	CodeCancelled
+	CodeDeadline
+)
+
+// Error is an error with a code. Err's text should say what to do next.
+type Error struct {
+	Code       Code
+	RetryAfter time.Duration // CodeTransient: the least time to wait; 0: no opinion
+	Err        error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Invalid says that the input is at fault: no retry will help.
+func Invalid(err error) error { return &Error{Code: CodeInvalid, Err: err} }
+
+// Transient says that another try may succeed, not before after has passed.
+func Transient(err error, after time.Duration) error {
+	return &Error{Code: CodeTransient, RetryAfter: after, Err: err}
+}
+
+// ArgumentError says that one argument of a stage's config is at fault. Open
+// functions return it (or several, with errors.Join) so that the engine can
+// point at the argument's line.
+type ArgumentError struct {
+	Argument string
+	Err      error
+}
+
+func (e *ArgumentError) Error() string { return e.Argument + ": " + e.Err.Error() }
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// CodeOf returns the code of the first coded error in err's chain.
+func CodeOf(err error) Code {
+	var coded *Error
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	return CodeInternal
+}

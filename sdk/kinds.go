@@ -1,0 +1,74 @@
+package sdk
+
+import "context"
+
+// Kind says what a stage does, and so which interface it implements.
+type Kind string
+
+// The kinds of stages. A kind's name is its block's name in the file, except
+// that a store is named inside a knowledge block and searched by retrieve.
+const (
+	KindEmbed  Kind = "embed"
+	KindStore  Kind = "store"
+	KindPrompt Kind = "prompt"
+	KindSample Kind = "sample"
+	KindElect  Kind = "elect"
+)
+
+// Every method below works on a whole batch and returns one result per row, in
+// order. To fail single rows, return the results together with RowErrors; any
+// other error fails the batch. Methods may be called by several goroutines at
+// once. A stage that also implements io.Closer is closed before its process
+// ends, and one that implements Fingerprinter tells what its output depends on.
+
+// Role says what a text is to an embedding model that tells the two apart.
+type Role uint8
+
+// The roles of a text.
+const (
+	RolePassage Role = iota + 1 // it will be stored and found
+	RoleQuery                   // it searches
+)
+
+// Embedder turns texts into vectors.
+type Embedder interface {
+	// Dimension is the length of the vectors.
+	Dimension() int
+	// Embed returns a vector of that length for each text, of norm 1 unless
+	// the text has nothing to embed (then all zero).
+	Embed(ctx context.Context, role Role, texts []string) ([][]float32, error)
+}
+
+// Fitter is an Embedder that learns from the knowledge before it can embed:
+// document frequencies, for example. The engine calls Fit with every passage,
+// in batches, then State once, and hands that state to Setup of every later
+// process that works on the same knowledge.
+type Fitter interface {
+	Embedder
+	Fit(ctx context.Context, texts []string) error
+	// State is what was learnt, at most 64 KiB.
+	State() ([]byte, error)
+}
+
+// Prompter writes the prompts for items.
+type Prompter interface {
+	// Prompt returns one or more prompts per item.
+	Prompt(ctx context.Context, b Batch) ([][]Prompt, error)
+}
+
+// Sampler votes on items.
+type Sampler interface {
+	// Sample returns the voter's ballots per item; none means that it abstains.
+	Sample(ctx context.Context, b Batch) ([][]Sample, error)
+}
+
+// Elector decides from the accepted answers of all voters.
+type Elector interface {
+	Elect(ctx context.Context, b Batch) ([]Verdict, error)
+}
+
+// Fingerprinter tells what a stage's output depends on beyond its arguments:
+// a hash of its model, say. Same fingerprint, same input: same output.
+type Fingerprinter interface {
+	Fingerprint() string
+}

@@ -1,0 +1,102 @@
+package sdk
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Plugin is a program that offers stages.
+type Plugin struct {
+	Name    string
+	Version string // semantic version
+	Stages  []Stage
+}
+
+// Stage describes one stage of a plugin and knows how to open it. Make one
+// with the function of its kind: EmbedStage, StoreStage, PromptStage,
+// SampleStage or ElectStage.
+type Stage struct {
+	Kind      Kind
+	Name      string // what `use` says in the file
+	Doc       string // one or two sentences
+	Arguments []Argument
+	Reads     Columns // of an item; the Text of one that embeds or stores is always read
+	Network   bool    // it talks to other machines
+	Batch     int     // rows per call it likes best; 0: no opinion
+
+	open func(context.Context, Setup, []byte) (any, error)
+}
+
+// Setup is what a stage gets to know when it is opened.
+type Setup struct {
+	Block    string // the name of its block in the file
+	StateDir string // a folder of its own that outlives the process
+	State    []byte // what Fitter.State returned for this knowledge; nil: not fitted yet
+	Samples  int    // n of a sample block; 0 elsewhere
+	Log      *slog.Logger
+}
+
+// Open makes a stage's config from a JSON object and opens the stage. The
+// result implements the interface of the stage's kind.
+func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error) {
+	return s.open(ctx, setup, config)
+}
+
+// Option changes how a stage is described.
+type Option func(*Stage)
+
+// Reads declares the columns that a stage needs.
+func Reads(columns ...Column) Option {
+	return func(s *Stage) { s.Reads |= Of(columns...) }
+}
+
+// Network declares that a stage talks to other machines. Only such a stage
+// gets to see the proxy settings of the environment.
+func Network() Option { return func(s *Stage) { s.Network = true } }
+
+// PreferBatch declares how many rows per call a stage likes best.
+func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }
+
+// Open functions get the stage's own config type C, already decoded, defaulted
+// and checked; see Argument for the struct tags.
+type openFunc[C, T any] = func(context.Context, Setup, C) (T, error)
+
+// EmbedStage describes an embedder.
+func EmbedStage[C any](name, doc string, open openFunc[C, Embedder], options ...Option) Stage {
+	return newStage(KindEmbed, name, doc, open, options)
+}
+
+// StoreStage describes a store.
+func StoreStage[C any](name, doc string, open openFunc[C, Store], options ...Option) Stage {
+	return newStage(KindStore, name, doc, open, options)
+}
+
+// PromptStage describes a prompter.
+func PromptStage[C any](name, doc string, open openFunc[C, Prompter], options ...Option) Stage {
+	return newStage(KindPrompt, name, doc, open, options)
+}
+
+// SampleStage describes a voter.
+func SampleStage[C any](name, doc string, open openFunc[C, Sampler], options ...Option) Stage {
+	return newStage(KindSample, name, doc, open, options)
+}
+
+// ElectStage describes an election.
+func ElectStage[C any](name, doc string, open openFunc[C, Elector], options ...Option) Stage {
+	return newStage(KindElect, name, doc, open, append([]Option{Reads(ColumnSamples)}, options...))
+}
+
+func newStage[C, T any](kind Kind, name, doc string, open openFunc[C, T], options []Option) Stage {
+	s := Stage{Kind: kind, Name: name, Doc: doc, Arguments: arguments[C]()}
+	for _, o := range options {
+		o(&s)
+	}
+	s.open = func(ctx context.Context, setup Setup, config []byte) (any, error) {
+		var c C
+		if err := decodeConfig(config, s.Arguments, &c); err != nil {
+			return nil, err
+		}
+		return open(ctx, setup, c)
+	}
+	return s
+}
