@@ -1,0 +1,47 @@
+package simd
+
+// Kernel is the set of routines for one instruction set. A Kernel is immutable
+// and safe for concurrent use.
+type Kernel struct {
+	name string
+
+	// tileRows and tileCols are the shape of the block of results that tile
+	// computes at once, chosen so that the block stays in registers.
+	tileRows, tileCols int
+
+	// tile sets c[i][j] = bias[j] + Σ_p a[i][p]·b[p][j] for one block. Rows of a
+	// are lda floats apart, rows of c ldc; b is tileCols wide without gaps.
+	tile func(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+
+	// lanes is the number of floats in a register. The functions below take
+	// slices whose length is a multiple of it; the methods see to the rest.
+	lanes   int
+	dot     func(a, b []float32) float32
+	maximum func(x []float32) float32
+	expSum  func(x []float32, shift, scale float32) float32
+	scale   func(x []float32, factor float32)
+	gelu    func(x []float32)
+}
+
+// kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
+var kernels = append(native(), &Kernel{
+	name:     "portable",
+	tileRows: 4, tileCols: 4, tile: tilePortable,
+	lanes: 1, dot: dotPortable, maximum: maximumPortable,
+	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
+})
+
+// Best returns the fastest kernel that this CPU can run.
+func Best() *Kernel { return kernels[0] }
+
+// Portable returns the kernel in plain Go, which runs on every machine.
+func Portable() *Kernel { return kernels[len(kernels)-1] }
+
+// Kernels returns every kernel that this CPU can run, fastest first.
+func Kernels() []*Kernel { return append([]*Kernel(nil), kernels...) }
+
+// String returns the kernel's name: "avx512", "avx2" or "portable".
+func (k *Kernel) String() string { return k.name }
+
+// Dot returns Σ a[i]·b[i] with the best kernel. The lengths must be equal.
+func Dot(a, b []float32) float32 { return Best().Dot(a, b) }

@@ -1,0 +1,62 @@
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// native lists the kernels in assembly that this CPU and its operating system
+// support, fastest first.
+func native() []*Kernel {
+	var ks []*Kernel
+	if cpu.X86.HasAVX512F {
+		ks = append(ks, &Kernel{
+			name:     "avx512",
+			tileRows: 12, tileCols: 32, tile: tileAVX512,
+			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
+			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
+		})
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		ks = append(ks, &Kernel{
+			name:     "avx2",
+			tileRows: 6, tileCols: 16, tile: tileAVX2,
+			lanes: 8, dot: dotAVX2, maximum: maximumAVX2,
+			expSum: expSumAVX2, scale: scaleAVX2, gelu: geluAVX2,
+		})
+	}
+	return ks
+}
+
+//go:noescape
+func tileAVX512(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+
+//go:noescape
+func dotAVX512(a, b []float32) float32
+
+//go:noescape
+func maximumAVX512(x []float32) float32
+
+//go:noescape
+func expSumAVX512(x []float32, shift, scale float32) float32
+
+//go:noescape
+func scaleAVX512(x []float32, factor float32)
+
+//go:noescape
+func geluAVX512(x []float32)
+
+//go:noescape
+func tileAVX2(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+
+//go:noescape
+func dotAVX2(a, b []float32) float32
+
+//go:noescape
+func maximumAVX2(x []float32) float32
+
+//go:noescape
+func expSumAVX2(x []float32, shift, scale float32) float32
+
+//go:noescape
+func scaleAVX2(x []float32, factor float32)
+
+//go:noescape
+func geluAVX2(x []float32)

@@ -1,0 +1,71 @@
+package simd
+
+import "math"
+
+// tilePortable computes a block of 4 by 4.
+func tilePortable(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32) {
+	for i := range 4 {
+		row := a[i*lda:][:depth]
+		c0, c1, c2, c3 := bias[0], bias[1], bias[2], bias[3]
+		q := b[:4*depth]
+		for _, x := range row {
+			c0 += x * q[0]
+			c1 += x * q[1]
+			c2 += x * q[2]
+			c3 += x * q[3]
+			q = q[4:]
+		}
+		out := c[i*ldc:][:4]
+		out[0], out[1], out[2], out[3] = c0, c1, c2, c3
+	}
+}
+
+// dotPortable keeps four sums so that the additions do not wait for each other.
+func dotPortable(a, b []float32) float32 {
+	var s0, s1, s2, s3 float32
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+		a, b = a[4:], b[4:]
+	}
+	for i, x := range a {
+		s0 += x * b[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func maximumPortable(x []float32) float32 {
+	top := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > top {
+			top = v
+		}
+	}
+	return top
+}
+
+// expSumPortable replaces x by exp((x-shift)·scale) and returns the sum. The
+// argument of exp must not exceed 88.
+func expSumPortable(x []float32, shift, scale float32) float32 {
+	var sum float32
+	for i, v := range x {
+		e := exp32((v - shift) * scale)
+		x[i] = e
+		sum += e
+	}
+	return sum
+}
+
+func scalePortable(x []float32, factor float32) {
+	for i := range x {
+		x[i] *= factor
+	}
+}
+
+func geluPortable(x []float32) {
+	for i, v := range x {
+		x[i] = geluHalf * v * (1 + erf32(v*geluRoot))
+	}
+}

@@ -1,0 +1,157 @@
+#include "textflag.h"
+
+// tileAVX512 computes a block of 12 rows by 32 columns. Accumulators: Z0 to Z23.
+#define ROW16(X, T, LO, HI) \
+	VBROADCASTSS X, T; \
+	VFMADD231PS Z24, T, LO; \
+	VFMADD231PS Z25, T, HI
+
+#define STORE16(LO, HI) \
+	VMOVUPS LO, (DX); \
+	VMOVUPS HI, 64(DX); \
+	ADDQ R9, DX
+
+// func tileAVX512(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+TEXT ·tileAVX512(SB), NOSPLIT, $0-120
+	MOVQ depth+0(FP), CX
+	MOVQ a_base+8(FP), SI
+	MOVQ lda+32(FP), R8
+	MOVQ b_base+40(FP), DI
+	MOVQ c_base+64(FP), DX
+	MOVQ ldc+88(FP), R9
+	MOVQ bias_base+96(FP), AX
+	SHLQ $2, R8            // strides in bytes
+	SHLQ $2, R9
+	LEAQ (R8)(R8*2), BX
+	LEAQ (SI)(BX*1), R10   // rows 0, 3, 6 and 9 have a pointer each
+	LEAQ (R10)(BX*1), R11
+	LEAQ (R11)(BX*1), R12
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z1, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z1, Z5
+	VMOVAPS Z0, Z6
+	VMOVAPS Z1, Z7
+	VMOVAPS Z0, Z8
+	VMOVAPS Z1, Z9
+	VMOVAPS Z0, Z10
+	VMOVAPS Z1, Z11
+	VMOVAPS Z0, Z12
+	VMOVAPS Z1, Z13
+	VMOVAPS Z0, Z14
+	VMOVAPS Z1, Z15
+	VMOVAPS Z0, Z16
+	VMOVAPS Z1, Z17
+	VMOVAPS Z0, Z18
+	VMOVAPS Z1, Z19
+	VMOVAPS Z0, Z20
+	VMOVAPS Z1, Z21
+	VMOVAPS Z0, Z22
+	VMOVAPS Z1, Z23
+	TESTQ CX, CX
+	JZ store
+
+loop:
+	VMOVUPS (DI), Z24
+	VMOVUPS 64(DI), Z25
+	ROW16((SI), Z26, Z0, Z1)
+	ROW16((SI)(R8*1), Z27, Z2, Z3)
+	ROW16((SI)(R8*2), Z28, Z4, Z5)
+	ROW16((R10), Z29, Z6, Z7)
+	ROW16((R10)(R8*1), Z26, Z8, Z9)
+	ROW16((R10)(R8*2), Z27, Z10, Z11)
+	ROW16((R11), Z28, Z12, Z13)
+	ROW16((R11)(R8*1), Z29, Z14, Z15)
+	ROW16((R11)(R8*2), Z26, Z16, Z17)
+	ROW16((R12), Z27, Z18, Z19)
+	ROW16((R12)(R8*1), Z28, Z20, Z21)
+	ROW16((R12)(R8*2), Z29, Z22, Z23)
+	ADDQ $4, SI
+	ADDQ $4, R10
+	ADDQ $4, R11
+	ADDQ $4, R12
+	ADDQ $128, DI
+	DECQ CX
+	JNZ loop
+
+store:
+	STORE16(Z0, Z1)
+	STORE16(Z2, Z3)
+	STORE16(Z4, Z5)
+	STORE16(Z6, Z7)
+	STORE16(Z8, Z9)
+	STORE16(Z10, Z11)
+	STORE16(Z12, Z13)
+	STORE16(Z14, Z15)
+	STORE16(Z16, Z17)
+	STORE16(Z18, Z19)
+	STORE16(Z20, Z21)
+	STORE16(Z22, Z23)
+	VZEROUPPER
+	RET
+
+// tileAVX2 computes a block of 6 rows by 16 columns. Accumulators: Y0 to Y11.
+#define ROW8(X, T, LO, HI) \
+	VBROADCASTSS X, T; \
+	VFMADD231PS Y12, T, LO; \
+	VFMADD231PS Y13, T, HI
+
+#define STORE8(LO, HI) \
+	VMOVUPS LO, (DX); \
+	VMOVUPS HI, 32(DX); \
+	ADDQ R9, DX
+
+// func tileAVX2(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+TEXT ·tileAVX2(SB), NOSPLIT, $0-120
+	MOVQ depth+0(FP), CX
+	MOVQ a_base+8(FP), SI
+	MOVQ lda+32(FP), R8
+	MOVQ b_base+40(FP), DI
+	MOVQ c_base+64(FP), DX
+	MOVQ ldc+88(FP), R9
+	MOVQ bias_base+96(FP), AX
+	SHLQ $2, R8            // strides in bytes
+	SHLQ $2, R9
+	LEAQ (R8)(R8*2), BX
+	LEAQ (SI)(BX*1), R10   // rows 0 and 3 have a pointer each
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y1, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y1, Y7
+	VMOVAPS Y0, Y8
+	VMOVAPS Y1, Y9
+	VMOVAPS Y0, Y10
+	VMOVAPS Y1, Y11
+	TESTQ CX, CX
+	JZ store
+
+loop:
+	VMOVUPS (DI), Y12
+	VMOVUPS 32(DI), Y13
+	ROW8((SI), Y14, Y0, Y1)
+	ROW8((SI)(R8*1), Y15, Y2, Y3)
+	ROW8((SI)(R8*2), Y14, Y4, Y5)
+	ROW8((R10), Y15, Y6, Y7)
+	ROW8((R10)(R8*1), Y14, Y8, Y9)
+	ROW8((R10)(R8*2), Y15, Y10, Y11)
+	ADDQ $4, SI
+	ADDQ $4, R10
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+
+store:
+	STORE8(Y0, Y1)
+	STORE8(Y2, Y3)
+	STORE8(Y4, Y5)
+	STORE8(Y6, Y7)
+	STORE8(Y8, Y9)
+	STORE8(Y10, Y11)
+	VZEROUPPER
+	RET

@@ -1,0 +1,36 @@
+package simd
+
+// whole returns the part of n that the kernel's vector functions can take.
+func (k *Kernel) whole(n int) int { return n &^ (k.lanes - 1) }
+
+// Dot returns Σ a[i]·b[i]. It panics if the lengths differ.
+func (k *Kernel) Dot(a, b []float32) float32 {
+	if len(a) != len(b) {
+		panic("simd: dot product of vectors of different length")
+	}
+	n := k.whole(len(a))
+	return k.dot(a[:n], b[:n]) + dotPortable(a[n:], b[n:])
+}
+
+// Softmax replaces x by exp(scale·x[i]) / Σ exp(scale·x[j]). The scale must not
+// be negative. Values whose exponential is below exp(-87) times the largest one
+// become about 1e-38 instead of zero. Relative error: about 3e-7.
+func (k *Kernel) Softmax(x []float32, scale float32) {
+	if len(x) == 0 {
+		return
+	}
+	n := k.whole(len(x))
+	head, tail := x[:n], x[n:]
+	top := max(k.maximum(head), maximumPortable(tail))
+	sum := k.expSum(head, top, scale) + expSumPortable(tail, top, scale)
+	k.scale(head, 1/sum)
+	scalePortable(tail, 1/sum)
+}
+
+// GELU replaces x by x·Φ(x), the exact form with the error function (Hendrycks
+// and Gimpel 2016, arXiv:1606.08415). Absolute error: about 3e-7·max(1, |x|).
+func (k *Kernel) GELU(x []float32) {
+	n := k.whole(len(x))
+	k.gelu(x[:n])
+	geluPortable(x[n:])
+}

@@ -1,0 +1,223 @@
+#include "textflag.h"
+
+// The slices hold a multiple of 8 floats; see Kernel.lanes. Horizontal steps fold
+// the upper half of a register onto the lower one until one float is left.
+
+// func dotAVX2(a, b []float32) float32
+TEXT ·dotAVX2(SB), NOSPLIT, $0-52
+	MOVQ a_base+0(FP), SI
+	MOVQ a_len+8(FP), CX
+	MOVQ b_base+24(FP), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SUBQ $32, CX
+	JL rest
+
+four:
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	VMOVUPS 64(SI), Y6
+	VMOVUPS 96(SI), Y7
+	VFMADD231PS (DI), Y4, Y0
+	VFMADD231PS 32(DI), Y5, Y1
+	VFMADD231PS 64(DI), Y6, Y2
+	VFMADD231PS 96(DI), Y7, Y3
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JGE four
+
+rest:
+	ADDQ $32, CX
+	JZ fold
+
+one:
+	VMOVUPS (SI), Y4
+	VFMADD231PS (DI), Y4, Y0
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ one
+
+fold:
+	VADDPS Y1, Y0, Y0
+	VADDPS Y3, Y2, Y2
+	VADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSS X0, ret+48(FP)
+	VZEROUPPER
+	RET
+
+// func maximumAVX2(x []float32) float32
+TEXT ·maximumAVX2(SB), NOSPLIT, $0-28
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS ·expTable+48(SB), Y0
+	TESTQ CX, CX
+	JZ fold
+
+loop:
+	VMAXPS (SI), Y0, Y0
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ loop
+
+fold:
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VMAXPS X1, X0, X0
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(x []float32, factor float32)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS factor+24(FP), Y0
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMULPS (SI), Y0, Y1
+	VMOVUPS Y1, (SI)
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
+
+// expSumAVX2 is expSumPortable with a register's worth of floats at a time.
+// Y3 is f, Y4 is n, Y5 the polynomial.
+//
+// func expSumAVX2(x []float32, shift, scale float32) float32
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VBROADCASTSS shift+24(FP), Y1
+	VBROADCASTSS scale+28(FP), Y2
+	VBROADCASTSS ·expTable+0(SB), Y7
+	VBROADCASTSS ·expTable+4(SB), Y8
+	VBROADCASTSS ·expTable+8(SB), Y9
+	VBROADCASTSS ·expTable+12(SB), Y10
+	VBROADCASTSS ·expTable+16(SB), Y11
+	VBROADCASTSS ·expTable+40(SB), Y12
+	VBROADCASTSS ·expTable+44(SB), Y13
+	TESTQ CX, CX
+	JZ fold
+
+loop:
+	VMOVUPS (SI), Y3
+	VSUBPS Y1, Y3, Y3
+	VMULPS Y2, Y3, Y3
+	VMAXPS Y7, Y3, Y3
+	VMULPS Y8, Y3, Y4
+	VROUNDPS $0, Y4, Y4
+	VFMADD231PS Y9, Y4, Y3
+	VFMADD231PS Y10, Y4, Y3
+	VMOVAPS Y11, Y5
+	VBROADCASTSS ·expTable+20(SB), Y6
+	VFMADD213PS Y6, Y3, Y5
+	VBROADCASTSS ·expTable+24(SB), Y6
+	VFMADD213PS Y6, Y3, Y5
+	VBROADCASTSS ·expTable+28(SB), Y6
+	VFMADD213PS Y6, Y3, Y5
+	VBROADCASTSS ·expTable+32(SB), Y6
+	VFMADD213PS Y6, Y3, Y5
+	VBROADCASTSS ·expTable+36(SB), Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMULPS Y3, Y5, Y5
+	VFMADD213PS Y3, Y3, Y5    // p·f² + f
+	VADDPS Y12, Y5, Y5
+	VADDPS Y13, Y4, Y4
+	VCVTPS2DQ Y4, Y4
+	VPSLLD $23, Y4, Y4
+	VMULPS Y4, Y5, Y5
+	VMOVUPS Y5, (SI)
+	VADDPS Y5, Y0, Y0
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ loop
+
+fold:
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSS X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// geluAVX2 is geluPortable with a register's worth of floats at a time.
+// Y0 is x, Y1 the argument of erf, Y2 its square, Y3 and Y4 are P and Q.
+//
+// func geluAVX2(x []float32)
+TEXT ·geluAVX2(SB), NOSPLIT, $0-24
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS ·geluTable+0(SB), Y6
+	VBROADCASTSS ·geluTable+4(SB), Y7
+	VBROADCASTSS ·geluTable+8(SB), Y8
+	VBROADCASTSS ·geluTable+12(SB), Y9
+	VBROADCASTSS ·geluTable+16(SB), Y10
+	VBROADCASTSS ·geluTable+20(SB), Y11
+	VBROADCASTSS ·geluTable+24(SB), Y12
+	VBROADCASTSS ·geluTable+28(SB), Y13
+	VBROADCASTSS ·geluTable+48(SB), Y14
+	VBROADCASTSS ·geluTable+52(SB), Y15
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMOVUPS (SI), Y0
+	VMULPS Y8, Y0, Y1
+	VMAXPS Y7, Y1, Y1
+	VMINPS Y6, Y1, Y1
+	VMULPS Y1, Y1, Y2
+	VMOVAPS Y11, Y3
+	VMOVAPS Y14, Y4
+	VFMADD213PS Y12, Y2, Y3
+	VFMADD213PS Y15, Y2, Y4
+	VFMADD213PS Y13, Y2, Y3
+	VBROADCASTSS ·geluTable+56(SB), Y5
+	VFMADD213PS Y5, Y2, Y4
+	VBROADCASTSS ·geluTable+32(SB), Y5
+	VFMADD213PS Y5, Y2, Y3
+	VBROADCASTSS ·geluTable+60(SB), Y5
+	VFMADD213PS Y5, Y2, Y4
+	VBROADCASTSS ·geluTable+36(SB), Y5
+	VFMADD213PS Y5, Y2, Y3
+	VBROADCASTSS ·geluTable+64(SB), Y5
+	VFMADD213PS Y5, Y2, Y4
+	VBROADCASTSS ·geluTable+40(SB), Y5
+	VFMADD213PS Y5, Y2, Y3
+	VBROADCASTSS ·geluTable+44(SB), Y5
+	VFMADD213PS Y5, Y2, Y3
+	VMULPS Y1, Y3, Y3
+	VDIVPS Y4, Y3, Y3
+	VADDPS Y10, Y3, Y3
+	VMULPS Y9, Y0, Y0
+	VMULPS Y0, Y3, Y3
+	VMOVUPS Y3, (SI)
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET

@@ -1,0 +1,229 @@
+#include "textflag.h"
+
+// The slices hold a multiple of 16 floats; see Kernel.lanes. Horizontal steps fold
+// the upper half of a register onto the lower one until one float is left.
+
+// func dotAVX512(a, b []float32) float32
+TEXT ·dotAVX512(SB), NOSPLIT, $0-52
+	MOVQ a_base+0(FP), SI
+	MOVQ a_len+8(FP), CX
+	MOVQ b_base+24(FP), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	SUBQ $64, CX
+	JL rest
+
+four:
+	VMOVUPS (SI), Z4
+	VMOVUPS 64(SI), Z5
+	VMOVUPS 128(SI), Z6
+	VMOVUPS 192(SI), Z7
+	VFMADD231PS (DI), Z4, Z0
+	VFMADD231PS 64(DI), Z5, Z1
+	VFMADD231PS 128(DI), Z6, Z2
+	VFMADD231PS 192(DI), Z7, Z3
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JGE four
+
+rest:
+	ADDQ $64, CX
+	JZ fold
+
+one:
+	VMOVUPS (SI), Z4
+	VFMADD231PS (DI), Z4, Z0
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ one
+
+fold:
+	VADDPS Z1, Z0, Z0
+	VADDPS Z3, Z2, Z2
+	VADDPS Z2, Z0, Z0
+	VEXTRACTF64X4 $1, Z0, Y1
+	VADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSS X0, ret+48(FP)
+	VZEROUPPER
+	RET
+
+// func maximumAVX512(x []float32) float32
+TEXT ·maximumAVX512(SB), NOSPLIT, $0-28
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS ·expTable+48(SB), Z0
+	TESTQ CX, CX
+	JZ fold
+
+loop:
+	VMAXPS (SI), Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ loop
+
+fold:
+	VEXTRACTF64X4 $1, Z0, Y1
+	VMAXPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VMAXPS X1, X0, X0
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(x []float32, factor float32)
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-28
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS factor+24(FP), Z0
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMULPS (SI), Z0, Z1
+	VMOVUPS Z1, (SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
+
+// expSumAVX512 is expSumPortable with a register's worth of floats at a time.
+// Z3 is f, Z4 is n, Z5 the polynomial.
+//
+// func expSumAVX512(x []float32, shift, scale float32) float32
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	VBROADCASTSS shift+24(FP), Z1
+	VBROADCASTSS scale+28(FP), Z2
+	VBROADCASTSS ·expTable+0(SB), Z16
+	VBROADCASTSS ·expTable+4(SB), Z17
+	VBROADCASTSS ·expTable+8(SB), Z18
+	VBROADCASTSS ·expTable+12(SB), Z19
+	VBROADCASTSS ·expTable+16(SB), Z20
+	VBROADCASTSS ·expTable+20(SB), Z21
+	VBROADCASTSS ·expTable+24(SB), Z22
+	VBROADCASTSS ·expTable+28(SB), Z23
+	VBROADCASTSS ·expTable+32(SB), Z24
+	VBROADCASTSS ·expTable+36(SB), Z25
+	VBROADCASTSS ·expTable+40(SB), Z26
+	VBROADCASTSS ·expTable+44(SB), Z27
+	TESTQ CX, CX
+	JZ fold
+
+loop:
+	VMOVUPS (SI), Z3
+	VSUBPS Z1, Z3, Z3
+	VMULPS Z2, Z3, Z3
+	VMAXPS Z16, Z3, Z3
+	VMULPS Z17, Z3, Z4
+	VRNDSCALEPS $0, Z4, Z4
+	VFMADD231PS Z18, Z4, Z3
+	VFMADD231PS Z19, Z4, Z3
+	VMOVAPS Z20, Z5
+	VFMADD213PS Z21, Z3, Z5
+	VFMADD213PS Z22, Z3, Z5
+	VFMADD213PS Z23, Z3, Z5
+	VFMADD213PS Z24, Z3, Z5
+	VFMADD213PS Z25, Z3, Z5
+	VMULPS Z3, Z5, Z5
+	VFMADD213PS Z3, Z3, Z5    // p·f² + f
+	VADDPS Z26, Z5, Z5
+	VADDPS Z27, Z4, Z4
+	VCVTPS2DQ Z4, Z4
+	VPSLLD $23, Z4, Z4
+	VMULPS Z4, Z5, Z5
+	VMOVUPS Z5, (SI)
+	VADDPS Z5, Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ loop
+
+fold:
+	VEXTRACTF64X4 $1, Z0, Y1
+	VADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0x4E, X0, X1
+	VADDPS X1, X0, X0
+	VPERMILPS $0xB1, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSS X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// geluAVX512 is geluPortable with a register's worth of floats at a time.
+// Z0 is x, Z1 the argument of erf, Z2 its square, Z3 and Z4 are P and Q.
+//
+// func geluAVX512(x []float32)
+TEXT ·geluAVX512(SB), NOSPLIT, $0-24
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS ·geluTable+0(SB), Z5
+	VBROADCASTSS ·geluTable+4(SB), Z6
+	VBROADCASTSS ·geluTable+8(SB), Z7
+	VBROADCASTSS ·geluTable+12(SB), Z8
+	VBROADCASTSS ·geluTable+16(SB), Z9
+	VBROADCASTSS ·geluTable+20(SB), Z10
+	VBROADCASTSS ·geluTable+24(SB), Z11
+	VBROADCASTSS ·geluTable+28(SB), Z12
+	VBROADCASTSS ·geluTable+32(SB), Z13
+	VBROADCASTSS ·geluTable+36(SB), Z14
+	VBROADCASTSS ·geluTable+40(SB), Z15
+	VBROADCASTSS ·geluTable+44(SB), Z16
+	VBROADCASTSS ·geluTable+48(SB), Z17
+	VBROADCASTSS ·geluTable+52(SB), Z18
+	VBROADCASTSS ·geluTable+56(SB), Z19
+	VBROADCASTSS ·geluTable+60(SB), Z20
+	VBROADCASTSS ·geluTable+64(SB), Z21
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMOVUPS (SI), Z0
+	VMULPS Z7, Z0, Z1
+	VMAXPS Z6, Z1, Z1
+	VMINPS Z5, Z1, Z1
+	VMULPS Z1, Z1, Z2
+	VMOVAPS Z10, Z3
+	VMOVAPS Z17, Z4
+	VFMADD213PS Z11, Z2, Z3
+	VFMADD213PS Z18, Z2, Z4
+	VFMADD213PS Z12, Z2, Z3
+	VFMADD213PS Z19, Z2, Z4
+	VFMADD213PS Z13, Z2, Z3
+	VFMADD213PS Z20, Z2, Z4
+	VFMADD213PS Z14, Z2, Z3
+	VFMADD213PS Z21, Z2, Z4
+	VFMADD213PS Z15, Z2, Z3
+	VFMADD213PS Z16, Z2, Z3
+	VMULPS Z1, Z3, Z3
+	VDIVPS Z4, Z3, Z3
+	VADDPS Z9, Z3, Z3
+	VMULPS Z8, Z0, Z0
+	VMULPS Z0, Z3, Z3
+	VMOVUPS Z3, (SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
