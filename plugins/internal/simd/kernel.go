@@ -26,7 +26,7 @@ type Kernel struct {
 // kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
 var kernels = append(native(), &Kernel{
 	name:     "portable",
-	tileRows: 4, tileCols: 4, tile: tilePortable,
+	tileRows: 2, tileCols: 4, tile: tilePortable,
 	lanes: 1, dot: dotPortable, maximum: maximumPortable,
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
 })

@@ -2,22 +2,28 @@ package simd
 
 import "math"
 
-// tilePortable computes a block of 4 by 4.
+// tilePortable computes a block of 2 by 4: eight sums, which with the values
+// they are made of just fit the 16 registers of amd64.
 func tilePortable(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32) {
-	for i := range 4 {
-		row := a[i*lda:][:depth]
-		c0, c1, c2, c3 := bias[0], bias[1], bias[2], bias[3]
-		q := b[:4*depth]
-		for _, x := range row {
-			c0 += x * q[0]
-			c1 += x * q[1]
-			c2 += x * q[2]
-			c3 += x * q[3]
-			q = q[4:]
-		}
-		out := c[i*ldc:][:4]
-		out[0], out[1], out[2], out[3] = c0, c1, c2, c3
+	x, y := a[:depth], a[lda:][:depth]
+	b = b[:4*depth]
+	c0, c1, c2, c3 := bias[0], bias[1], bias[2], bias[3]
+	d0, d1, d2, d3 := c0, c1, c2, c3
+	for i, u := range x {
+		v, q := y[i], b[:4:4]
+		c0 += u * q[0]
+		d0 += v * q[0]
+		c1 += u * q[1]
+		d1 += v * q[1]
+		c2 += u * q[2]
+		d2 += v * q[2]
+		c3 += u * q[3]
+		d3 += v * q[3]
+		b = b[4:]
 	}
+	c[0], c[1], c[2], c[3] = c0, c1, c2, c3
+	d := c[ldc:][:4]
+	d[0], d[1], d[2], d[3] = d0, d1, d2, d3
 }
 
 // dotPortable keeps four sums so that the additions do not wait for each other.
