@@ -1,0 +1,152 @@
+package fuse
+
+import (
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// The methods of sdk.Fusion.
+const (
+	// Weighted adds the scores: DenseWeight·dense + (1-DenseWeight)·lexical/m,
+	// where m is the highest lexical score of this query. A score that is not
+	// known counts as 0.
+	Weighted = "weighted"
+	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the sides that
+	// found the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
+	// rank fusion outperforms Condorcet and individual rank learning methods",
+	// SIGIR 2009; they use K = 60).
+	RRF = "rrf"
+)
+
+// Check reports what is wrong with a fusion. Fuse takes only checked ones.
+func Check(f sdk.Fusion) error {
+	switch f.Method {
+	case Weighted:
+		if !(f.DenseWeight >= 0 && f.DenseWeight <= 1) {
+			return fmt.Errorf("the dense weight is %v; give one from 0 to 1", f.DenseWeight)
+		}
+	case RRF:
+		if f.K < 0 {
+			return fmt.Errorf("the rank constant is %d; give 0 or more, 60 is usual", f.K)
+		}
+	default:
+		return fmt.Errorf("unknown fusion method %q; use %q or %q", f.Method, Weighted, RRF)
+	}
+	return nil
+}
+
+// Fuse merges the sides of one query's search and returns the topK best
+// candidates, best first.
+//
+// The candidates are the union of both sides. Where only one side found an
+// entry but knows the other side's score too, Weighted uses that score; RRF
+// counts only ranks. A side that was not asked (nil) takes no part: the other
+// one scores alone, as dense, as lexical/m or as 1/(K+rank).
+//
+// Equal scores stand in the order of the dense score, then of the lexical
+// score, highest first and Unscored last, then of the id. Text, label and
+// metadata are set where a hit carries its entry. Fuse panics on an unknown
+// method; see Check.
+func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
+	union := merge(hits)
+	switch f.Method {
+	case Weighted:
+		dense, lexical := shares(hits, f.DenseWeight)
+		scoreWeighted(union, dense, lexical)
+	case RRF:
+		scoreRanks(union, f.K)
+	default:
+		panic("fuse: unknown method " + f.Method)
+	}
+	union = best(union, topK)
+	candidates := make([]sdk.Candidate, len(union))
+	for i, u := range union {
+		c := sdk.Candidate{ID: u.id, Score: u.score, Dense: u.dense, Lexical: u.lexical}
+		if e := u.entry; e != nil {
+			c.Text, c.Label, c.Context, c.Meta = e.Text, e.Label, e.Context, e.Meta
+		}
+		candidates[i] = c
+	}
+	return candidates
+}
+
+// found is an entry that at least one side found.
+type found struct {
+	id                     string
+	score, dense, lexical  float32
+	denseRank, lexicalRank int32 // from 1; 0: this side did not find it
+	entry                  *sdk.Entry
+}
+
+func merge(hits sdk.Hits) []found {
+	union := make([]found, 0, len(hits.Dense)+len(hits.Lexical))
+	place := make(map[string]int, len(hits.Dense))
+	for i, h := range hits.Dense {
+		place[h.ID] = len(union)
+		union = append(union, found{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
+	}
+	for i, h := range hits.Lexical {
+		p, ok := place[h.ID]
+		if !ok {
+			union = append(union, found{id: h.ID, dense: h.Dense, lexical: h.Lexical, lexicalRank: int32(i + 1), entry: h.Entry})
+			continue
+		}
+		u := &union[p]
+		u.lexical, u.lexicalRank = h.Lexical, int32(i+1)
+		if u.entry == nil {
+			u.entry = h.Entry
+		}
+	}
+	return union
+}
+
+// shares returns the weight of each side: all of it for a side that was asked
+// alone.
+func shares(hits sdk.Hits, denseWeight float64) (dense, lexical float64) {
+	switch {
+	case hits.Lexical == nil:
+		return 1, 0
+	case hits.Dense == nil:
+		return 0, 1
+	}
+	return denseWeight, 1 - denseWeight
+}
+
+func scoreWeighted(union []found, dense, lexical float64) {
+	var top float32
+	for _, u := range union {
+		if u.lexical > top {
+			top = u.lexical
+		}
+	}
+	if top > 0 {
+		lexical /= float64(top)
+	}
+	for i := range union {
+		u := &union[i]
+		u.score = float32(dense*known(u.dense) + lexical*known(u.lexical))
+	}
+}
+
+// known returns a side's score, or 0 where there is none.
+func known(score float32) float64 {
+	if score != score {
+		return 0
+	}
+	return float64(score)
+}
+
+func scoreRanks(union []found, k int) {
+	for i := range union {
+		u := &union[i]
+		u.score = float32(reciprocal(k, u.denseRank) + reciprocal(k, u.lexicalRank))
+	}
+}
+
+func reciprocal(k int, rank int32) float64 {
+	if rank == 0 {
+		return 0
+	}
+	return 1 / (float64(k) + float64(rank))
+}
