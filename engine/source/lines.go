@@ -1,0 +1,215 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// lines splits a stream at newlines without ever holding more than MaxRow
+// bytes of a line.
+type lines struct {
+	in *bufio.Reader
+	n  int // lines returned so far
+}
+
+// next returns a line without its end; errTooLong for one above MaxRow, of
+// which the rest is skipped.
+func (l *lines) next() ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if !tooLong {
+			if tooLong = len(line)+len(part) > MaxRow; !tooLong {
+				line = append(line, part...)
+			}
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF && len(line) == 0 && !tooLong {
+			return nil, io.EOF
+		}
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		l.n++
+		if tooLong {
+			return nil, errTooLong
+		}
+		return bytes.TrimRight(line, "\r\n"), nil
+	}
+}
+
+// header maps column names to positions.
+type header struct {
+	names           []string
+	id, text, label int // -1: not there
+	meta            []int
+}
+
+func (r *Reader) header(names []string) (header, error) {
+	for i, name := range names {
+		if slices.Index(names, name) < i {
+			return header{}, r.fileError(1, 1, fmt.Errorf("two columns are named %q", name))
+		}
+	}
+	m := r.mapping
+	h := header{
+		names: names,
+		id:    slices.Index(names, m.ID), text: slices.Index(names, m.Text), label: slices.Index(names, m.Label),
+	}
+	if h.text < 0 {
+		return h, r.fileError(1, 1, fmt.Errorf("there is no column %q: the first line must name the columns, and it reads %s. "+
+			"Add a header line, or name the column that holds the text in the source block", m.Text, quoteAll(names)))
+	}
+	for i, name := range names {
+		mapped := i == h.id || i == h.text || i == h.label
+		if m.Meta == nil && !mapped || slices.Contains(m.Meta, name) {
+			h.meta = append(h.meta, i)
+		}
+	}
+	for _, name := range m.Meta {
+		if !slices.Contains(names, name) {
+			return h, r.fileError(1, 1, fmt.Errorf("there is no column %q, which meta names; the columns are %s", name, quoteAll(names)))
+		}
+	}
+	return h, nil
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, 0, 8)
+	for i, name := range names {
+		if i == 8 {
+			return strings.Join(quoted, ", ") + " and more"
+		}
+		if len(name) > 40 {
+			name = name[:40] + "..."
+		}
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func (h header) row(line int, fields []string) Row {
+	row := Row{Line: line}
+	if len(fields) != len(h.names) {
+		row.Fault = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
+	}
+	at := func(i int) string {
+		if i < 0 || i >= len(fields) {
+			return ""
+		}
+		return fields[i]
+	}
+	row.ID, row.Text, row.Label = at(h.id), at(h.text), at(h.label)
+	for _, i := range h.meta {
+		if v := at(i); v != "" {
+			if row.Meta == nil {
+				row.Meta = sdk.Meta{}
+			}
+			row.Meta[h.names[i]] = v
+		}
+	}
+	return check(row)
+}
+
+func (r *Reader) startTSV(in *bufio.Reader) error {
+	l := &lines{in: in}
+	first, err := l.next()
+	if err != nil {
+		return r.fileError(1, 1, err)
+	}
+	h, err := r.header(strings.Split(string(first), "\t"))
+	if err != nil {
+		return err
+	}
+	r.next = func() (Row, error) {
+		for {
+			line, err := l.next()
+			switch {
+			case errors.Is(err, errTooLong):
+				return Row{Line: l.n, Fault: err}, nil
+			case err != nil:
+				return Row{}, err
+			case len(bytes.TrimSpace(line)) == 0:
+				continue
+			}
+			return h.row(l.n, strings.Split(string(line), "\t")), nil
+		}
+	}
+	return nil
+}
+
+func (r *Reader) startJSONL(in *bufio.Reader) {
+	l := &lines{in: in}
+	r.next = func() (Row, error) {
+		for {
+			line, err := l.next()
+			switch {
+			case errors.Is(err, errTooLong):
+				return Row{Line: l.n, Fault: err}, nil
+			case err != nil:
+				return Row{}, err
+			case len(bytes.TrimSpace(line)) == 0:
+				continue
+			}
+			return r.jsonRow(l.n, line), nil
+		}
+	}
+}
+
+func (r *Reader) jsonRow(n int, line []byte) Row {
+	row := Row{Line: n}
+	var object map[string]any
+	if err := json.Unmarshal(line, &object); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			row.Fault = fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, err)
+		} else {
+			row.Fault = errors.New("it is not a JSON object")
+		}
+		return row
+	}
+	take := func(name string, numbers bool) string {
+		v, ok := object[name]
+		delete(object, name)
+		switch v := v.(type) {
+		case string:
+			return v
+		case float64:
+			if numbers {
+				return strconv.FormatFloat(v, 'f', -1, 64)
+			}
+		case nil:
+			if !ok {
+				return ""
+			}
+		}
+		row.Fault = fmt.Errorf("%q is not a string", name)
+		return ""
+	}
+	row.ID, row.Text, row.Label = take(r.mapping.ID, true), take(r.mapping.Text, false), take(r.mapping.Label, true)
+	for name, v := range object {
+		if r.mapping.Meta != nil && !slices.Contains(r.mapping.Meta, name) {
+			continue
+		}
+		switch v.(type) {
+		case string, float64, bool:
+			if row.Meta == nil {
+				row.Meta = sdk.Meta{}
+			}
+			row.Meta[name] = v
+		}
+	}
+	return check(row)
+}

@@ -1,0 +1,169 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// MaxRow is the length in bytes above which a row is refused.
+const MaxRow = 1 << 20
+
+// Format is how rows are written in a file.
+type Format string
+
+// The formats.
+const (
+	TSV   Format = "tsv"
+	CSV   Format = "csv"
+	JSONL Format = "jsonl"
+)
+
+// FormatOf guesses the format from a file's name; TSV where it says nothing.
+func FormatOf(path string) Format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return CSV
+	case ".jsonl", ".ndjson":
+		return JSONL
+	}
+	return TSV
+}
+
+// Mapping says which column means what.
+type Mapping struct {
+	ID, Text, Label string   // column names; rows without ID or Label are fine
+	Meta            []string // columns kept as metadata; nil: all others
+}
+
+// Row is one row of a source.
+type Row struct {
+	Line  int    // where it starts in the file; 1 is the first line
+	ID    string // empty: the row has none
+	Text  string
+	Label string
+	Meta  sdk.Meta
+	Fault error // set: the row cannot be used
+}
+
+// FileError says that a whole file cannot be read.
+type FileError struct {
+	Path         string
+	Line, Column int
+	Err          error // what is wrong and what to do
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.Path, e.Line, e.Column, e.Err)
+}
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Reader reads the rows of one source.
+type Reader struct {
+	path    string
+	mapping Mapping
+	close   func() error
+	digest  hash.Hash
+	next    func() (Row, error)
+}
+
+// Open opens a file, or stdin where path is "-". An empty format means
+// FormatOf(path).
+func Open(path string, format Format, m Mapping, stdin io.Reader) (*Reader, error) {
+	r := &Reader{path: path, mapping: m, close: func() error { return nil }, digest: sha256.New()}
+	in := stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		in, r.close = f, f.Close
+	}
+	if format == "" {
+		format = FormatOf(path)
+	}
+	text := bufio.NewReaderSize(io.TeeReader(in, r.digest), 64<<10)
+	if err := r.start(format, text); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *Reader) start(format Format, in *bufio.Reader) error {
+	if err := r.checkEncoding(in); err != nil {
+		return err
+	}
+	switch format {
+	case TSV:
+		return r.startTSV(in)
+	case CSV:
+		return r.startCSV(in)
+	case JSONL:
+		r.startJSONL(in)
+		return nil
+	}
+	return fmt.Errorf("unknown format %q: use tsv, csv or jsonl", format)
+}
+
+// checkEncoding drops a UTF-8 byte order mark and refuses what is not UTF-8 at
+// first sight; single bad rows are found later.
+func (r *Reader) checkEncoding(in *bufio.Reader) error {
+	head, err := in.Peek(4096)
+	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+		return r.fileError(1, 1, err)
+	}
+	switch {
+	case len(head) == 0:
+		return r.fileError(1, 1, errors.New("the file is empty"))
+	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
+		_, err := in.Discard(3)
+		return err
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}), bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
+		return r.fileError(1, 1, errors.New("the file is UTF-16; save it as UTF-8"))
+	case bytes.IndexByte(head, 0) >= 0:
+		return r.fileError(1, 1, errors.New("the file is binary; rows are UTF-8 text"))
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	if len(line) < len(head) && !utf8.Valid(line) {
+		return r.fileError(1, 1, errors.New("the first line is not UTF-8; save the file as UTF-8"))
+	}
+	return nil
+}
+
+// Next returns the next row. It ends with io.EOF.
+func (r *Reader) Next() (Row, error) { return r.next() }
+
+// Digest identifies what has been read so far; at the end, the whole content.
+func (r *Reader) Digest() string { return fmt.Sprintf("%x", r.digest.Sum(nil)) }
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.close() }
+
+func (r *Reader) fileError(line, column int, err error) error {
+	return &FileError{Path: r.path, Line: line, Column: column, Err: err}
+}
+
+// check finds what is wrong with a row that was read well.
+func check(row Row) Row {
+	switch {
+	case row.Fault != nil:
+	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label):
+		row.Fault = errors.New("it is not valid UTF-8")
+	case strings.TrimSpace(row.Text) == "":
+		row.Fault = errors.New("it has no text")
+	}
+	return row
+}
+
+var errTooLong = errors.New("it is longer than " + strconv.Itoa(MaxRow) + " bytes")
