@@ -1,0 +1,20 @@
+// Package minilm embeds texts with a MiniLM sentence encoder, in pure Go: it
+// needs no server, no cgo and no Python, only the files of the model.
+//
+// A run must work on a machine that has nothing installed, and embedding is what
+// it waits for. So the package carries its own WordPiece tokenizer, its own
+// reader for safetensors and its own forward pass over the kernels of the
+// package simd, and it is held to the vectors of sentence-transformers on a
+// thousand texts (testdata) to a cosine of 0.9999.
+//
+// The model is all-MiniLM-L6-v2 (Wang et al. 2020, arXiv:2002.10957; Reimers and
+// Gurevych 2019, arXiv:1908.10084), or any other uncased BERT encoder in the
+// same layout with mean or [CLS] pooling; one that differs in a way that would
+// change the vectors is refused with the reason.
+//
+// The package does not fetch models, train or quantise them, and knows no other
+// architecture. It does not cache vectors. Its tokenizer follows the tables of
+// the original, which are older than today's Unicode; about sixty characters that
+// are newer than Go's own tables may come out in another case, or as another
+// class, than in the original.
+package minilm

@@ -1,0 +1,131 @@
+package minilm
+
+import (
+	"math"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// workspace is the memory of one forward pass, reused by the next. All matrices
+// but scores have a row for each token of the batch, text after text without
+// padding.
+type workspace struct {
+	x       []float32 // the hidden states
+	qkv     []float32 // queries, keys and values side by side
+	context []float32 // what attention gathered
+	change  []float32 // what a sublayer adds to x
+	wide    []float32 // inside the feed-forward sublayer
+	scores  []float32 // of one head and one text: tokens by tokens
+
+	keys, values *simd.Matrix
+	scratch      simd.Scratch
+}
+
+func newWorkspace(k *simd.Kernel) *workspace {
+	return &workspace{keys: k.NewMatrix(), values: k.NewMatrix()}
+}
+
+// resize returns rows by cols over *buffer, which grows where it is too small.
+func resize(buffer *[]float32, rows, cols int) simd.View {
+	if cap(*buffer) < rows*cols {
+		*buffer = make([]float32, rows*cols)
+	}
+	return simd.NewView((*buffer)[:rows*cols], rows, cols)
+}
+
+// forward fills in the vectors of a batch.
+func (e *encoder) forward(batch []job, w *workspace) {
+	tokens := 0
+	for _, j := range batch {
+		tokens += len(j.tokens)
+	}
+	x := resize(&w.x, tokens, e.Hidden)
+	e.embed(batch, x)
+	for i := range e.layers {
+		l := &e.layers[i]
+		qkv := resize(&w.qkv, tokens, 3*e.Hidden)
+		l.queryKeyValue.Mul(qkv, x, &w.scratch)
+		context := resize(&w.context, tokens, e.Hidden)
+		e.attend(batch, qkv, context, w)
+		change := resize(&w.change, tokens, e.Hidden)
+		l.attended.Mul(change, context, &w.scratch)
+		l.afterAttention.add(x, change)
+
+		wide := resize(&w.wide, tokens, e.Intermediate)
+		l.wide.Mul(wide, x, &w.scratch)
+		e.kernel.GELU(wide.Data)
+		l.narrow.Mul(change, wide, &w.scratch)
+		l.afterFeedForward.add(x, change)
+	}
+	e.pool(batch, x)
+}
+
+// embed sets x to the normalised sum of word, position and segment embeddings.
+func (e *encoder) embed(batch []job, x simd.View) {
+	row := 0
+	for _, j := range batch {
+		for position, id := range j.tokens {
+			out := x.Row(row)
+			word := e.words[int(id)*e.Hidden:][:len(out)]
+			place := e.positions[position*e.Hidden:][:len(out)]
+			for i := range out {
+				out[i] = word[i] + place[i]
+			}
+			e.embedded.apply(out)
+			row++
+		}
+	}
+}
+
+// attend sets context to what every head gathers within each text:
+// softmax(q·kᵀ/√size)·v.
+func (e *encoder) attend(batch []job, qkv, context simd.View, w *workspace) {
+	size := e.Hidden / e.Heads
+	scale := float32(1 / math.Sqrt(float64(size)))
+	first := 0
+	for _, j := range batch {
+		n := len(j.tokens)
+		scores := resize(&w.scores, n, n)
+		for head := range e.Heads {
+			at := head * size
+			w.keys.PackRows(part(qkv, first, n, e.Hidden+at, size), nil)
+			w.keys.Mul(scores, part(qkv, first, n, at, size), &w.scratch)
+			for i := range n {
+				e.kernel.Softmax(scores.Row(i), scale)
+			}
+			w.values.PackCols(part(qkv, first, n, 2*e.Hidden+at, size))
+			w.values.Mul(part(context, first, n, at, size), scores, &w.scratch)
+		}
+		first += n
+	}
+}
+
+// part returns the given rows and columns of v.
+func part(v simd.View, row, rows, col, cols int) simd.View {
+	return simd.View{Data: v.Data[row*v.Stride+col:], Rows: rows, Cols: cols, Stride: v.Stride}
+}
+
+// pool sets each job's vector to the mean of its tokens, or to [CLS].
+func (e *encoder) pool(batch []job, x simd.View) {
+	row := 0
+	for _, j := range batch {
+		n := 1
+		if e.MeanPooling {
+			n = len(j.tokens)
+		}
+		for t := range n {
+			for i, v := range x.Row(row + t) {
+				j.vector[i] += v
+			}
+		}
+		factor := 1 / float32(n)
+		if e.Normalize {
+			length := math.Sqrt(float64(e.kernel.Dot(j.vector, j.vector)))
+			factor = float32(1 / max(length, 1e-12))
+		}
+		for i := range j.vector {
+			j.vector[i] *= factor
+		}
+		row += len(j.tokens)
+	}
+}

@@ -1,0 +1,89 @@
+package minilm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// Model is a loaded encoder. It is safe for concurrent use.
+type Model struct {
+	tokenizer   *tokenizer
+	encoder     *encoder
+	fingerprint string
+	workspaces  sync.Pool // of *workspace
+}
+
+// Load reads the model in folder dir. model.safetensors and vocab.txt must be
+// there; config.json, sentence_bert_config.json, tokenizer_config.json,
+// modules.json and 1_Pooling/config.json are read where they are, and without
+// them the model is taken for all-MiniLM-L6-v2. A model that the package cannot
+// compute, or a damaged file, is an error that names the file.
+func Load(dir string) (*Model, error) { return load(dir, simd.Best()) }
+
+func load(dir string, kernel *simd.Kernel) (*Model, error) {
+	c, err := readConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	// The first line changes with the program where the same files come to
+	// give other vectors.
+	fmt.Fprintf(sum, "minilm 1 %+v\n", c)
+
+	m := &Model{}
+	err = withFile(dir, "vocab.txt", func(f *os.File, _ int64) error {
+		m.tokenizer, err = newTokenizer(io.TeeReader(f, sum), f.Name(), c.MaxTokens)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = withFile(dir, "model.safetensors", func(f *os.File, size int64) error {
+		weights, err := openTensors(f, size, f.Name())
+		if err != nil {
+			return err
+		}
+		if m.encoder, err = newEncoder(c, m.tokenizer.size, weights, kernel); err != nil {
+			return err
+		}
+		if _, err := io.Copy(sum, f); err != nil {
+			return fmt.Errorf("read the weights: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.fingerprint = hex.EncodeToString(sum.Sum(nil))
+	m.workspaces.New = func() any { return newWorkspace(kernel) }
+	return m, nil
+}
+
+// withFile opens a file of the model for the time of a call.
+func withFile(dir, name string, use func(f *os.File, size int64) error) error {
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return fmt.Errorf("open the model: %w: give the folder that holds model.safetensors and vocab.txt", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("open the model: %w", err)
+	}
+	return use(f, info.Size())
+}
+
+// Dim returns the number of floats in a vector.
+func (m *Model) Dim() int { return m.encoder.Hidden }
+
+// Fingerprint returns the SHA-256, in hexadecimal, of what the vectors depend
+// on: weights, vocabulary and configuration. Vectors of equal fingerprints may
+// be compared; they differ at most by rounding, between machines.
+func (m *Model) Fingerprint() string { return m.fingerprint }
