@@ -1,0 +1,66 @@
+package ballot
+
+import "github.com/racflow/racflow/sdk"
+
+// Mean returns the mean ballot of all voters that gave at least one accepted
+// answer: labels with their shares, best first, summing to 1; empty if there
+// is no such voter. Labels that tie stand in the order of the voters, and
+// within a voter in the order of its answers.
+//
+// The accepted answers of a sample are normalised to 1, a voter's ballot is
+// the average of its samples that have any, and the mean is weighted by the
+// voters' weights.
+func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
+	counted := map[string]int{} // samples with an accepted answer, by voter
+	for _, s := range samples {
+		if accepted(s) > 0 {
+			counted[s.Voter]++
+		}
+	}
+	var sum Tally
+	for _, s := range samples {
+		whole := accepted(s) * float64(counted[s.Voter])
+		for _, a := range s.Answers {
+			if a.Accepted {
+				sum.Add(a.Label, weights.Of(s.Voter)*a.Weight/whole)
+			}
+		}
+	}
+	return sum.Shares()
+}
+
+// accepted sums what Tally.Add would count.
+func accepted(s sdk.Sample) float64 {
+	sum := 0.0
+	for _, a := range s.Answers {
+		if a.Accepted && counts(a.Label, a.Weight) {
+			sum += a.Weight
+		}
+	}
+	return sum
+}
+
+// Agreement is the best share of a ballot as Mean or Shares returns it; 0 if
+// it is empty.
+func Agreement(shares []sdk.Answer) float64 {
+	if len(shares) == 0 {
+		return 0
+	}
+	return shares[0].Weight
+}
+
+// Margin is the best share less the second best; 0 if the ballot is empty.
+func Margin(shares []sdk.Answer) float64 {
+	if len(shares) < 2 {
+		return Agreement(shares)
+	}
+	return shares[0].Weight - shares[1].Weight
+}
+
+// Verdict elects the best of a ballot; its share is the agreement.
+func Verdict(shares []sdk.Answer) sdk.Verdict {
+	if len(shares) == 0 {
+		return sdk.Verdict{Reason: "no voter gave an acceptable answer"}
+	}
+	return sdk.Verdict{Answer: shares[0].Label, Agreement: Agreement(shares)}
+}
