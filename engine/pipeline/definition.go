@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -55,6 +56,18 @@ type Pipeline struct {
 	Stages []*Stage // in file order, disabled ones too
 	Batch  int      // items per batch
 	Range  hcl.Range
+}
+
+// Knowledge returns what the pipeline's enabled retrieve stages search, each
+// once, in file order.
+func (p *Pipeline) Knowledge() []*Knowledge {
+	var all []*Knowledge
+	for _, s := range p.Stages {
+		if s.Enabled && s.Retrieve != nil && !slices.Contains(all, s.Retrieve.From) {
+			all = append(all, s.Retrieve.From)
+		}
+	}
+	return all
 }
 
 // Stage is a block that does something: embed, store, retrieve, prompt, sample

@@ -1,0 +1,262 @@
+package knowledge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	embedBatch = 256     // rows per call of the embedder
+	inFlight   = 2       // batches under way: one is embedded while one is stored
+	scanPage   = 4096    // entries per page of a scan
+	checkpoint = 1 << 14 // rows after which a first build is committed, to go on from after a kill
+)
+
+// builder brings one store in step with its source.
+type builder struct {
+	*Knowledge
+	stages  Stages
+	options Options
+
+	note     note
+	previous string            // note.Source before this build
+	old      map[string]stored // what the store holds
+}
+
+// stored is what is known of an entry in the store.
+type stored struct {
+	label string
+	hash  []byte
+}
+
+func (b *builder) build(ctx context.Context) error {
+	schema := sdk.Schema{Dimension: b.embedder.Dimension(), Analyzer: b.block.Analyzer}
+	have, err := b.store.Open(ctx, b.main, schema)
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if len(have.Note) > 0 {
+		if err := json.Unmarshal(have.Note, &b.note); err != nil {
+			return fmt.Errorf("collection %s was not made by racflow: its note is not readable: %w", b.main, err)
+		}
+	}
+	b.previous = b.note.Source
+	if b.note.State != nil {
+		if b.embedder, err = b.stages.Embedder(ctx, b.note.State); err != nil {
+			return err
+		}
+	}
+	digest, err := fileDigest(b.block.Source)
+	if err != nil {
+		return err
+	}
+	changed := map[string]bool{} // labels whose centroid must be made again
+	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults == 0 {
+		b.Report.Unchanged = true
+	} else if err := b.update(ctx, changed); err != nil {
+		return err
+	}
+	b.Report.Entries = have.Entries + b.Report.Added - b.Report.Removed
+	if b.options.Plan {
+		return nil
+	}
+	return b.buildCentroids(ctx, changed)
+}
+
+// update reads the source and redoes what differs from the store.
+func (b *builder) update(ctx context.Context, changedLabels map[string]bool) error {
+	entries, digest, err := readSource(b.block.Source, b.options.Stdin, func(f Fault) {
+		if b.Report.FaultCount++; len(b.Report.Faults) < maxFaults {
+			b.Report.Faults = append(b.Report.Faults, f)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("%s holds no usable row: a row needs a text", b.block.Source.Path)
+	}
+	if b.old, err = b.stored(ctx); err != nil {
+		return err
+	}
+	refit := b.mustFit(len(entries))
+	if refit && !b.options.Plan {
+		if err := b.fit(ctx, entries); err != nil {
+			return err
+		}
+	}
+	todo := b.differences(entries, refit, changedLabels)
+	var gone []string
+	for id, old := range b.old { // differences took out what the source still has
+		gone = append(gone, id)
+		changedLabels[old.label] = true
+	}
+	slices.Sort(gone)
+	b.Report.Removed = len(gone)
+	if b.options.Plan {
+		return nil
+	}
+	first := !b.note.Complete
+	b.note.Source, b.note.Complete, b.note.Faults = digest, false, b.Report.FaultCount
+	if err := b.put(ctx, todo, first); err != nil {
+		return err
+	}
+	if len(gone) > 0 {
+		if err := b.store.Delete(ctx, b.main, gone); err != nil {
+			return fmt.Errorf("delete: %w", err)
+		}
+	}
+	b.note.Complete = true
+	return b.commit(ctx)
+}
+
+// stored lists what the main collection holds.
+func (b *builder) stored(ctx context.Context) (map[string]stored, error) {
+	all := map[string]stored{}
+	err := scan(ctx, b.store, b.main, sdk.Scan{}, func(e sdk.Entry) {
+		all[e.ID] = stored{e.Label, e.Hash}
+	})
+	return all, err
+}
+
+// scan calls f with every entry that s asks for.
+func scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
+	s.Limit = scanPage
+	for {
+		page, err := store.Scan(ctx, collection, s)
+		if err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		for _, e := range page.Entries {
+			f(e)
+		}
+		if page.Next == "" {
+			return nil
+		}
+		s.After = page.Next
+	}
+}
+
+// mustFit reports whether an embedder that learns from the knowledge must do
+// so: the first time, and when the knowledge has grown or shrunk by a fifth
+// since. Between those its vectors stay comparable, so that a changed row
+// redoes one row.
+func (b *builder) mustFit(rows int) bool {
+	return b.embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
+}
+
+// fit lets a fresh embedder learn from the entries (Fit adds to what one
+// knows) and goes on with one that has the outcome.
+func (b *builder) fit(ctx context.Context, entries []sdk.Entry) (err error) {
+	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(entries, scanPage) {
+		if err := b.embedder.Fit(ctx, passages(batch)); err != nil {
+			return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
+		}
+	}
+	if b.note.State, err = b.embedder.State(ctx); err != nil {
+		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
+	}
+	b.note.Fitted = len(entries)
+	b.embedder, err = b.stages.Embedder(ctx, b.note.State)
+	return err
+}
+
+// differences returns the entries to store. It takes those that the source
+// has out of b.old.
+func (b *builder) differences(entries []sdk.Entry, all bool, changedLabels map[string]bool) []sdk.Entry {
+	var todo []sdk.Entry
+	for _, e := range entries {
+		old, known := b.old[e.ID]
+		delete(b.old, e.ID)
+		switch {
+		case !known:
+			b.Report.Added++
+		case all || !bytes.Equal(old.hash, e.Hash):
+			b.Report.Changed++
+			changedLabels[old.label] = true
+		default:
+			continue
+		}
+		changedLabels[e.Label] = true
+		todo = append(todo, e)
+	}
+	return todo
+}
+
+// put embeds and stores entries. A first build is committed now and then, to
+// go on from after a kill; later changes appear all at once.
+func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) error {
+	embedded := make(chan []sdk.Entry, inFlight)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(embedded)
+		for batch := range slices.Chunk(entries, embedBatch) {
+			vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(batch))
+			if err != nil {
+				return fmt.Errorf("embed: %w", err)
+			}
+			for i := range batch {
+				batch[i].Vector = vectors[i]
+			}
+			select {
+			case embedded <- batch:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		done := 0
+		for batch := range embedded {
+			if err := b.store.Put(ctx, b.main, batch); err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+			before := done
+			done += len(batch)
+			if b.options.Progress != nil {
+				b.options.Progress(done, len(entries))
+			}
+			if first && done/checkpoint > before/checkpoint {
+				if err := b.commit(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func (b *builder) commit(ctx context.Context) error {
+	n, err := json.Marshal(b.note)
+	if err != nil {
+		return err
+	}
+	if err := b.store.Commit(ctx, b.main, n); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// passages are the texts that are embedded: an entry's context stands before
+// its text.
+func passages(entries []sdk.Entry) []string {
+	all := make([]string, len(entries))
+	for i, e := range entries {
+		if all[i] = e.Text; e.Context != "" {
+			all[i] = e.Context + "\n" + e.Text
+		}
+	}
+	return all
+}

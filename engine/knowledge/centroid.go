@@ -1,0 +1,103 @@
+package knowledge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// centroid is the mean direction of a label's vectors, as in a nearest
+// centroid classifier with cosine distance (Han and Karypis 2000).
+type centroid struct{ sum []float64 }
+
+func (c *centroid) add(v []float32) {
+	for i, x := range v {
+		c.sum[i] += float64(x)
+	}
+}
+
+// vector returns the centroid with norm 1; all zero where the vectors cancel
+// each other out.
+func (c *centroid) vector() []float32 {
+	var square float64
+	for _, x := range c.sum {
+		square += x * x
+	}
+	out := make([]float32, len(c.sum))
+	if square == 0 {
+		return out
+	}
+	for i, x := range c.sum {
+		out[i] = float32(x / math.Sqrt(square))
+	}
+	return out
+}
+
+// buildCentroids makes the centroids of the given labels again, or of all
+// labels where the centroids belong to another state of the knowledge.
+func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool) error {
+	have, err := b.store.Open(ctx, b.centroids, sdk.Schema{Dimension: b.embedder.Dimension()})
+	if err != nil {
+		return fmt.Errorf("open centroids: %w", err)
+	}
+	known := map[string]bool{}
+	if err := scan(ctx, b.store, b.centroids, sdk.Scan{}, func(e sdk.Entry) { known[e.Label] = true }); err != nil {
+		return err
+	}
+	state := []byte(b.note.Source)
+	if !bytes.Equal(have.Note, state) {
+		if err := b.centroidsOf(ctx, labels, known, state, string(have.Note) != b.previous); err != nil {
+			return err
+		}
+	}
+	b.Labels = slices.Sorted(maps.Keys(known))
+	return nil
+}
+
+// centroidsOf makes centroids again and keeps known, the labels that have
+// one, up to date.
+func (b *builder) centroidsOf(ctx context.Context, labels, known map[string]bool, state []byte, all bool) error {
+	s := sdk.Scan{Vectors: true}
+	if !all {
+		s.Labels = slices.Sorted(maps.Keys(labels))
+	}
+	sums := map[string]*centroid{}
+	err := scan(ctx, b.store, b.main, s, func(e sdk.Entry) {
+		if e.Label == "" {
+			return
+		}
+		c := sums[e.Label]
+		if c == nil {
+			c = &centroid{sum: make([]float64, len(e.Vector))}
+			sums[e.Label] = c
+		}
+		c.add(e.Vector)
+	})
+	if err != nil {
+		return err
+	}
+	var gone []string
+	for label := range known {
+		if (all || labels[label]) && sums[label] == nil {
+			gone = append(gone, label)
+			delete(known, label)
+		}
+	}
+	slices.Sort(gone)
+	var entries []sdk.Entry
+	for _, label := range slices.Sorted(maps.Keys(sums)) {
+		known[label] = true
+		entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: sums[label].vector()})
+	}
+	return errors.Join(
+		b.store.Delete(ctx, b.centroids, gone),
+		b.store.Put(ctx, b.centroids, entries),
+		b.store.Commit(ctx, b.centroids, state),
+	)
+}

@@ -1,0 +1,207 @@
+package knowledge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// layout is part of every fingerprint: raise it when entries, notes or
+// centroids are made in another way.
+const layout = 1
+
+// Embedder is an embed stage that runs.
+type Embedder interface {
+	sdk.Embedder
+	Fits() bool // whether Fit must come before Embed
+	Fit(ctx context.Context, texts []string) error
+	State(ctx context.Context) ([]byte, error)
+	Fingerprint() string
+}
+
+// Store is a store stage that runs.
+type Store interface {
+	Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error)
+	Put(ctx context.Context, collection string, entries []sdk.Entry) error
+	Delete(ctx context.Context, collection string, ids []string) error
+	Commit(ctx context.Context, collection string, note []byte) error
+	Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error)
+	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
+	sdk.Retriever
+}
+
+// Stages starts the two stages of a knowledge block.
+type Stages interface {
+	// Embedder starts the embedder with the state that it was fitted to, or
+	// nil. An embedder started before by the same Stages is ended.
+	Embedder(ctx context.Context, state []byte) (Embedder, error)
+	Store(ctx context.Context) (Store, error)
+}
+
+// Options are what Open needs beside the block and its stages.
+type Options struct {
+	Stdin    io.Reader
+	Log      *slog.Logger
+	Progress func(done, total int) // rows embedded so far; may be nil
+	Plan     bool                  // only report what would be done
+}
+
+// Knowledge is a knowledge block that is ready to be searched.
+type Knowledge struct {
+	Labels []string // sorted
+	Report Report   // of the Open that made it
+
+	block     *pipeline.Knowledge
+	embedder  Embedder
+	store     Store
+	main      string // collection of the entries
+	centroids string // collection of the label centroids
+	random    *examples
+	embeds    Meter
+	searches  Meter
+}
+
+// Meter counts the work of a stage.
+type Meter struct{ rows, busy atomic.Int64 }
+
+func (m *Meter) add(rows int, start time.Time) {
+	m.rows.Add(int64(rows))
+	m.busy.Add(int64(time.Since(start)))
+}
+
+// Read returns the rows so far and the time of the calls that they took; calls
+// that overlap count each.
+func (m *Meter) Read() (rows int, busy time.Duration) {
+	return int(m.rows.Load()), time.Duration(m.busy.Load())
+}
+
+// Meters returns the work done for queries: embedding and searching.
+func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
+
+// Report says what Open found and did.
+type Report struct {
+	Name                    string
+	Entries                 int
+	Added, Changed, Removed int
+	Unchanged               bool // the source is as it was: no row was looked at
+	Faults                  []Fault
+	FaultCount              int // Faults keeps the first maxFaults only
+	Embedder, Store         string
+}
+
+// Fault is a row of the source that cannot be used.
+type Fault struct {
+	Path string
+	Line int
+	Err  error
+}
+
+func (f Fault) String() string { return fmt.Sprintf("%s:%d: %v", f.Path, f.Line, f.Err) }
+
+const maxFaults = 1000
+
+// note is what the engine keeps with a commit of the main collection.
+type note struct {
+	Source   string `json:"source"`           // digest of the source and its mapping
+	Complete bool   `json:"complete"`         // false: a first build is under way
+	State    []byte `json:"state,omitempty"`  // of a fitted embedder
+	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
+	Faults   int    `json:"faults,omitempty"` // rows that could not be used
+}
+
+// Open brings the store in step with the source and returns the knowledge,
+// ready to be searched. Rows that cannot be used are in the report; an error
+// means that there is nothing to search.
+func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Options) (*Knowledge, error) {
+	embedder, err := stages.Embedder(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	store, err := stages.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
+	k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+	k.main = collectionName(block, embedder)
+	k.centroids = k.main + "-labels"
+	b := builder{Knowledge: k, stages: stages, options: o}
+	if err := b.build(ctx); err != nil {
+		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	}
+	return k, nil
+}
+
+// collectionName names a collection after all that its content depends on,
+// the rows themselves aside.
+func collectionName(block *pipeline.Knowledge, e Embedder) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, part := range []any{layout, block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
+		if err := enc.Encode(part); err != nil {
+			panic(err) // strings, numbers and checked JSON always encode
+		}
+	}
+	return block.Name + "-" + hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// Retrieve embeds the texts as queries where the ranking has a dense side,
+// and searches. The vectors are returned beside the candidates so that they
+// need not be made twice; they are nil in a lexical search.
+func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, texts []string) ([][]sdk.Candidate, [][]float32, error) {
+	var vectors [][]float32
+	if r.Mode != sdk.ModeLexical {
+		var err error
+		if vectors, err = k.Embed(ctx, texts); err != nil {
+			return nil, nil, err
+		}
+	}
+	queries := make([]sdk.Query, len(texts))
+	for i, text := range texts {
+		queries[i].Text = text
+		if vectors != nil {
+			queries[i].Vector = vectors[i]
+		}
+	}
+	defer k.searches.add(len(texts), time.Now())
+	candidates, err := k.store.Retrieve(ctx, k.main, r, queries)
+	if err != nil {
+		return nil, vectors, fmt.Errorf("search: %w", err)
+	}
+	return candidates, vectors, nil
+}
+
+// Prototypes returns for each vector the nearest label centroids, at most
+// limit, nearest first: Label and Dense are set.
+func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit int) ([][]sdk.Candidate, error) {
+	if len(k.Labels) == 0 {
+		return make([][]sdk.Candidate, len(vectors)), nil
+	}
+	queries := make([]sdk.Query, len(vectors))
+	for i, v := range vectors {
+		queries[i].Vector = v
+	}
+	n := min(limit, len(k.Labels))
+	start := time.Now()
+	defer func() { k.searches.busy.Add(int64(time.Since(start))) }()
+	return k.store.Retrieve(ctx, k.centroids, sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: n}, TopK: n}, queries)
+}
+
+// Embed embeds texts as queries.
+func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	defer k.embeds.add(len(texts), time.Now())
+	vectors, err := k.embedder.Embed(ctx, sdk.RoleQuery, texts)
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	return vectors, nil
+}

@@ -1,0 +1,97 @@
+package knowledge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// mappingDigest starts every source digest: reading the same file in another
+// way gives other rows.
+func mappingDigest(s pipeline.Source) string {
+	m, err := json.Marshal([]any{s.Format, s.ID, s.Text, s.Label, s.Meta})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	sum := sha256.Sum256(m)
+	return hex.EncodeToString(sum[:4]) + "-"
+}
+
+// fileDigest is the digest that reading the whole source would give, without
+// parsing it; empty for standard input, which can be read only once.
+func fileDigest(s pipeline.Source) (string, error) {
+	if s.Path == "-" {
+		return "", nil
+	}
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return mappingDigest(s) + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// readSource reads all usable rows as entries without vectors. Rows that are
+// not usable go to fault.
+func readSource(s pipeline.Source, stdin io.Reader, fault func(Fault)) (entries []sdk.Entry, digest string, err error) {
+	r, err := source.Open(s.Path, source.Format(s.Format), source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}, stdin)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Close()
+	lines := map[string]int{} // id -> line
+	for {
+		row, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return entries, mappingDigest(s) + r.Digest(), nil
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("read %s: %w", s.Path, err)
+		}
+		if row.Fault == nil && row.ID != "" && lines[row.ID] != 0 {
+			row.Fault = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
+		}
+		if row.Fault != nil {
+			fault(Fault{s.Path, row.Line, row.Fault})
+			continue
+		}
+		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Meta: row.Meta, Hash: contentHash(row)}
+		if e.ID == "" {
+			e.ID = contentID(e.Hash, lines)
+		}
+		lines[e.ID] = row.Line
+		entries = append(entries, e)
+	}
+}
+
+// contentID names a row that has no id after its content, so that adding or
+// removing rows elsewhere does not rename it. Equal rows are counted.
+func contentID(hash []byte, taken map[string]int) string {
+	id := hex.EncodeToString(hash[:8])
+	for n := 2; taken[id] != 0; n++ {
+		id = hex.EncodeToString(hash[:8]) + "-" + strconv.Itoa(n)
+	}
+	return id
+}
+
+func contentHash(row source.Row) []byte {
+	content, err := json.Marshal([]any{row.Text, row.Label, row.Meta})
+	if err != nil {
+		panic(err) // strings, numbers and booleans always encode
+	}
+	sum := sha256.Sum256(content)
+	return sum[:16]
+}

@@ -1,0 +1,150 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/source"
+)
+
+// window is how many batches are under way at a time: enough to keep every
+// stage busy while the slowest one works on another batch.
+const window = 4
+
+// Items takes all rows that next returns (io.EOF ends them) through the
+// pipeline and gives the results to sink in the order of the input, from one
+// goroutine. It ends early when next or sink fails or ctx is done; what sink
+// got until then is complete.
+func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func(Result) error) (Totals, error) {
+	start := time.Now()
+	var totals Totals
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan chan []Result, window)
+	g.Go(func() error {
+		defer close(queue)
+		for {
+			records, err := r.read(next)
+			if len(records) > 0 {
+				done := make(chan []Result, 1)
+				select {
+				case queue <- done:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				go func() { done <- r.batch(ctx, records) }()
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	g.Go(func() error {
+		for done := range queue {
+			results := <-done
+			if ctx.Err() != nil {
+				return ctx.Err() // the batch was cut short: its failures are not the items'
+			}
+			for _, result := range results {
+				totals.add(result)
+				if err := sink(result); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	err := g.Wait()
+	totals.Elapsed = time.Since(start)
+	totals.Stages = r.times()
+	return totals, err
+}
+
+// read reads the rows of a batch. It returns what it read together with an
+// error.
+func (r *Run) read(next func() (source.Row, error)) ([]*record, error) {
+	var records []*record
+	for len(records) < r.pipeline.Batch {
+		row, err := next()
+		if err != nil {
+			return records, err
+		}
+		rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
+		if rec.id == "" {
+			rec.id = strconv.Itoa(row.Line)
+		}
+		records = append(records, rec)
+	}
+	return records, nil
+}
+
+// batch takes records through all stages, each as soon as those that it needs
+// are done.
+func (r *Run) batch(ctx context.Context, records []*record) []Result {
+	start := time.Now()
+	var good []*record
+	for _, rec := range records {
+		if rec.row.Fault == nil {
+			good = append(good, rec)
+		}
+	}
+	done := make([]chan struct{}, len(r.stages))
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	var wg sync.WaitGroup
+	for i, s := range r.stages {
+		if s == nil {
+			close(done[i])
+			continue
+		}
+		wg.Go(func() {
+			defer close(done[i])
+			for _, n := range s.in.needs {
+				<-done[n]
+			}
+			s.step(ctx, good)
+		})
+	}
+	wg.Wait()
+	results := make([]Result, len(records))
+	for i, rec := range records {
+		results[i] = r.result(rec)
+		results[i].Latency = time.Since(start)
+	}
+	return results
+}
+
+func (r *Run) result(rec *record) Result {
+	result := Result{
+		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+	}
+	if rec.row.Fault != nil {
+		result.Failure = &Failure{Err: rec.row.Fault}
+		return result
+	}
+	for i := range rec.outputs {
+		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
+			result.Failure = f
+		}
+	}
+	samples := rec.samples(r.voters)
+	result.Votes = votes(samples)
+	for _, s := range samples {
+		result.Usage.InputTokens += s.Usage.InputTokens
+		result.Usage.OutputTokens += s.Usage.OutputTokens
+	}
+	if r.retrieve >= 0 {
+		result.Candidates = rec.outputs[r.retrieve].candidates
+	}
+	return result
+}

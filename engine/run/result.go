@@ -1,0 +1,81 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Result is what became of one item.
+type Result struct {
+	Line       int // in the input
+	ID, Text   string
+	Expected   string // the input's label, where it has one
+	Answer     string // empty: no acceptable answer; Reason says why
+	Agreement  float64
+	Flagged    bool
+	Reason     string
+	Votes      []Vote
+	Candidates []sdk.Candidate // of the last retrieve or rerank stage
+	Usage      sdk.Usage
+	Failure    *Failure      // set: the item was not answered
+	Latency    time.Duration // from being read to being answered
+}
+
+// Vote is one answer of one voter. A voter that hands in a distribution has
+// one vote per label.
+type Vote struct {
+	Voter    string
+	Answer   string
+	Weight   float64
+	Accepted bool
+}
+
+// Failure says where and why an item failed.
+type Failure struct {
+	Stage string // as "sample.knn"; empty: the row itself was at fault
+	Err   error
+}
+
+func (f *Failure) Error() string {
+	if f.Stage == "" {
+		return f.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
+}
+
+// Totals sums up a run.
+type Totals struct {
+	Items, Answered, Failed, Flagged, Undecided int
+
+	Usage   sdk.Usage
+	Elapsed time.Duration
+	Stages  []StageTime // in file order
+}
+
+func (t *Totals) add(r Result) {
+	t.Items++
+	t.Usage.InputTokens += r.Usage.InputTokens
+	t.Usage.OutputTokens += r.Usage.OutputTokens
+	switch {
+	case r.Failure != nil:
+		t.Failed++
+		return
+	case r.Answer == "":
+		t.Undecided++
+	default:
+		t.Answered++
+	}
+	if r.Flagged {
+		t.Flagged++
+	}
+}
+
+// StageTime is the work of one stage. Calls overlap: the sum over all stages
+// can exceed the time of the run.
+type StageTime struct {
+	Stage string
+	Rows  int
+	Busy  time.Duration // sum over its calls
+}

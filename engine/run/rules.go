@@ -1,0 +1,135 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// env is what the rules of a stage see of a record. Only what the rule reads
+// is computed.
+func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
+	e := &rule.Env{Item: rec.item(s.in, 0), Labels: s.labels}
+	if r.Reads("candidate_labels") {
+		e.CandidateLabels = candidateLabels(e.Item.Candidates)
+	}
+	if r.Reads("margin") || r.Reads("agreement") {
+		mean := ballot.Mean(rec.samples(s.in.voters), nil)
+		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+	}
+	if r.Reads("votes") {
+		for _, v := range votes(rec.samples(s.in.voters)) {
+			e.Votes = append(e.Votes, rule.Vote(v))
+		}
+	}
+	return e
+}
+
+func candidateLabels(candidates []sdk.Candidate) []string {
+	var labels []string
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if c.Label != "" && !seen[c.Label] {
+			seen[c.Label] = true
+			labels = append(labels, c.Label)
+		}
+	}
+	return labels
+}
+
+// votes lists the answers of samples one by one.
+func votes(samples []sdk.Sample) []Vote {
+	var all []Vote
+	for _, s := range samples {
+		for _, a := range s.Answers {
+			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted})
+		}
+	}
+	return all
+}
+
+// wanted splits off the records that a stage works on: those that nothing has
+// failed on before and for which its when rule holds.
+func (s *stage) wanted(ctx context.Context, records []*record) []*record {
+	var wanted []*record
+	for _, rec := range records {
+		if rec.failure(s.in.needs) != nil {
+			continue
+		}
+		if s.When != nil {
+			ok, err := s.When.Eval(ctx, s.env(rec, s.When))
+			if err != nil {
+				rec.fail(s, fmt.Errorf("when: %w", err))
+				continue
+			}
+			if !ok {
+				continue
+			}
+		}
+		wanted = append(wanted, rec)
+	}
+	return wanted
+}
+
+// keep drops the candidates for which the keep rule does not hold.
+func (s *stage) keep(ctx context.Context, rec *record) error {
+	if s.Keep == nil {
+		return nil
+	}
+	out := &rec.outputs[s.index]
+	e := s.env(rec, s.Keep)
+	var kept []sdk.Candidate
+	for i := range out.candidates {
+		e.Candidate, e.Rank = &out.candidates[i], i+1
+		ok, err := s.Keep.Eval(ctx, e)
+		if err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+		if ok {
+			kept = append(kept, out.candidates[i])
+		}
+	}
+	out.candidates = kept
+	return nil
+}
+
+// accept marks which answers of samples may count. Without a rule all may.
+func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) error {
+	var e *rule.Env
+	if s.Accept != nil {
+		e = s.env(rec, s.Accept)
+	}
+	for _, sample := range samples {
+		for i := range sample.Answers {
+			a := &sample.Answers[i]
+			if s.Accept == nil {
+				a.Accepted = a.Label != ""
+				continue
+			}
+			e.Answer = a.Label
+			ok, err := s.Accept.Eval(ctx, e)
+			if err != nil {
+				return fmt.Errorf("accept: %w", err)
+			}
+			a.Accepted = ok && a.Label != ""
+		}
+	}
+	return nil
+}
+
+// flag decides whether a person should look at the verdict.
+func (s *stage) flag(ctx context.Context, rec *record) error {
+	if s.Flag == nil {
+		return nil
+	}
+	e := s.env(rec, s.Flag)
+	e.Answer, e.Agreement = rec.verdict.Answer, rec.verdict.Agreement
+	var err error
+	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
+		return fmt.Errorf("flag: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Launch starts the process of a stage. What it returns implements the sdk's
+// interface of the stage's kind; of an embed stage knowledge.Embedder, of a
+// store stage knowledge.Store. State is that of a fitted embedder.
+type Launch func(ctx context.Context, s *pipeline.Stage, state []byte) (any, error)
+
+// Options are what Open needs beside the pipeline.
+type Options struct {
+	Launch    Launch
+	Stdin     io.Reader
+	Log       *slog.Logger
+	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
+	Building  func(name string, done, total int) // told while knowledge is embedded; may be nil
+}
+
+// Run is a pipeline that is ready for items.
+type Run struct {
+	pipeline  *pipeline.Pipeline
+	log       *slog.Logger
+	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
+	labels    map[*pipeline.Knowledge]*rule.LabelSet
+	stages    []*stage // by position in the pipeline; nil: not run
+	retrieve  int      // the last retrieve stage; -1: none
+	elect     int      // the last elect stage; -1: none
+	voters    []int
+}
+
+// stage is a stage of the pipeline that is run.
+type stage struct {
+	*pipeline.Stage
+	index     int
+	in        inputs
+	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
+	labels    *rule.LabelSet
+	work      work
+	fallbacks []*stage // as Stage.Fallbacks
+	rows      atomic.Int64
+	busy      atomic.Int64
+}
+
+func (s *stage) String() string { return s.Block + "." + s.Name }
+
+// Open brings the pipeline's knowledge up to date and starts its stages.
+func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
+	r := &Run{
+		pipeline: p, log: o.Log, retrieve: -1, elect: -1,
+		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
+		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
+		stages:    make([]*stage, len(p.Stages)),
+	}
+	r.arrange()
+	processes := make([]any, len(p.Stages))
+	g, gctx := errgroup.WithContext(ctx)
+	for i, s := range r.stages {
+		if s != nil && s.Kind != "" {
+			g.Go(func() (err error) {
+				processes[i], err = o.Launch(gctx, s.Stage, nil)
+				return err
+			})
+		}
+	}
+	g.Go(func() error { return r.openKnowledge(gctx, o) })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, s := range r.stages {
+		if s == nil {
+			continue
+		}
+		if err := r.prepare(ctx, s, processes[i], o.Launch); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// arrange finds out which stages run and what each reads from.
+func (r *Run) arrange() {
+	in := inputs{retrieve: -1, prompt: -1}
+	for i, s := range r.pipeline.Stages {
+		if !s.Enabled || !r.pipeline.Used(i) {
+			continue
+		}
+		in.needs = r.needs(i)
+		r.stages[i] = &stage{Stage: s, index: i, in: in}
+		r.stages[i].in.voters = slices.Clone(in.voters)
+		switch s.Block {
+		case "retrieve":
+			in.retrieve, r.retrieve = i, i
+			r.stages[i].in.retrieve = i // its own rules see its candidates
+		case "prompt":
+			in.prompt = i
+		case "sample":
+			in.voters = append(in.voters, i)
+		case "elect":
+			r.elect = i
+		}
+	}
+	r.voters = in.voters
+}
+
+// needs returns all stages that stage i waits for, directly or not.
+func (r *Run) needs(i int) []int {
+	all := map[int]bool{}
+	var add func(int)
+	add = func(i int) {
+		for _, n := range r.pipeline.Needs(i) {
+			if !all[n] {
+				all[n] = true
+				add(n)
+			}
+		}
+	}
+	add(i)
+	var sorted []int
+	for n := range i {
+		if all[n] {
+			sorted = append(sorted, n)
+		}
+	}
+	return sorted
+}
+
+// openKnowledge opens what the retrieve stages search, one after the other:
+// building one knowledge takes the whole machine.
+func (r *Run) openKnowledge(ctx context.Context, o Options) error {
+	for _, block := range r.pipeline.Knowledge() {
+		k, err := knowledge.Open(ctx, block, launcher{block, o.Launch}, knowledge.Options{
+			Stdin: o.Stdin, Log: o.Log,
+			Progress: func(done, total int) {
+				if o.Building != nil {
+					o.Building(block.Name, done, total)
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if len(k.Labels) == 0 && len(r.voters) > 0 {
+			return fmt.Errorf("knowledge %q: no row of %s has a label, so there is nothing to vote for; name the column that holds it with label = \"...\" in the source block",
+				block.Name, block.Source.Path)
+		}
+		r.knowledge[block] = k
+		r.labels[block] = rule.NewLabelSet(k.Labels)
+		if o.Knowledge != nil {
+			o.Knowledge(k.Report)
+		}
+	}
+	return nil
+}
+
+// launcher starts the stages of a knowledge block.
+type launcher struct {
+	block  *pipeline.Knowledge
+	launch Launch
+}
+
+func (l launcher) Embedder(ctx context.Context, state []byte) (knowledge.Embedder, error) {
+	return launchAs[knowledge.Embedder](ctx, l.launch, l.block.Embed, state)
+}
+
+func (l launcher) Store(ctx context.Context) (knowledge.Store, error) {
+	return launchAs[knowledge.Store](ctx, l.launch, l.block.Store, nil)
+}
+
+func launchAs[T any](ctx context.Context, launch Launch, s *pipeline.Stage, state []byte) (T, error) {
+	var t T
+	p, err := launch(ctx, s, state)
+	if err != nil {
+		return t, err
+	}
+	t, ok := p.(T)
+	if !ok {
+		return t, fmt.Errorf("%s %q does not do the work of its kind", s.Block, s.Use)
+	}
+	return t, nil
+}
+
+// prepare gives a stage its work and its fallbacks.
+func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch) error {
+	if at := s.in.retrieve; at >= 0 {
+		block := r.stages[at].Retrieve.From
+		s.knowledge, s.labels = r.knowledge[block], r.labels[block]
+	}
+	var err error
+	if s.work, err = r.workOf(s, process); err != nil {
+		return err
+	}
+	for _, f := range s.Fallbacks {
+		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels}
+		var process any
+		if fs.Kind != "" {
+			if process, err = launch(ctx, fs.Stage, nil); err != nil {
+				return err
+			}
+		}
+		if fs.work, err = r.workOf(fs, process); err != nil {
+			return err
+		}
+		s.fallbacks = append(s.fallbacks, fs)
+	}
+	return nil
+}
+
+// times returns what each stage has done so far. What a retrieve stage does is
+// told apart as embedding and searching.
+func (r *Run) times() []StageTime {
+	var all []StageTime
+	for _, block := range r.pipeline.Knowledge() {
+		if k := r.knowledge[block]; k != nil {
+			embeds, searches := k.Meters()
+			rows, busy := embeds.Read()
+			all = append(all, StageTime{"embed." + block.Embed.Use, rows, busy})
+			rows, busy = searches.Read()
+			all = append(all, StageTime{"search." + block.Store.Use, rows, busy})
+		}
+	}
+	for _, s := range r.stages {
+		if s != nil && s.Kind != "" {
+			all = append(all, StageTime{s.String(), int(s.rows.Load()), time.Duration(s.busy.Load())})
+		}
+	}
+	return all
+}

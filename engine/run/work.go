@@ -1,0 +1,139 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// work does a stage's work on some records and writes to their outputs. It
+// returns sdk.RowErrors where single rows failed.
+type work func(ctx context.Context, records []*record) error
+
+// maxPrototypes bounds how many centroids a voter gets to see per item: the
+// softmax over the rest is far below any weight that decides.
+const maxPrototypes = 256
+
+// workOf makes the work of a stage from the process that does it.
+func (r *Run) workOf(s *stage, process any) (work, error) {
+	switch s.Kind {
+	case "":
+		return r.retrieveWork(s), nil
+	case sdk.KindPrompt:
+		if p, ok := process.(sdk.Prompter); ok {
+			return stageWork(s, process, p.Prompt, func(rec *record, v []sdk.Prompt) {
+				rec.outputs[s.index].prompts = v
+			}), nil
+		}
+	case sdk.KindSample:
+		if p, ok := process.(sdk.Sampler); ok {
+			return stageWork(s, process, p.Sample, func(rec *record, v []sdk.Sample) {
+				for i := range v {
+					v[i].Voter = s.Name
+				}
+				rec.outputs[s.index].samples = v
+			}), nil
+		}
+	case sdk.KindElect:
+		if p, ok := process.(sdk.Elector); ok {
+			return stageWork(s, process, p.Elect, func(rec *record, v sdk.Verdict) { rec.verdict = v }), nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
+}
+
+// stageWork sends records to a plugin stage and takes over what comes back.
+func stageWork[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*record, T)) work {
+	random := 0
+	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
+		random = d.Random()
+	}
+	return func(ctx context.Context, records []*record) error {
+		b := sdk.Batch{Items: make([]sdk.Item, len(records))}
+		for i, rec := range records {
+			b.Items[i] = rec.item(s.in, s.Info.Reads)
+		}
+		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
+			b.Labels = s.knowledge.Labels
+		}
+		if s.knowledge != nil && random > 0 {
+			draws, err := s.knowledge.Random(ctx, ids(records), random)
+			if err != nil {
+				return err
+			}
+			for i := range draws {
+				b.Items[i].Random = draws[i]
+			}
+		}
+		values, err := call(ctx, b)
+		var rows sdk.RowErrors
+		if err != nil && !errors.As(err, &rows) {
+			return err
+		}
+		if len(values) != len(records) {
+			return fmt.Errorf("it returned %d results for %d items", len(values), len(records))
+		}
+		for i, rec := range records {
+			if rows[i] == nil {
+				set(rec, values[i])
+			}
+		}
+		return err
+	}
+}
+
+func ids(records []*record) []string {
+	all := make([]string, len(records))
+	for i, rec := range records {
+		all[i] = rec.id
+	}
+	return all
+}
+
+// retrieveWork searches the knowledge, and the label centroids where a stage
+// reads them.
+func (r *Run) retrieveWork(s *stage) work {
+	ranking := s.Retrieve.Ranking
+	prototypes := false
+	for _, reader := range r.stages {
+		if reader != nil && reader.in.retrieve == s.index {
+			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
+			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts)
+		}
+	}
+	ranking.Texts = ranking.Texts || r.elect < 0 || s.Keep.Reads("text") || s.Keep.Reads("meta")
+	return func(ctx context.Context, records []*record) error {
+		texts := make([]string, len(records))
+		for i, rec := range records {
+			texts[i] = rec.row.Text
+		}
+		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, texts)
+		if err != nil {
+			return err
+		}
+		var nearest [][]sdk.Candidate
+		if prototypes {
+			if vectors == nil {
+				if vectors, err = s.knowledge.Embed(ctx, texts); err != nil {
+					return err
+				}
+			}
+			if nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes); err != nil {
+				return err
+			}
+		}
+		for i, rec := range records {
+			out := &rec.outputs[s.index]
+			out.candidates = candidates[i]
+			if vectors != nil {
+				out.vector = vectors[i]
+			}
+			if nearest != nil {
+				out.prototypes = nearest[i]
+			}
+		}
+		return nil
+	}
+}
