@@ -1,0 +1,12 @@
+// Package majority is the election of RAGE (retrieval-augmented generation
+// and election), Algorithm 1 of the paper: each sample casts one vote, for its
+// best accepted answer, and the answer with the most votes wins.
+//
+// A tie goes to the answer that was voted for first, in the order of the
+// voters in the file and of their samples. A statistical voter that stands
+// above the language models therefore wins the ties, as the paper's kNN vote
+// does, and as it only proposes labels of the knowledge there is always an
+// acceptable answer. The agreement is the winner's share of the votes.
+//
+// It does not look at the weights inside a sample; elect/soft does.
+package majority

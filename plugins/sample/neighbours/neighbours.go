@@ -1,0 +1,60 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+type config struct {
+	K         int     `config:"k" default:"30" doc:"How many of the nearest candidates with a label vote."`
+	Sharpness float64 `config:"sharpness" default:"15" doc:"How much more a closer neighbour counts: votes weigh exp(sharpness * score). 0 gives each one vote."`
+}
+
+// Stage describes the voter.
+func Stage() sdk.Stage {
+	return sdk.SampleStage("neighbours", "Votes by the labels of the nearest neighbours, closer ones counting more (weighted kNN).",
+		open, sdk.Reads(sdk.ColumnCandidates))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {
+	var faults []error
+	if c.K < 1 {
+		faults = append(faults, &sdk.ArgumentError{Argument: "k", Err: errors.New("it must be at least 1")})
+	}
+	if c.Sharpness < 0 {
+		faults = append(faults, &sdk.ArgumentError{Argument: "sharpness", Err: errors.New("it must be at least 0")})
+	}
+	return voter(c), errors.Join(faults...)
+}
+
+type voter config
+
+func (v voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i, item := range b.Items {
+		if answers := v.vote(item.Candidates); len(answers) > 0 {
+			samples[i] = []sdk.Sample{{Answers: answers}}
+		}
+	}
+	return samples, nil
+}
+
+// vote returns the labels with their shares, best first; labels that tie
+// stand in the order of their nearest candidates.
+func (v voter) vote(candidates []sdk.Candidate) []sdk.Answer {
+	var labels []string
+	var scores []float32
+	for _, c := range candidates {
+		if c.Label != "" && len(labels) < v.K {
+			labels, scores = append(labels, c.Label), append(scores, c.Score)
+		}
+	}
+	var votes ballot.Tally
+	for i, weight := range ballot.Softmax(scores, v.Sharpness) {
+		votes.Add(labels[i], weight)
+	}
+	return votes.Shares()
+}

@@ -1,0 +1,60 @@
+package prototype
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// least is the share below which an answer is left out: with hundreds of
+// labels most of a ballot is such dust.
+const least = 1e-6
+
+type config struct {
+	Sharpness float64 `config:"sharpness" default:"20" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
+}
+
+// Stage describes the voter.
+func Stage() sdk.Stage {
+	return sdk.SampleStage("prototype", "Votes for the labels whose centroids lie nearest, over the whole knowledge.",
+		open, sdk.Reads(sdk.ColumnPrototypes))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {
+	if c.Sharpness <= 0 {
+		return nil, &sdk.ArgumentError{Argument: "sharpness", Err: errors.New("it must be more than 0")}
+	}
+	return voter(c), nil
+}
+
+type voter config
+
+func (v voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i, item := range b.Items {
+		if answers := v.vote(item.Prototypes); len(answers) > 0 {
+			samples[i] = []sdk.Sample{{Answers: answers}}
+		}
+	}
+	return samples, nil
+}
+
+func (v voter) vote(prototypes []sdk.Candidate) []sdk.Answer {
+	var labels []string
+	var cosines []float32
+	for _, p := range prototypes {
+		if !math.IsNaN(float64(p.Dense)) { // sdk.Unscored
+			labels, cosines = append(labels, p.Label), append(cosines, p.Dense)
+		}
+	}
+	var votes ballot.Tally
+	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
+		if weight >= least {
+			votes.Add(labels[i], weight)
+		}
+	}
+	return votes.Shares()
+}
