@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,7 @@ func miniLM() config {
 func readConfig(dir string) (config, error) {
 	c := miniLM()
 	for _, step := range []func(string) error{
-		c.readArchitecture, c.readLimit, c.readTokenizer, c.readPooling, c.readModules,
+		c.readArchitecture, c.readTokenizer, c.readLimit, c.readPooling, c.readModules,
 	} {
 		if err := step(dir); err != nil {
 			return config{}, err
@@ -97,6 +98,7 @@ func (c *config) readArchitecture(dir string) error {
 	return nil
 }
 
+// readLimit reads the limit that goes before the tokenizer's own.
 func (c *config) readLimit(dir string) error {
 	f := struct {
 		MaxTokens int `json:"max_seq_length"`
@@ -106,17 +108,18 @@ func (c *config) readLimit(dir string) error {
 		return err
 	}
 	if c.MaxTokens = f.MaxTokens; c.MaxTokens < 2 {
-		return unsupported(dir, name, "max_seq_length is %d, too short for [CLS] and [SEP]", c.MaxTokens)
+		return unsupported(dir, name, "%d tokens have no room for [CLS] and [SEP]", c.MaxTokens)
 	}
 	return nil
 }
 
 func (c *config) readTokenizer(dir string) error {
 	f := struct {
-		Lower   bool  `json:"do_lower_case"`
-		Chinese bool  `json:"tokenize_chinese_chars"`
-		Strip   *bool `json:"strip_accents"`
-	}{Lower: true, Chinese: true}
+		Lower   bool    `json:"do_lower_case"`
+		Chinese bool    `json:"tokenize_chinese_chars"`
+		Strip   *bool   `json:"strip_accents"`
+		Limit   float64 `json:"model_max_length"` // 1e30 where there is none
+	}{Lower: true, Chinese: true, Limit: float64(c.MaxTokens)}
 	const name = "tokenizer_config.json"
 	if err := readJSON(dir, name, &f); err != nil {
 		return err
@@ -124,6 +127,7 @@ func (c *config) readTokenizer(dir string) error {
 	if !f.Lower || !f.Chinese || f.Strip != nil && !*f.Strip {
 		return unsupported(dir, name, "the tokenizer is not the uncased one, which alone is")
 	}
+	c.MaxTokens = int(min(f.Limit, math.MaxInt32))
 	return nil
 }
 

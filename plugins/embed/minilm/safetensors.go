@@ -108,8 +108,8 @@ func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: tensor %q: type %s is not supported: convert it to F32, F16 or BF16", t.name, tensor, e.Dtype)
 	}
-	if len(e.Shape) > 0 && shape[0] == anyRows {
-		shape[0] = e.Shape[0]
+	if len(e.Shape) > 0 && len(shape) > 0 && shape[0] == anyRows {
+		shape = append([]int{e.Shape[0]}, shape[1:]...)
 	}
 	if !slices.Equal(e.Shape, shape) {
 		return nil, fmt.Errorf("%s: tensor %q: shape %v, expected %v", t.name, tensor, e.Shape, shape)
