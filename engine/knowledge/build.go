@@ -55,7 +55,7 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	digest, err := fileDigest(b.block.Source)
 	if err != nil {
-		return err
+		return &SourceError{b.block.Source.Range, err}
 	}
 	changed := map[string]bool{} // labels whose centroid must be made again
 	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults == 0 {
@@ -78,10 +78,14 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 		}
 	})
 	if err != nil {
-		return err
+		return &SourceError{b.block.Source.Range, err}
 	}
 	if len(entries) == 0 {
-		return fmt.Errorf("%s holds no usable row: a row needs a text", b.block.Source.Path)
+		err := fmt.Errorf("%s holds no usable row: below the header a row needs a text", b.block.Source.Path)
+		if len(b.Report.Faults) > 0 {
+			err = fmt.Errorf("%w. The first fault: %s", err, b.Report.Faults[0])
+		}
+		return &SourceError{b.block.Source.Range, err}
 	}
 	if b.old, err = b.stored(ctx); err != nil {
 		return err

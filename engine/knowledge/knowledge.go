@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -106,6 +108,15 @@ type Fault struct {
 }
 
 func (f Fault) String() string { return fmt.Sprintf("%s:%d: %v", f.Path, f.Line, f.Err) }
+
+// SourceError says that a source block names something that cannot be read.
+type SourceError struct {
+	Range hcl.Range // of the source block
+	Err   error
+}
+
+func (e *SourceError) Error() string { return e.Err.Error() }
+func (e *SourceError) Unwrap() error { return e.Err }
 
 const maxFaults = 1000
 

@@ -129,6 +129,9 @@ type Config struct {
 	// Public is the same object with "(secret)" for every secret: for plans,
 	// reports, fingerprints and cache keys.
 	Public json.RawMessage
+	// Secrets are the secret strings in Open, so that they can be masked
+	// wherever a plugin might say them.
+	Secrets []string
 	// Ranges are where arguments stand in the file, for faults that only the
 	// plugin finds.
 	Ranges map[string]hcl.Range

@@ -127,6 +127,7 @@ func (r *Run) result(rec *record) Result {
 	result := Result{
 		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label,
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		RetrievalOnly: r.elect < 0,
 	}
 	if rec.row.Fault != nil {
 		result.Failure = &Failure{Err: rec.row.Fault}

@@ -17,10 +17,13 @@ type Result struct {
 	Flagged    bool
 	Reason     string
 	Votes      []Vote
-	Candidates []sdk.Candidate // of the last retrieve or rerank stage
-	Usage      sdk.Usage
-	Failure    *Failure      // set: the item was not answered
-	Latency    time.Duration // from being read to being answered
+	Candidates []sdk.Candidate // of the last retrieve stage
+	// RetrievalOnly is set where the pipeline holds no election: the
+	// candidates are its answer.
+	RetrievalOnly bool
+	Usage         sdk.Usage
+	Failure       *Failure      // set: the item was not answered
+	Latency       time.Duration // from being read to being answered
 }
 
 // Vote is one answer of one voter. A voter that hands in a distribution has
@@ -62,7 +65,7 @@ func (t *Totals) add(r Result) {
 	case r.Failure != nil:
 		t.Failed++
 		return
-	case r.Answer == "":
+	case r.Answer == "" && !r.RetrievalOnly:
 		t.Undecided++
 	default:
 		t.Answered++

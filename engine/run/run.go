@@ -19,8 +19,15 @@ import (
 
 // Launch starts the process of a stage. What it returns implements the sdk's
 // interface of the stage's kind; of an embed stage knowledge.Embedder, of a
-// store stage knowledge.Store. State is that of a fitted embedder.
-type Launch func(ctx context.Context, s *pipeline.Stage, state []byte) (any, error)
+// store stage knowledge.Store.
+type Launch func(context.Context, LaunchRequest) (any, error)
+
+// LaunchRequest says which process to start.
+type LaunchRequest struct {
+	Stage     *pipeline.Stage
+	Knowledge string // the block that an embed or store stage stands in
+	State     []byte // of a fitted embedder
+}
 
 // Options are what Open needs beside the pipeline.
 type Options struct {
@@ -72,7 +79,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	for i, s := range r.stages {
 		if s != nil && s.Kind != "" {
 			g.Go(func() (err error) {
-				processes[i], err = o.Launch(gctx, s.Stage, nil)
+				processes[i], err = o.Launch(gctx, LaunchRequest{Stage: s.Stage})
 				return err
 			})
 		}
@@ -143,7 +150,7 @@ func (r *Run) needs(i int) []int {
 // building one knowledge takes the whole machine.
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
-		k, err := knowledge.Open(ctx, block, launcher{block, o.Launch}, knowledge.Options{
+		k, err := knowledge.Open(ctx, block, &launcher{block: block, launch: o.Launch}, knowledge.Options{
 			Stdin: o.Stdin, Log: o.Log,
 			Progress: func(done, total int) {
 				if o.Building != nil {
@@ -169,27 +176,34 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 
 // launcher starts the stages of a knowledge block.
 type launcher struct {
-	block  *pipeline.Knowledge
-	launch Launch
+	block    *pipeline.Knowledge
+	launch   Launch
+	embedder knowledge.Embedder
 }
 
-func (l launcher) Embedder(ctx context.Context, state []byte) (knowledge.Embedder, error) {
-	return launchAs[knowledge.Embedder](ctx, l.launch, l.block.Embed, state)
+func (l *launcher) Embedder(ctx context.Context, state []byte) (e knowledge.Embedder, err error) {
+	if c, ok := l.embedder.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			return nil, fmt.Errorf("end %s: %w", l.block.Embed.Use, err)
+		}
+	}
+	l.embedder, err = launchAs[knowledge.Embedder](ctx, l.launch, LaunchRequest{l.block.Embed, l.block.Name, state})
+	return l.embedder, err
 }
 
-func (l launcher) Store(ctx context.Context) (knowledge.Store, error) {
-	return launchAs[knowledge.Store](ctx, l.launch, l.block.Store, nil)
+func (l *launcher) Store(ctx context.Context) (knowledge.Store, error) {
+	return launchAs[knowledge.Store](ctx, l.launch, LaunchRequest{l.block.Store, l.block.Name, nil})
 }
 
-func launchAs[T any](ctx context.Context, launch Launch, s *pipeline.Stage, state []byte) (T, error) {
+func launchAs[T any](ctx context.Context, launch Launch, l LaunchRequest) (T, error) {
 	var t T
-	p, err := launch(ctx, s, state)
+	p, err := launch(ctx, l)
 	if err != nil {
 		return t, err
 	}
 	t, ok := p.(T)
 	if !ok {
-		return t, fmt.Errorf("%s %q does not do the work of its kind", s.Block, s.Use)
+		return t, fmt.Errorf("%s %q does not do the work of its kind", l.Stage.Block, l.Stage.Use)
 	}
 	return t, nil
 }
@@ -208,7 +222,7 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels}
 		var process any
 		if fs.Kind != "" {
-			if process, err = launch(ctx, fs.Stage, nil); err != nil {
+			if process, err = launch(ctx, LaunchRequest{Stage: fs.Stage}); err != nil {
 				return err
 			}
 		}

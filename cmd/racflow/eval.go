@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+)
+
+func newEval() *cobra.Command {
+	var flags fileFlags
+	var input inputFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "eval FILE",
+		Short: "Measure a pipeline on an input with labels",
+		Long: `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
+per label, what each voter reaches alone, agreement, rate and latency. An item
+that failed or got no answer counts as wrong.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			counter := eval.NewCounter()
+			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(r run.Result, _ int) error {
+				counter.Add(r)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			r := counter.Report(o.totals)
+			if asJSON {
+				err = writeJSON(c.OutOrStdout(), r)
+			} else {
+				err = report.Eval(c.OutOrStdout(), r)
+			}
+			if err != nil {
+				return err
+			}
+			return o.exit()
+		},
+	}
+	flags.register(c)
+	input.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
+	return c
+}

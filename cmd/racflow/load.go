@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// fileFlags are the flags of every verb that loads a pipeline file.
+type fileFlags struct {
+	vars     []string
+	varFiles []string
+	pipeline string
+	state    string
+	plugins  []string
+}
+
+func (f *fileFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
+	c.Flags().StringVar(&f.state, "state", ".racflow", "`DIR` that keeps knowledge between runs")
+	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
+}
+
+// load reads and checks a pipeline file. Diagnostics go to standard error.
+func (f *fileFlags) load(path, input string, catalog pipeline.Catalog) (*pipeline.File, error) {
+	options, err := f.options(input, catalog)
+	if err != nil {
+		return nil, err
+	}
+	file, diags := pipeline.Load(path, options)
+	if len(diags) > 0 {
+		writeDiagnostics(os.Stderr, file, diags)
+	}
+	if diags.HasErrors() {
+		return nil, &exitError{code: exitFailed}
+	}
+	return file, nil
+}
+
+func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Options, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return pipeline.Options{}, err
+	}
+	vars := map[string]string{}
+	for _, v := range f.vars {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return pipeline.Options{}, fmt.Errorf("-var %s: write NAME=VALUE", v)
+		}
+		vars[name] = value
+	}
+	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Catalog: catalog}, nil
+}
+
+// choose returns the pipeline to work with.
+func (f *fileFlags) choose(file *pipeline.File) (*pipeline.Pipeline, error) {
+	var names []string
+	for _, p := range file.Pipelines {
+		if p.Name == f.pipeline {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	switch {
+	case f.pipeline != "":
+		return nil, fmt.Errorf("%s holds no pipeline %q; it holds %s", file.Path, f.pipeline, strings.Join(names, ", "))
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s holds no pipeline block", file.Path)
+	case len(names) > 1:
+		return nil, fmt.Errorf("%s holds several pipelines; choose one with --pipeline: %s", file.Path, strings.Join(names, ", "))
+	}
+	return file.Pipelines[0], nil
+}
+
+// stateDir returns the state folder as an absolute path: plugins are given it.
+func (f *fileFlags) stateDir() (string, error) { return filepath.Abs(f.state) }
+
+func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
+	var sources map[string]*hcl.File
+	if file != nil {
+		sources = file.Sources
+	}
+	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), isTerminal(w))
+	_ = out.WriteDiagnostics(diags) // there is nowhere left to tell of a broken standard error
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func terminalWidth(w any) uint {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return uint(width)
+		}
+	}
+	return 100
+}

@@ -1,0 +1,71 @@
+// Command racflow runs pipelines of retrieval-augmented classification and
+// contextual retrieval that are written in HCL files.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+)
+
+// Exit codes; README lists them for people.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // could not start, or broke off
+	exitItemsFailed = 3 // finished, but some items or rows failed
+	exitInterrupted = 130
+)
+
+// exitError ends the command with a code; a nil Err has been told already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == pluginArgument {
+		// This process was started by another racflow to run one stage.
+		serve.Serve(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// execute runs the command line and returns the exit code.
+func execute(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(singleDash(args))
+	err := root.ExecuteContext(ctx)
+	var exit *exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "racflow: interrupted")
+		return exitInterrupted
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			fmt.Fprintln(os.Stderr, "racflow:", exit.err)
+		}
+		return exit.code
+	}
+	fmt.Fprintln(os.Stderr, "racflow:", err)
+	return exitFailed
+}

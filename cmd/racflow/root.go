@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// pluginArgument makes the binary serve one of its built-in stages.
+const pluginArgument = "plugin"
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "racflow",
+		Short: "Retrieval-augmented classification and retrieval pipelines",
+		Long: `racflow runs pipelines that are written in HCL files: stages retrieve, write
+prompts, vote and elect, each in a process of its own.
+
+Start with: racflow run pipelines/intent.hcl`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newVersion())
+	return root
+}
+
+// singleDash lets -var and -var-file be written with one dash, as in other
+// tools that read HCL.
+func singleDash(args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "-var" || name == "-var-file" {
+			arg = "-" + arg
+		}
+		out[i] = arg
+		if arg == "--" {
+			copy(out[i:], args[i:])
+			break
+		}
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// inputFlags say which items to work on.
+type inputFlags struct {
+	input string
+	limit int
+}
+
+func (f *inputFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv or jsonl; - is standard input) in place of the pipeline's input")
+	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
+}
+
+// open returns the reader of the items.
+func (f *inputFlags) open(p *pipeline.Pipeline, stdin io.Reader) (*source.Reader, error) {
+	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
+	if p.Input != nil {
+		s = *p.Input
+	}
+	if f.input != "" {
+		s.Path, s.Format = f.input, ""
+	}
+	if s.Path == "" {
+		return nil, fmt.Errorf("pipeline %q has no input block: name a file with --input", p.Name)
+	}
+	return source.Open(s.Path, source.Format(s.Format), source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}, stdin)
+}
+
+// rows returns the reader's Next, ending after the limit.
+func (f *inputFlags) rows(r *source.Reader) func() (source.Row, error) {
+	n := 0
+	return func() (source.Row, error) {
+		if n++; f.limit > 0 && n > f.limit {
+			return source.Row{}, io.EOF
+		}
+		return r.Next()
+	}
+}
+
+func newRun() *cobra.Command {
+	var flags fileFlags
+	var input inputFlags
+	var output, format string
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Take the items of the input through a pipeline",
+		Long: `Take the items of the input through a pipeline. What the pipeline knows is
+brought up to date first: only what changed since the last run is embedded.
+
+Results go to standard output, or to --output; everything else to standard
+error. Exit code 0: every item was answered; 1: the run could not start or
+broke off; 3: some items or rows failed; 130: interrupted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			out := c.OutOrStdout()
+			if output != "" {
+				f, err := os.Create(output)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, f.Close()) }()
+				out = f
+			}
+			results, err := report.NewResults(resultFormat(format, output, out), out)
+			if err != nil {
+				return err
+			}
+			counter := eval.NewCounter()
+			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(r run.Result, done int) error {
+				counter.Add(r)
+				if err := results.Write(r); err != nil {
+					return err
+				}
+				if done%64 == 0 { // what was answered is not lost with the process
+					return flushData(results)
+				}
+				return nil
+			})
+			if flushErr := results.Flush(); flushErr != nil {
+				err = errors.Join(err, fmt.Errorf("write results: %w", flushErr))
+			}
+			if o != nil {
+				o.summarize(c.ErrOrStderr(), counter, output)
+			}
+			if err != nil {
+				return err
+			}
+			return o.exit()
+		},
+	}
+	flags.register(c)
+	input.register(c)
+	c.Flags().StringVar(&output, "output", "", "write results to `FILE`")
+	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
+	return c
+}
+
+// flushData hands results on, but for a table, which is written once.
+func flushData(r report.Results) error {
+	if r.Streams() {
+		return r.Flush()
+	}
+	return nil
+}
+
+func resultFormat(format, output string, out io.Writer) string {
+	switch {
+	case format != "":
+		return format
+	case strings.EqualFold(filepath.Ext(output), ".tsv"):
+		return report.TSV
+	case output == "" && isTerminal(out):
+		return report.Table
+	}
+	return report.JSONL
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	totals run.Totals
+	faults int // rows of the knowledge that could not be used
+}
+
+func (o *outcome) exit() error {
+	if o.totals.Failed > 0 || o.faults > 0 {
+		return &exitError{code: exitItemsFailed}
+	}
+	return nil
+}
+
+func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
+	t := o.totals
+	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{t.Undecided, "without an answer"}, {t.Flagged, "flagged"}, {t.Failed, "failed"}} {
+		if part.n > 0 {
+			fmt.Fprintf(w, ", %d %s", part.n, part.name)
+		}
+	}
+	if r := counter.Report(t); r.Scored > 0 && r.Scored >= t.Items/2 {
+		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
+	}
+	if output != "" {
+		fmt.Fprintf(w, "; results in %s", output)
+	}
+	fmt.Fprintln(w)
+}
+
+// perform runs a pipeline file from start to end. It returns an outcome
+// whenever items were taken through, also together with an error.
+func perform(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, sink func(r run.Result, done int) error) (*outcome, error) {
+	s, err := flags.start(ctx, path, input.input)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	items, err := input.open(s.pipeline, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer items.Close()
+	r, err := s.open(ctx, stdin)
+	if err != nil {
+		return nil, err
+	}
+	done := 0
+	s.progress.Restart()
+	totals, err := r.Items(ctx, input.rows(items), func(result run.Result) error {
+		done++
+		s.progress.Update("answered", done, input.limit)
+		if result.Failure != nil {
+			s.tellFailure(result)
+		}
+		return sink(result, done)
+	})
+	s.progress.Clear()
+	s.tellMoreFailures()
+	return &outcome{totals, s.faults}, err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+func newValidate() *cobra.Command {
+	var flags fileFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a pipeline file without starting anything",
+		Long: `Check a pipeline file: syntax, names, types, rules and the arguments of every
+stage. All faults are reported at once, with file, line, column and advice. No
+model is started and no network is used.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			catalog, err := flags.catalog(c.Context())
+			if err != nil {
+				return err
+			}
+			options, err := flags.options("-", catalog)
+			if err != nil {
+				return err
+			}
+			file, diags := pipeline.Load(args[0], options)
+			if asJSON {
+				if err := writeJSON(c.OutOrStdout(), validation(diags)); err != nil {
+					return err
+				}
+			} else if len(diags) > 0 {
+				writeDiagnostics(c.ErrOrStderr(), file, diags)
+			}
+			if diags.HasErrors() {
+				return &exitError{code: exitFailed}
+			}
+			if !asJSON {
+				fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
+			}
+			return nil
+		},
+	}
+	flags.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the outcome as JSON")
+	return c
+}
+
+type validationJSON struct {
+	Valid       bool             `json:"valid"`
+	Errors      int              `json:"error_count"`
+	Warnings    int              `json:"warning_count"`
+	Diagnostics []diagnosticJSON `json:"diagnostics"`
+}
+
+type diagnosticJSON struct {
+	Severity string     `json:"severity"`
+	Summary  string     `json:"summary"`
+	Detail   string     `json:"detail,omitempty"`
+	Range    *rangeJSON `json:"range,omitempty"`
+}
+
+type rangeJSON struct {
+	Filename string  `json:"filename"`
+	Start    posJSON `json:"start"`
+	End      posJSON `json:"end"`
+}
+
+type posJSON struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	Byte   int `json:"byte"`
+}
+
+func validation(diags hcl.Diagnostics) validationJSON {
+	v := validationJSON{Valid: !diags.HasErrors(), Diagnostics: []diagnosticJSON{}}
+	for _, d := range diags {
+		out := diagnosticJSON{Severity: "error", Summary: d.Summary, Detail: d.Detail}
+		if d.Severity == hcl.DiagWarning {
+			out.Severity = "warning"
+			v.Warnings++
+		} else {
+			v.Errors++
+		}
+		if r := d.Subject; r != nil {
+			out.Range = &rangeJSON{r.Filename, posJSON(r.Start), posJSON(r.End)}
+		}
+		v.Diagnostics = append(v.Diagnostics, out)
+	}
+	return v
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,59 @@
+package eval
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/run"
+)
+
+func TestReport(t *testing.T) {
+	vote := func(voter, answer string, weight float64, accepted bool) run.Vote {
+		return run.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
+	}
+	c := NewCounter()
+	for i, r := range []run.Result{
+		{Expected: "a", Answer: "a", Agreement: 1, Votes: []run.Vote{
+			vote("knn", "a", .4, true), vote("knn", "b", .6, false),
+			vote("llm", "b", 1, true), vote("llm", "a", 1, true), vote("llm", "a", 1, true)}},
+		{Expected: "a", Answer: "b", Agreement: .5, Votes: []run.Vote{vote("knn", "b", 1, true)}},
+		{Expected: "b", Answer: "b", Agreement: .6},
+		{Expected: "b"}, // undecided
+		{Expected: "c", Failure: &run.Failure{Err: errors.New("down")}},
+		{Answer: "z", Agreement: .9}, // nothing expected
+	} {
+		r.Latency = time.Duration(i+1) * time.Millisecond
+		c.Add(r)
+	}
+	got := c.Report(run.Totals{Items: 6, Failed: 1, Undecided: 1, Elapsed: 2 * time.Second})
+	want := Report{
+		Items: 6, Scored: 5, Failed: 1, Undecided: 1,
+		Accuracy: .4, Agreement: .75, ItemsPerSecond: 3, P50: 4, P99: 6,
+		// a: 1 of 1 answered, 1 of 2 found; b: 1 of 2, 1 of 2; c: nothing.
+		MacroF1: (2.0/3 + .5 + 0) / 3,
+		Labels: []Label{
+			{Label: "a", Support: 2, Answered: 1, Precision: 1, Recall: .5, F1: 2.0 / 3},
+			{Label: "b", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
+			{Label: "c", Support: 1},
+		},
+		Voters: []Voter{{"knn", .2, .4}, {"llm", .2, .2}},
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if worst := got.Worst(1); len(worst) != 1 || worst[0].Label != "c" {
+		t.Errorf("worst label is %v", worst)
+	}
+}
+
+func TestNothing(t *testing.T) {
+	r := NewCounter().Report(run.Totals{})
+	if r.Accuracy != 0 || math.IsNaN(r.MacroF1) || math.IsNaN(r.Agreement) || math.IsNaN(r.ItemsPerSecond) {
+		t.Errorf("an empty report holds %+v", r)
+	}
+}
