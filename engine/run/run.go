@@ -150,7 +150,7 @@ func (r *Run) needs(i int) []int {
 // building one knowledge takes the whole machine.
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
-		k, err := knowledge.Open(ctx, block, &launcher{block: block, launch: o.Launch}, knowledge.Options{
+		k, err := knowledge.Open(ctx, block, Stages(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Log: o.Log,
 			Progress: func(done, total int) {
 				if o.Building != nil {
@@ -174,7 +174,11 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	return nil
 }
 
-// launcher starts the stages of a knowledge block.
+// Stages starts the stages of a knowledge block by launch.
+func Stages(block *pipeline.Knowledge, launch Launch) knowledge.Stages {
+	return &launcher{block: block, launch: launch}
+}
+
 type launcher struct {
 	block    *pipeline.Knowledge
 	launch   Launch

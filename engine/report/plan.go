@@ -1,0 +1,65 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// Plan is what a run would do.
+type Plan struct {
+	File      *pipeline.File
+	Pipeline  *pipeline.Pipeline
+	Items     int // in the input; -1: not known before it is read
+	Faults    int // rows of the input that cannot be used
+	Knowledge []knowledge.Report
+}
+
+// Write shows the plan to a person.
+func (p Plan) Write(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "VARIABLE\tVALUE\tFROM\n")
+	for _, v := range p.File.Variables {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Name, shorten(v.Value, tableWidth), v.From)
+	}
+	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
+	for _, k := range p.Knowledge {
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%s\t%s\n", k.Name, k.Entries, k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
+		if k.FaultCount > 0 {
+			fmt.Fprintf(tw, "\t%d rows cannot be used, %s among them\n", k.FaultCount, k.Faults[0])
+		}
+	}
+	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")
+	for i, s := range p.Pipeline.Stages {
+		use, process := s.Use, "its own"
+		if s.Retrieve != nil {
+			use, process = fmt.Sprintf("%s, %s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode), "embedder and store"
+		}
+		items := p.items()
+		switch {
+		case !s.Enabled:
+			process, items = "-", "off: enabled is false"
+		case !p.Pipeline.Used(i):
+			process, items = "-", "not run: nothing reads it"
+		case s.When != nil:
+			items = "those where " + s.When.Text()
+		case s.Info.Network && s.N > 0 && p.Items >= 0:
+			items = fmt.Sprintf("%s, %d samples each: %d answers over the network", items, s.N, s.N*p.Items)
+		}
+		fmt.Fprintf(tw, "%s.%s\t%s\t%s\t%s\n", s.Block, s.Name, use, process, items)
+	}
+	if p.Faults > 0 {
+		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Faults)
+	}
+	return tw.Flush()
+}
+
+func (p Plan) items() string {
+	if p.Items < 0 {
+		return "all"
+	}
+	return fmt.Sprint(p.Items)
+}
