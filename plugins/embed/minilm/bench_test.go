@@ -1,6 +1,7 @@
 package minilm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,24 +11,28 @@ import (
 // BenchmarkEncode reports texts per second on all cores; with -cpu 1 it is texts
 // per CPU-second.
 func BenchmarkEncode(b *testing.B) {
-	m := loadFor(b, modelDir(b), simd.Best())
-	sentence := "how do I reset the password of my account on the new router "
-	for _, c := range []struct {
-		name   string
-		copies int
-	}{{"short", 1}, {"long", 14}} {
-		texts := make([]string, 256/c.copies)
-		for i := range texts {
-			texts[i] = strings.Repeat(sentence, c.copies)
-		}
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := m.Encode(b.Context(), texts); err != nil {
-					b.Fatal(err)
-				}
+	const sentence = "how do I reset the password of my account on the new router "
+	for _, k := range simd.Kernels() {
+		m := loadFor(b, modelDir(b), k)
+		for _, copies := range []int{1, 14} {
+			texts := make([]string, 128/copies)
+			for i := range texts {
+				texts[i] = strings.Repeat(sentence, copies)
 			}
-			b.ReportMetric(float64(len(texts)*b.N)/b.Elapsed().Seconds(), "texts/s")
-			b.ReportMetric(float64(len(m.tokenizer.encode(texts[0]))), "tokens/text")
-		})
+			tokens := len(m.tokenizer.encode(texts[0]))
+			b.Run(fmt.Sprintf("%v/%dtokens", k, tokens), func(b *testing.B) {
+				for b.Loop() {
+					encode(b, m, texts...)
+				}
+				b.ReportMetric(float64(len(texts)*b.N)/b.Elapsed().Seconds(), "texts/s")
+			})
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	dir := modelDir(b)
+	for b.Loop() {
+		loadFor(b, dir, simd.Best())
 	}
 }
