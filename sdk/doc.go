@@ -3,14 +3,15 @@
 // A stage is one step of a pipeline: it embeds texts, stores and searches
 // entries, writes prompts, votes, or elects. Its author implements the small
 // interface of its kind over slices of the record types of this package,
-// describes its arguments with a tagged struct, and calls Serve:
+// describes its arguments with a tagged struct, and hands the stage to
+// serve.Plugin of sdk/serve:
 //
 //	type config struct {
 //		Temperature float64 `config:"temperature" default:"1" doc:"Sharpness of the vote."`
 //	}
 //
 //	func main() {
-//		sdk.Serve(sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
+//		serve.Plugin(sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
 //			sdk.SampleStage("coin", "Votes for the first candidate's label.",
 //				func(ctx context.Context, s sdk.Setup, c config) (sdk.Sampler, error) {
 //					return coin{c}, nil
@@ -22,7 +23,8 @@
 // the engine's and the SDK's work: no type of those appears here.
 //
 // The package does not know the engine. What travels between the two is
-// defined in sdk/proto and converted in sdk/wire; sdk/fuse and sdk/ballot hold
-// the formulas that engine and plugins share; sdk/sdktest is the conformance
-// suite that every plugin must pass.
+// defined in sdk/proto and converted in sdk/wire, whose ends are sdk/serve and
+// sdk/remote; sdk/fuse and sdk/ballot hold the formulas that engine and
+// plugins share; sdk/sdktest is the conformance suite that every plugin must
+// pass.
 package sdk

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 )
 
@@ -37,8 +38,12 @@ type Setup struct {
 }
 
 // Open makes a stage's config from a JSON object and opens the stage. The
-// result implements the interface of the stage's kind.
+// result implements the interface of the stage's kind. The description of
+// another process's stage cannot be opened.
 func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error) {
+	if s.open == nil {
+		return nil, fmt.Errorf("stage %s runs in its plugin's process only", s.Name)
+	}
 	return s.open(ctx, setup, config)
 }
 

@@ -1,0 +1,125 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Call sends one request and returns its reply; Session.Call is one.
+type Call func(context.Context, *stagepb.Request) (*stagepb.Reply, error)
+
+// Stage calls a stage's methods over the wire. It has the methods of every
+// kind; those that the stage lacks return an error of sdk.CodeInvalid.
+type Stage struct {
+	Call      Call
+	Reads     sdk.Columns // of an item; no other column is sent
+	Vector    int         // the dimension of an embedder's vectors
+	FitsFirst bool        // an embedder that wants Fit before Embed
+}
+
+var (
+	_ sdk.Fitter    = (*Stage)(nil)
+	_ sdk.Prompter  = (*Stage)(nil)
+	_ sdk.Sampler   = (*Stage)(nil)
+	_ sdk.Elector   = (*Stage)(nil)
+	_ sdk.Retriever = (*Stage)(nil)
+)
+
+// Dimension implements sdk.Embedder.
+func (s *Stage) Dimension() int { return s.Vector }
+
+// Fits reports whether the stage is an sdk.Fitter.
+func (s *Stage) Fits() bool { return s.FitsFirst }
+
+// Embed implements sdk.Embedder.
+func (s *Stage) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	req := &stagepb.Request_Embed{Embed: &stagepb.Embed{Role: stagepb.Role(role), Texts: wire.ValidAll(texts)}}
+	return rows(ctx, s, &stagepb.Request{Body: req}, len(texts), func(r *stagepb.Rows, n int) ([][]float32, error) {
+		return wire.DecodeVectors(r, n, s.Vector)
+	})
+}
+
+// Fit implements sdk.Fitter.
+func (s *Stage) Fit(ctx context.Context, texts []string) error {
+	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Fit{Fit: &stagepb.Fit{Texts: wire.ValidAll(texts)}}})
+}
+
+// State implements sdk.Fitter.
+func (s *Stage) State() ([]byte, error) {
+	reply, err := s.ask(context.Background(), &stagepb.Request{Body: &stagepb.Request_State{State: &stagepb.State{}}})
+	return reply.GetState(), err
+}
+
+// Prompt implements sdk.Prompter.
+func (s *Stage) Prompt(ctx context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	in, err := wire.EncodeBatch(b, s.Reads)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: in}}}
+	return rows(ctx, s, req, len(b.Items), wire.DecodePrompts)
+}
+
+// Sample implements sdk.Sampler.
+func (s *Stage) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	in, err := wire.EncodeBatch(b, s.Reads)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Sample{Sample: &stagepb.Sample{Rows: in}}}
+	return rows(ctx, s, req, len(b.Items), wire.DecodeSamples)
+}
+
+// Elect implements sdk.Elector.
+func (s *Stage) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	in, err := wire.EncodeBatch(b, s.Reads)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Elect{Elect: &stagepb.Elect{Rows: in}}}
+	return rows(ctx, s, req, len(b.Items), wire.DecodeVerdicts)
+}
+
+// ask sends a request that succeeds or fails as a whole.
+func (s *Stage) ask(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
+	reply, err := s.Call(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if reply.GetFailure() != nil {
+		return nil, wire.DecodeFailure(reply.GetFailure())
+	}
+	return reply, nil
+}
+
+func (s *Stage) do(ctx context.Context, req *stagepb.Request) error {
+	_, err := s.ask(ctx, req)
+	return err
+}
+
+// rows sends a request and decodes the n rows of its reply. It returns
+// sdk.RowErrors beside the results where single rows failed.
+func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, decode func(*stagepb.Rows, int) ([]T, error)) ([]T, error) {
+	reply, err := s.ask(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	results, err := decode(reply.GetRows(), n)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	failed, err := wire.DecodeRowErrors(reply.GetErrors(), n)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	if failed != nil {
+		return results, failed
+	}
+	return results, nil
+}
+
+func malformed(err error) error { return fmt.Errorf("the plugin's reply is malformed: %w", err) }

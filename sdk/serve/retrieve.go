@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// search asks a store that ranks by itself, or fuses the sides of one that
+// does not.
+func search(ctx context.Context, stage any, req *stagepb.Search, reply *stagepb.Reply) error {
+	r, queries, err := wire.DecodeSearch(req)
+	if err == nil {
+		err = fuse.Check(r.Fusion)
+	}
+	if err != nil {
+		return sdk.Invalid(err)
+	}
+	retrieve := func(context.Context, string, sdk.Ranking, []sdk.Query) ([][]sdk.Candidate, error) {
+		return nil, sdk.Invalid(errNotOffered)
+	}
+	switch s := stage.(type) {
+	case sdk.Retriever:
+		retrieve = s.Retrieve
+	case sdk.Store:
+		retrieve = fused{s}.Retrieve
+	}
+	lists, err := retrieve(ctx, req.GetCollection(), r, queries)
+	return fill(reply, len(queries), lists, err, func(lists [][]sdk.Candidate) (*stagepb.Rows, error) {
+		return wire.EncodeCandidates(lists, r.Texts)
+	})
+}
+
+// fused makes a Retriever of a store by the shared formulas.
+type fused struct{ sdk.Store }
+
+func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
+	var failed sdk.RowErrors
+	hits, rowsErr := f.Search(ctx, collection, r.Search, queries)
+	if rowsErr != nil && !errors.As(rowsErr, &failed) {
+		return nil, rowsErr
+	}
+	if len(hits) != len(queries) {
+		return nil, fmt.Errorf("the store returned hits for %d of %d queries", len(hits), len(queries))
+	}
+	lists := make([][]sdk.Candidate, len(hits))
+	var missing []string // ids of candidates whose entry no hit carried
+	asked := map[string]int{}
+	for i, h := range hits {
+		lists[i] = fuse.Fuse(h, r.Fusion, r.TopK)
+		carried := carriers(h)
+		for _, c := range lists[i] {
+			if _, ok := asked[c.ID]; !ok && !carried[c.ID] {
+				asked[c.ID] = len(missing)
+				missing = append(missing, c.ID)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return lists, rowsErr
+	}
+	entries, err := f.Get(ctx, collection, missing)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) != len(missing) {
+		return nil, fmt.Errorf("the store returned %d of %d entries", len(entries), len(missing))
+	}
+	for i := range lists {
+		lists[i] = complete(lists[i], asked, entries)
+	}
+	return lists, rowsErr
+}
+
+// carriers are the ids of the hits that brought their entry.
+func carriers(h sdk.Hits) map[string]bool {
+	carried := map[string]bool{}
+	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
+		for _, hit := range side {
+			if hit.Entry != nil {
+				carried[hit.ID] = true
+			}
+		}
+	}
+	return carried
+}
+
+// complete fills in the entries that were asked for. A candidate whose entry
+// has been deleted since the search is left out.
+func complete(list []sdk.Candidate, asked map[string]int, entries []sdk.Entry) []sdk.Candidate {
+	kept := list[:0]
+	for _, c := range list {
+		if i, ok := asked[c.ID]; ok {
+			e := entries[i]
+			if e.ID == "" {
+				continue
+			}
+			c.Text, c.Label, c.Context, c.Meta = e.Text, e.Label, e.Context, e.Meta
+		}
+		kept = append(kept, c)
+	}
+	return kept
+}

@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Plugin serves the stages of p until the engine that started this process
+// lets go of it. It is all that a plugin's main function does. A process that
+// no engine has started says what it is and exits with status 1.
+//
+// Standard error carries the log, as lines of JSON. Standard output belongs to
+// the engine until the first request; what is printed later reaches its log.
+func Plugin(p sdk.Plugin) {
+	if os.Getenv(wire.CookieKey) != wire.CookieValue {
+		fmt.Fprintf(os.Stderr, "%s is a plugin for racflow, which starts it where a pipeline file uses one of its stages.\n", p.Name)
+		os.Exit(1)
+	}
+	go exitWithHost(os.Stdin)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // batches are short-lived garbage; the knowledge is not
+	}
+	// go-plugin replaces os.Stderr; the log keeps the real one, so that it has
+	// the last words of a process that crashes. The engine filters by level.
+	s := NewServer(p, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins:         plugin.PluginSet{"stage": registrar{server: s}},
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(options, wire.ServerOptions()...)...)
+		},
+		Logger: hclog.NewNullLogger(),
+	})
+	s.Close()
+}
+
+// exitWithHost waits for the end of standard input, which the host holds open
+// as long as it lives: this also works when it is killed.
+func exitWithHost(stdin io.Reader) {
+	_, _ = io.Copy(io.Discard, stdin)
+	if dir := os.Getenv(plugin.EnvUnixSocketDir); dir != "" {
+		sockets, _ := filepath.Glob(filepath.Join(dir, "plugin*"))
+		for _, socket := range sockets {
+			_ = os.Remove(socket)
+		}
+		_ = os.Remove(dir)
+	}
+	os.Exit(0)
+}
+
+// registrar puts the server into go-plugin's.
+type registrar struct {
+	plugin.NetRPCUnsupportedPlugin
+	server *Server
+}
+
+func (r registrar) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+	r.server.Register(g)
+	return nil
+}
+
+func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("this is the plugin's end")
+}

@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Server is the gRPC service of one plugin process. Programs call Plugin;
+// tests register a Server with a gRPC server of their own.
+type Server struct {
+	stagepb.UnimplementedStageServer
+	plugin  sdk.Plugin
+	log     *slog.Logger
+	calls   sync.WaitGroup // requests being worked on
+	mu      sync.Mutex
+	stage   any // nil until Configure has succeeded
+	opening bool
+}
+
+// NewServer makes the service of a plugin. It logs to log, and so do the
+// plugin's stages.
+func NewServer(p sdk.Plugin, log *slog.Logger) *Server {
+	return &Server{plugin: p, log: log}
+}
+
+// Register adds the service to a gRPC server.
+func (s *Server) Register(g *grpc.Server) { stagepb.RegisterStageServer(g, s) }
+
+// Close gives requests that are still worked on a moment and closes the stage.
+func (s *Server) Close() {
+	idle := make(chan struct{})
+	go func() { s.calls.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-time.After(200 * time.Millisecond):
+	}
+	s.mu.Lock()
+	stage := s.stage
+	s.stage = nil
+	s.mu.Unlock()
+	if c, ok := stage.(io.Closer); ok {
+		if err := s.guard("close", c.Close); err != nil {
+			s.log.Error("the stage did not close", "error", err)
+		}
+	}
+}
+
+// Describe implements the service.
+func (s *Server) Describe(context.Context, *stagepb.DescribeRequest) (*stagepb.DescribeReply, error) {
+	return wire.EncodePlugin(s.plugin), nil
+}
+
+// Configure implements the service: it opens the one stage of this process.
+func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (*stagepb.ConfigureReply, error) {
+	s.mu.Lock()
+	busy := s.stage != nil || s.opening
+	s.opening = s.opening || !busy
+	s.mu.Unlock()
+	if busy {
+		return nil, status.Error(codes.FailedPrecondition, "a process runs one stage, and this one has been configured")
+	}
+	stage, err := s.open(ctx, req)
+	s.mu.Lock()
+	s.stage, s.opening = stage, false
+	s.mu.Unlock()
+	if err != nil {
+		return &stagepb.ConfigureReply{Errors: wire.EncodeArgumentErrors(err)}, nil
+	}
+	reply := &stagepb.ConfigureReply{}
+	if f, ok := stage.(sdk.Fingerprinter); ok {
+		reply.Fingerprint = wire.Valid(f.Fingerprint())
+	}
+	if e, ok := stage.(sdk.Embedder); ok {
+		reply.Dimension = uint32(max(e.Dimension(), 0))
+	}
+	_, reply.Fits = stage.(sdk.Fitter)
+	return reply, nil
+}
+
+func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (stage any, err error) {
+	kind, _ := wire.DecodeKind(req.GetKind())
+	for _, info := range s.plugin.Stages {
+		if info.Kind != kind || info.Name != req.GetName() {
+			continue
+		}
+		setup := sdk.Setup{
+			Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()),
+			Log: s.log.With("stage", req.GetBlock()),
+		}
+		err = s.guard("open", func() error {
+			stage, err = info.Open(ctx, setup, req.GetConfigJson())
+			return err
+		})
+		if err != nil {
+			return nil, err // not the stage: it may be a nil pointer in an interface
+		}
+		return stage, nil
+	}
+	return nil, fmt.Errorf("plugin %s %s has no %s stage %q", s.plugin.Name, s.plugin.Version, kind, req.GetName())
+}
+
+// guard turns a panic of the stage's code into an error and puts the stack on
+// standard error.
+func (s *Server) guard(what string, call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("panic", "call", what, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("panic in the plugin: %v; its log has the stack", r)}
+		}
+	}()
+	return call()
+}
+
+func (s *Server) configured() (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stage == nil {
+		return nil, status.Error(codes.FailedPrecondition, "Configure comes before Run")
+	}
+	return s.stage, nil
+}
+
+var errNotOffered = errors.New("a stage of this kind does not do that")

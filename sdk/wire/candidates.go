@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// EncodeCandidates makes rows of lists of candidates, with their texts,
+// contexts and metadata if asked.
+func EncodeCandidates(lists [][]sdk.Candidate, texts bool) (*stagepb.Rows, error) {
+	c, err := packCandidates(len(lists), func(i int) []sdk.Candidate { return lists[i] }, texts)
+	return &stagepb.Rows{N: uint32(len(lists)), Candidates: c}, err
+}
+
+// DecodeCandidates returns the n lists of candidates in rows.
+func DecodeCandidates(rows *stagepb.Rows, n int) ([][]sdk.Candidate, error) {
+	if err := whole("candidates", int(rows.GetN()), n); err != nil {
+		return nil, err
+	}
+	if n > 0 && rows.GetCandidates() == nil {
+		return nil, fmt.Errorf("column candidates is missing")
+	}
+	return unpackCandidates("candidates", rows.GetCandidates(), n)
+}
+
+func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb.Candidates, error) {
+	total := 0
+	for i := range n {
+		total += len(list(i))
+	}
+	out := &stagepb.Candidates{
+		Offsets: make([]uint32, 1, n+1),
+		Label:   make([]uint32, 0, total),
+		Score:   make([]float32, 0, total),
+		Dense:   make([]float32, 0, total),
+		Lexical: make([]float32, 0, total),
+	}
+	all := make([]*sdk.Candidate, 0, total)
+	var labels dictionary
+	for i := range n {
+		candidates := list(i)
+		for j := range candidates {
+			c := &candidates[j]
+			all = append(all, c)
+			out.Label = append(out.Label, labels.number(c.Label))
+			out.Score = append(out.Score, c.Score)
+			out.Dense = append(out.Dense, c.Dense)
+			out.Lexical = append(out.Lexical, c.Lexical)
+		}
+		out.Offsets = append(out.Offsets, uint32(len(all)))
+	}
+	out.Names = labels.names
+	out.Id = column(all, func(c **sdk.Candidate) string { return (*c).ID })
+	if !texts {
+		return out, nil
+	}
+	out.Text = column(all, func(c **sdk.Candidate) string { return (*c).Text })
+	out.Context = column(all, func(c **sdk.Candidate) string { return (*c).Context })
+	var err error
+	out.Meta, err = metas(all, func(c **sdk.Candidate) sdk.Meta { return (*c).Meta })
+	return out, err
+}
+
+// packPrototypes keeps the label and the cosine to its centroid only.
+func packPrototypes(n int, list func(int) []sdk.Candidate) *stagepb.Candidates {
+	out := &stagepb.Candidates{Offsets: make([]uint32, 1, n+1)}
+	var labels dictionary
+	for i := range n {
+		for _, c := range list(i) {
+			out.Label = append(out.Label, labels.number(c.Label))
+			out.Dense = append(out.Dense, c.Dense)
+		}
+		out.Offsets = append(out.Offsets, uint32(len(out.Label)))
+	}
+	out.Names = labels.names
+	return out
+}
+
+// unpackCandidates returns n lists, or nil where the column is absent. A
+// dense or lexical side that is absent scored nothing.
+func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candidate, error) {
+	if in == nil {
+		return make([][]sdk.Candidate, n), nil
+	}
+	total := len(in.Label)
+	if err := spans(name, in.Offsets, n, total); err != nil {
+		return nil, err
+	}
+	for part, length := range map[string]int{
+		"id": len(in.Id), "text": len(in.Text), "context": len(in.Context), "meta": len(in.Meta),
+		"score": len(in.Score), "dense": len(in.Dense), "lexical": len(in.Lexical),
+	} {
+		if err := optional(name+"."+part, length, total); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]sdk.Candidate, total)
+	for i := range all {
+		if int(in.Label[i]) >= len(in.Names) {
+			return nil, fmt.Errorf("column %s: label %d of %d names", name, in.Label[i], len(in.Names))
+		}
+		meta, err := decodeMeta(at(in.Meta, i))
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", name, err)
+		}
+		all[i] = sdk.Candidate{
+			ID: at(in.Id, i), Label: in.Names[in.Label[i]],
+			Text: at(in.Text, i), Context: at(in.Context, i), Meta: meta,
+			Score: at(in.Score, i), Dense: score(in.Dense, i), Lexical: score(in.Lexical, i),
+		}
+	}
+	lists := make([][]sdk.Candidate, n)
+	for i := range lists {
+		lo, hi := in.Offsets[i], in.Offsets[i+1]
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists, nil
+}
+
+func score(side []float32, i int) float32 {
+	if len(side) == 0 {
+		return sdk.Unscored
+	}
+	return side[i]
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// EncodeFailure makes a failure of an error. The end of a context counts as
+// cancelled or out of time even where the stage gave it no code.
+func EncodeFailure(err error) *stagepb.Failure {
+	f := &stagepb.Failure{Code: codes[sdk.CodeOf(err)], Message: Valid(err.Error())}
+	var coded *sdk.Error
+	switch {
+	case errors.As(err, &coded):
+		after := (coded.RetryAfter + time.Millisecond - 1) / time.Millisecond
+		f.RetryAfterMs = uint32(min(max(after, 0), math.MaxUint32))
+	case errors.Is(err, context.Canceled):
+		f.Code = stagepb.Code_CODE_CANCELLED
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = stagepb.Code_CODE_DEADLINE
+	}
+	return f
+}
+
+// DecodeFailure returns the error of a failure. A code that is unknown, from a
+// newer plugin, counts as internal.
+func DecodeFailure(f *stagepb.Failure) error {
+	code, _ := key(codes, f.GetCode())
+	message := f.GetMessage()
+	if message == "" {
+		message = "the plugin gave no reason"
+	}
+	return &sdk.Error{
+		Code: code, RetryAfter: time.Duration(f.GetRetryAfterMs()) * time.Millisecond, Err: errors.New(message),
+	}
+}
+
+// EncodeRowErrors lists the rows that failed alone, in order.
+func EncodeRowErrors(failed sdk.RowErrors) []*stagepb.RowError {
+	var all []*stagepb.RowError
+	for _, row := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, &stagepb.RowError{Row: uint32(row), Failure: EncodeFailure(failed[row])})
+	}
+	return all
+}
+
+// DecodeRowErrors returns the errors of single rows out of n.
+func DecodeRowErrors(all []*stagepb.RowError, n int) (sdk.RowErrors, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	failed := sdk.RowErrors{}
+	for _, e := range all {
+		if uint64(e.GetRow()) >= uint64(n) {
+			return nil, fmt.Errorf("error for row %d of %d", e.GetRow(), n)
+		}
+		failed[int(e.Row)] = DecodeFailure(e.GetFailure())
+	}
+	return failed, nil
+}
+
+// EncodeArgumentErrors makes the faults of a config out of an error, joined
+// ones one by one.
+func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*stagepb.ArgumentError
+		for _, e := range joined.Unwrap() {
+			all = append(all, EncodeArgumentErrors(e)...)
+		}
+		return all
+	}
+	var fault *sdk.ArgumentError
+	if errors.As(err, &fault) {
+		return []*stagepb.ArgumentError{{Argument: Valid(fault.Argument), Message: Valid(fault.Err.Error())}}
+	}
+	return []*stagepb.ArgumentError{{Message: Valid(err.Error())}}
+}
+
+// DecodeArgumentErrors joins the faults of a config: an sdk.ArgumentError for
+// each that names an argument. It returns nil where there is none.
+func DecodeArgumentErrors(all []*stagepb.ArgumentError) error {
+	var faults []error
+	for _, e := range all {
+		err := errors.New(e.GetMessage())
+		if e.GetArgument() != "" {
+			err = &sdk.ArgumentError{Argument: e.GetArgument(), Err: err}
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+)
+
+const (
+	// ProtocolVersion is the version of sdk/proto that this package speaks.
+	ProtocolVersion = 1
+	// CookieKey and CookieValue are the environment variable by which a plugin
+	// knows that racflow has started it.
+	CookieKey   = "RACFLOW_PLUGIN"
+	CookieValue = "b6c0ce8b-stage-v1"
+)
+
+const (
+	// Window is how many requests of one Run stream may be unanswered.
+	Window = 16
+	// MaxMessage is the size of the largest message in bytes, both ways.
+	MaxMessage = 64 << 20
+	// MaxState is the size of the largest state of a fitted embedder in bytes.
+	MaxState = 64 << 10
+
+	flowWindow = 16 << 20 // bytes in flight: enough that a large batch is not sent in steps
+	buffer     = 256 << 10
+)
+
+// Handshake is what host and plugin check of each other before they speak.
+func Handshake() plugin.HandshakeConfig {
+	return plugin.HandshakeConfig{
+		ProtocolVersion:  ProtocolVersion,
+		MagicCookieKey:   CookieKey,
+		MagicCookieValue: CookieValue,
+	}
+}
+
+// ServerOptions are the limits of a plugin's gRPC server.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		grpc.InitialWindowSize(flowWindow), grpc.InitialConnWindowSize(flowWindow),
+		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer),
+	}
+}
+
+// DialOptions are the same limits for the host's end.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithInitialWindowSize(flowWindow), grpc.WithInitialConnWindowSize(flowWindow),
+		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
+	}
+}

@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// EncodeSamples makes rows of lists of samples.
+func EncodeSamples(lists [][]sdk.Sample) *stagepb.Rows {
+	return &stagepb.Rows{
+		N:       uint32(len(lists)),
+		Samples: packSamples(len(lists), func(i int) []sdk.Sample { return lists[i] }),
+	}
+}
+
+// DecodeSamples returns the n lists of samples in rows.
+func DecodeSamples(rows *stagepb.Rows, n int) ([][]sdk.Sample, error) {
+	if err := whole("samples", int(rows.GetN()), n); err != nil {
+		return nil, err
+	}
+	if n > 0 && rows.GetSamples() == nil {
+		return nil, fmt.Errorf("column samples is missing")
+	}
+	return unpackSamples(rows.GetSamples(), n)
+}
+
+func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
+	out := &stagepb.Samples{Offsets: make([]uint32, 1, n+1), AnswerOffsets: []uint32{0}}
+	var names dictionary
+	for i := range n {
+		for _, s := range list(i) {
+			for _, a := range s.Answers {
+				out.Answer = append(out.Answer, names.number(a.Label))
+				out.Weight = append(out.Weight, a.Weight)
+				out.Accepted = append(out.Accepted, a.Accepted)
+			}
+			out.AnswerOffsets = append(out.AnswerOffsets, uint32(len(out.Answer)))
+			out.Voter = append(out.Voter, Valid(s.Voter))
+			out.InputTokens = append(out.InputTokens, s.Usage.InputTokens)
+			out.OutputTokens = append(out.OutputTokens, s.Usage.OutputTokens)
+		}
+		out.Offsets = append(out.Offsets, uint32(len(out.Voter)))
+	}
+	out.Names = names.names
+	return out
+}
+
+func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
+	if in == nil {
+		return make([][]sdk.Sample, n), nil
+	}
+	total := max(len(in.AnswerOffsets)-1, 0)
+	if err := spans("samples", in.Offsets, n, total); err != nil {
+		return nil, err
+	}
+	if err := spans("samples.answers", in.AnswerOffsets, total, len(in.Answer)); err != nil {
+		return nil, err
+	}
+	for _, err := range []error{
+		optional("samples.voter", len(in.Voter), total),
+		optional("samples.input_tokens", len(in.InputTokens), total),
+		optional("samples.output_tokens", len(in.OutputTokens), total),
+		whole("samples.weight", len(in.Weight), len(in.Answer)),
+		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	answers := make([]sdk.Answer, len(in.Answer))
+	for i := range answers {
+		if int(in.Answer[i]) >= len(in.Names) {
+			return nil, fmt.Errorf("column samples: answer %d of %d names", in.Answer[i], len(in.Names))
+		}
+		// The comparison is false for a NaN, too.
+		if w := in.Weight[i]; !(w >= 0) {
+			return nil, fmt.Errorf("column samples: weight %v of answer %q; weights are 0 or more", w, in.Names[in.Answer[i]])
+		}
+		answers[i] = sdk.Answer{Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i)}
+	}
+	all := make([]sdk.Sample, total)
+	for i := range all {
+		lo, hi := in.AnswerOffsets[i], in.AnswerOffsets[i+1]
+		all[i] = sdk.Sample{
+			Voter: at(in.Voter, i), Answers: answers[lo:hi:hi],
+			Usage: sdk.Usage{InputTokens: at(in.InputTokens, i), OutputTokens: at(in.OutputTokens, i)},
+		}
+	}
+	lists := make([][]sdk.Sample, n)
+	for i := range lists {
+		lo, hi := in.Offsets[i], in.Offsets[i+1]
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists, nil
+}
+
+// EncodePrompts makes rows of lists of prompts.
+func EncodePrompts(lists [][]sdk.Prompt) *stagepb.Rows {
+	return &stagepb.Rows{
+		N:       uint32(len(lists)),
+		Prompts: packPrompts(len(lists), func(i int) []sdk.Prompt { return lists[i] }),
+	}
+}
+
+// DecodePrompts returns the n lists of prompts in rows.
+func DecodePrompts(rows *stagepb.Rows, n int) ([][]sdk.Prompt, error) {
+	if err := whole("prompts", int(rows.GetN()), n); err != nil {
+		return nil, err
+	}
+	if n > 0 && rows.GetPrompts() == nil {
+		return nil, fmt.Errorf("column prompts is missing")
+	}
+	return unpackPrompts(rows.GetPrompts(), n)
+}
+
+func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
+	out := &stagepb.Prompts{Offsets: make([]uint32, 1, n+1)}
+	for i := range n {
+		for _, p := range list(i) {
+			out.Text = append(out.Text, Valid(p.Text))
+		}
+		out.Offsets = append(out.Offsets, uint32(len(out.Text)))
+	}
+	return out
+}
+
+func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
+	if in == nil {
+		return make([][]sdk.Prompt, n), nil
+	}
+	if err := spans("prompts", in.Offsets, n, len(in.Text)); err != nil {
+		return nil, err
+	}
+	all := make([]sdk.Prompt, len(in.Text))
+	for i, t := range in.Text {
+		all[i].Text = t
+	}
+	lists := make([][]sdk.Prompt, n)
+	for i := range lists {
+		lo, hi := in.Offsets[i], in.Offsets[i+1]
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists, nil
+}
+
+// EncodeVerdicts makes rows of verdicts.
+func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
+	out := &stagepb.Verdicts{
+		Answer: make([]string, len(verdicts)), Agreement: make([]float64, len(verdicts)), Reason: make([]string, len(verdicts)),
+	}
+	for i, v := range verdicts {
+		out.Answer[i], out.Agreement[i], out.Reason[i] = Valid(v.Answer), v.Agreement, Valid(v.Reason)
+	}
+	return &stagepb.Rows{N: uint32(len(verdicts)), Verdicts: out}
+}
+
+// DecodeVerdicts returns the n verdicts in rows.
+func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
+	in := rows.GetVerdicts()
+	for _, err := range []error{
+		whole("verdicts", int(rows.GetN()), n),
+		whole("verdicts.answer", len(in.GetAnswer()), n),
+		whole("verdicts.agreement", len(in.GetAgreement()), n),
+		optional("verdicts.reason", len(in.GetReason()), n),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	verdicts := make([]sdk.Verdict, n)
+	for i := range verdicts {
+		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Reason: at(in.Reason, i)}
+	}
+	return verdicts, nil
+}

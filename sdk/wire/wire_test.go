@@ -1,0 +1,350 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+const everything = sdk.Columns(math.MaxUint32)
+
+func fullBatch() sdk.Batch {
+	return sdk.Batch{
+		Labels: []string{"card", "pin"},
+		Items: []sdk.Item{
+			{
+				ID: "1", Text: "my card is gone", Meta: sdk.Meta{"age": 3.5, "new": true, "who": "Ana"}, Vector: []float32{1, -2},
+				Candidates: []sdk.Candidate{
+					{ID: "a", Text: "lost card", Label: "card", Context: "shop", Meta: sdk.Meta{"x": "y"}, Score: .5, Dense: .25, Lexical: 7},
+					{ID: "b", Label: "pin", Score: .4, Dense: sdk.Unscored, Lexical: 2},
+					{ID: "c", Label: "card", Score: .3, Dense: .1, Lexical: sdk.Unscored},
+				},
+				Prototypes: []sdk.Candidate{{Label: "card", Dense: .9, Lexical: sdk.Unscored}},
+				Random:     []sdk.Candidate{{ID: "r", Text: "any", Label: "", Score: 1}},
+				Prompts:    []sdk.Prompt{{Text: "one"}, {Text: ""}},
+				Samples: []sdk.Sample{
+					{Voter: "knn", Answers: []sdk.Answer{{Label: "card", Weight: .75, Accepted: true}, {Label: "pin", Weight: .25}}},
+					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}},
+				},
+			},
+			{ID: "2", Text: "", Vector: []float32{0, 0}},
+		},
+	}
+}
+
+// overWire marshals rows as they travel.
+func overWire(t *testing.T, rows *stagepb.Rows) *stagepb.Rows {
+	t.Helper()
+	raw, err := proto.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &stagepb.Rows{}
+	if err := proto.Unmarshal(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var same = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+
+func TestBatchRoundTrip(t *testing.T) {
+	rows, err := EncodeBatch(fullBatch(), everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeBatch(overWire(t, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fullBatch(), got, same); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
+	all := fullBatch()
+	for _, c := range []struct {
+		reads sdk.Columns
+		want  func(*sdk.Item)
+	}{
+		{0, func(*sdk.Item) {}},
+		{sdk.Of(sdk.ColumnText), func(it *sdk.Item) { it.Text = all.Items[0].Text }},
+		{sdk.Of(sdk.ColumnVector, sdk.ColumnMeta), func(it *sdk.Item) { it.Vector, it.Meta = all.Items[0].Vector, all.Items[0].Meta }},
+		{sdk.Of(sdk.ColumnCandidateTexts), func(it *sdk.Item) { it.Candidates = all.Items[0].Candidates }},
+		{sdk.Of(sdk.ColumnCandidates), func(it *sdk.Item) {
+			for _, c := range all.Items[0].Candidates {
+				c.Text, c.Context, c.Meta = "", "", nil
+				it.Candidates = append(it.Candidates, c)
+			}
+		}},
+		{sdk.Of(sdk.ColumnSamples), func(it *sdk.Item) { it.Samples = all.Items[0].Samples }},
+	} {
+		rows, err := EncodeBatch(all, c.reads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeBatch(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := sdk.Item{ID: "1"}
+		c.want(&want)
+		if diff := cmp.Diff(want, got.Items[0], same); diff != "" {
+			t.Errorf("reads %b: %s", c.reads, diff)
+		}
+		if got.Labels != nil {
+			t.Errorf("reads %b: labels were sent", c.reads)
+		}
+	}
+}
+
+func TestResultsRoundTrip(t *testing.T) {
+	all := fullBatch()
+	lists := [][]sdk.Candidate{all.Items[0].Candidates, nil}
+	rows, err := EncodeCandidates(lists, true)
+	check(t, lists, err, rows, DecodeCandidates)
+	samples := [][]sdk.Sample{all.Items[0].Samples, nil, all.Items[0].Samples[:1]}
+	check(t, samples, nil, EncodeSamples(samples), DecodeSamples)
+	prompts := [][]sdk.Prompt{nil, all.Items[0].Prompts}
+	check(t, prompts, nil, EncodePrompts(prompts), DecodePrompts)
+	verdicts := []sdk.Verdict{{Answer: "card", Agreement: .5}, {Reason: "none was acceptable"}}
+	check(t, verdicts, nil, EncodeVerdicts(verdicts), DecodeVerdicts)
+	entries := []sdk.Entry{
+		{ID: "a", Text: "lost", Label: "card", Context: "shop", Meta: sdk.Meta{"n": 1.0}, Vector: []float32{1, 2, 3}, Hash: []byte{7}},
+		{ID: "", Vector: []float32{0, 0, 0}},
+	}
+	rows, err = EncodeEntries(entries)
+	check(t, entries, err, rows, DecodeEntries)
+	vectors := [][]float32{{1, float32(math.Inf(1))}, {0, -0.5}}
+	rows, err = EncodeVectors(vectors, 2)
+	check(t, vectors, err, rows, func(r *stagepb.Rows, n int) ([][]float32, error) { return DecodeVectors(r, n, 2) })
+}
+
+func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode func(*stagepb.Rows, int) ([]T, error)) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = overWire(t, rows)
+	got, err := decode(rows, len(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, same); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := decode(rows, len(want)+1); err == nil {
+		t.Errorf("%T: a reply with a row too few was accepted", want)
+	}
+	if _, err := decode(nil, len(want)); err == nil {
+		t.Errorf("%T: a reply without rows was accepted", want)
+	}
+}
+
+func TestSearchRoundTrip(t *testing.T) {
+	want := sdk.Ranking{
+		Search: sdk.Search{Mode: sdk.ModeHybrid, Depth: 100},
+		Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 60, Texts: true,
+	}
+	queries := []sdk.Query{{Text: "card", Vector: []float32{.5, .5}}, {Text: "", Vector: []float32{1, 0}}}
+	search, err := EncodeSearch("utterances", want, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, gotQueries, err := DecodeSearch(search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got) + cmp.Diff(queries, gotQueries); diff != "" {
+		t.Error(diff)
+	}
+	search.Mode = 0
+	if _, _, err := DecodeSearch(search); err == nil {
+		t.Error("a search without a mode was accepted")
+	}
+}
+
+func TestInvalidUTF8DoesNotStopABatch(t *testing.T) {
+	bad := "caf\xe9"
+	b := sdk.Batch{Labels: []string{bad}, Items: []sdk.Item{{
+		ID: bad, Text: bad, Meta: sdk.Meta{"m": bad}, Prompts: []sdk.Prompt{{Text: bad}},
+		Candidates: []sdk.Candidate{{ID: bad, Text: bad, Label: bad, Context: bad}},
+		Samples:    []sdk.Sample{{Voter: bad, Answers: []sdk.Answer{{Label: bad}}}},
+	}}}
+	rows, err := EncodeBatch(b, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeBatch(overWire(t, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it := got.Items[0]; it.Text != "caf\uFFFD" || it.Candidates[0].Label != it.Text || it.Meta["m"] != it.Text {
+		t.Errorf("got %+v", it)
+	}
+}
+
+func TestDecodersRefuse(t *testing.T) {
+	for name, spoil := range map[string]func(*stagepb.Rows){
+		"more rows than ids":         func(r *stagepb.Rows) { r.N = math.MaxUint32 },
+		"short text column":          func(r *stagepb.Rows) { r.Text = r.Text[:1] },
+		"short meta column":          func(r *stagepb.Rows) { r.Meta = [][]byte{nil} },
+		"meta that is a list":        func(r *stagepb.Rows) { r.Meta[0] = []byte(`[1]`) },
+		"nested meta":                func(r *stagepb.Rows) { r.Meta[0] = []byte(`{"a":{"b":1}}`) },
+		"vectors cut":                func(r *stagepb.Rows) { r.Vectors = r.Vectors[:7] },
+		"dimension without vectors":  func(r *stagepb.Rows) { r.Vectors = nil },
+		"huge dimension":             func(r *stagepb.Rows) { r.Dimension = math.MaxUint32 },
+		"falling offsets":            func(r *stagepb.Rows) { r.Candidates.Offsets = []uint32{0, 3, 2} },
+		"offsets that start later":   func(r *stagepb.Rows) { r.Candidates.Offsets[0] = 1 },
+		"offsets beyond the end":     func(r *stagepb.Rows) { r.Candidates.Offsets[2] = math.MaxUint32 },
+		"an offset missing":          func(r *stagepb.Rows) { r.Prompts.Offsets = r.Prompts.Offsets[:2] },
+		"a label without a name":     func(r *stagepb.Rows) { r.Candidates.Label[0] = 9 },
+		"scores missing":             func(r *stagepb.Rows) { r.Candidates.Score = r.Candidates.Score[:1] },
+		"an answer without a name":   func(r *stagepb.Rows) { r.Samples.Answer[0] = 9 },
+		"a negative weight":          func(r *stagepb.Rows) { r.Samples.Weight[0] = -1 },
+		"a weight that is no number": func(r *stagepb.Rows) { r.Samples.Weight[0] = math.NaN() },
+		"a weight missing":           func(r *stagepb.Rows) { r.Samples.Weight = r.Samples.Weight[:1] },
+		"answer offsets missing":     func(r *stagepb.Rows) { r.Samples.AnswerOffsets = nil },
+	} {
+		rows, err := EncodeBatch(fullBatch(), everything)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(rows)
+		if _, err := DecodeBatch(rows); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		code  sdk.Code
+		after time.Duration
+	}{
+		{errors.New("plain"), sdk.CodeInternal, 0},
+		{sdk.Invalid(errors.New("empty text")), sdk.CodeInvalid, 0},
+		{fmt.Errorf("call: %w", sdk.Transient(errors.New("busy \xff"), 1500*time.Microsecond)), sdk.CodeTransient, 2 * time.Millisecond},
+		{fmt.Errorf("call: %w", context.Canceled), sdk.CodeCancelled, 0},
+		{context.DeadlineExceeded, sdk.CodeDeadline, 0},
+	} {
+		got := DecodeFailure(EncodeFailure(c.err))
+		var coded *sdk.Error
+		if !errors.As(got, &coded) || coded.Code != c.code || coded.RetryAfter != c.after || got.Error() != strings.ToValidUTF8(c.err.Error(), "\uFFFD") {
+			t.Errorf("%v: got %#v", c.err, got)
+		}
+	}
+	failed := sdk.RowErrors{2: errors.New("b"), 0: sdk.Invalid(errors.New("a"))}
+	got, err := DecodeRowErrors(EncodeRowErrors(failed), 3)
+	if err != nil || len(got) != 2 || sdk.CodeOf(got[0]) != sdk.CodeInvalid || got[2].Error() != "b" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := DecodeRowErrors(EncodeRowErrors(failed), 2); err == nil {
+		t.Error("an error for row 2 of 2 was accepted")
+	}
+}
+
+func TestArgumentErrors(t *testing.T) {
+	err := errors.Join(
+		&sdk.ArgumentError{Argument: "model", Err: errors.New("it is required")},
+		fmt.Errorf("open: %w", &sdk.ArgumentError{Argument: "k", Err: errors.New("too large")}),
+		errors.New("no model folder"),
+	)
+	got := DecodeArgumentErrors(EncodeArgumentErrors(err))
+	if got == nil || got.Error() != "model: it is required\nk: too large\nno model folder" {
+		t.Errorf("got %v", got)
+	}
+	if DecodeArgumentErrors(nil) != nil {
+		t.Error("no faults are an error")
+	}
+}
+
+func TestPluginRoundTrip(t *testing.T) {
+	type config struct {
+		Key     string        `config:"key,required,secret" doc:"The key."`
+		Mode    string        `config:"mode" default:"chat" one_of:"chat,completion" doc:"How to ask."`
+		Timeout time.Duration `config:"timeout" default:"30s" doc:"How long to wait."`
+	}
+	want := sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
+		sdk.SampleStage("coin", "Votes.", func(context.Context, sdk.Setup, config) (sdk.Sampler, error) { return nil, nil },
+			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32)),
+	}}
+	got, err := DecodePlugin(EncodePlugin(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(sdk.Stage{}), same); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := got.Stages[0].Open(t.Context(), sdk.Setup{}, nil); err == nil {
+		t.Error("a described stage was opened")
+	}
+	for name, spoil := range map[string]func(*stagepb.DescribeReply){
+		"unknown kind":     func(r *stagepb.DescribeReply) { r.Stages[0].Kind = 99 },
+		"unknown column":   func(r *stagepb.DescribeReply) { r.Stages[0].Reads[0] = 257 },
+		"unknown type":     func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Type = 0 },
+		"impossible name":  func(r *stagepb.DescribeReply) { r.Stages[0].Name = "a/b" },
+		"unnamed":          func(r *stagepb.DescribeReply) { r.Name = "" },
+		"a default astray": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[1].DefaultJson = `"shout"` },
+	} {
+		reply := EncodePlugin(want)
+		spoil(reply)
+		if _, err := DecodePlugin(reply); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	rows, err := EncodeBatch(fullBatch(), everything)
+	if err != nil {
+		f.Fatal(err)
+	}
+	entries, err := EncodeEntries([]sdk.Entry{{ID: "a", Hash: []byte{1}, Vector: []float32{1}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, r := range []*stagepb.Rows{rows, entries, EncodeVerdicts([]sdk.Verdict{{Answer: "a"}}), {N: math.MaxUint32}} {
+		raw, err := proto.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		rows := &stagepb.Rows{}
+		if proto.Unmarshal(raw, rows) != nil {
+			return
+		}
+		if b, err := DecodeBatch(rows); err == nil {
+			again, err := EncodeBatch(b, everything)
+			if err != nil {
+				t.Fatalf("a decoded batch cannot be encoded: %v", err)
+			}
+			if _, err := DecodeBatch(again); err != nil {
+				t.Fatalf("an encoded batch cannot be decoded: %v", err)
+			}
+		}
+		n := min(int(rows.N), 1<<16)
+		_, _ = DecodeEntries(rows, n)
+		_, _ = DecodeCandidates(rows, n)
+		_, _ = DecodeSamples(rows, n)
+		_, _ = DecodePrompts(rows, n)
+		_, _ = DecodeVerdicts(rows, n)
+		_, _ = DecodeVectors(rows, n, int(rows.Dimension))
+		_, _, _ = DecodeSearch(&stagepb.Search{Mode: 1, Fusion: 1, Queries: rows})
+	})
+}
