@@ -27,7 +27,9 @@ type Scope struct {
 }
 
 // Env is what a rule sees of one item. The engine fills the fields that the
-// rule Reads and may leave the others empty.
+// rule Reads and may leave the others empty. An Env belongs to one goroutine
+// at a time; Item.Candidates must not change once a rule has seen them, but
+// Candidate, Rank and Answer may.
 type Env struct {
 	Item            sdk.Item // id, text, meta as item.id ...; Candidates as candidates
 	Labels          *LabelSet
@@ -40,6 +42,9 @@ type Env struct {
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why
+
+	views  []*candidate   // of Item.Candidates, made when a rule first asks
+	viewed *sdk.Candidate // the first of those that views was made from
 }
 
 // Vote is one answer of one voter, as rules see it.

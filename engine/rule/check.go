@@ -1,0 +1,249 @@
+package rule
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// checkNames finds every name that is not one of the kind's or that nothing
+// above writes, and notes the others as read.
+func (c *compiling) checkNames(tree *parser.Tree) {
+	c.rule = &Rule{reads: map[string]bool{}}
+	functions := map[ast.Node]bool{} // identifiers that are called
+	local := map[string]bool{}       // let x = ...
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.VariableDeclaratorNode:
+			local[n.Name] = true
+		case *ast.CallNode:
+			functions[n.Callee] = true
+			c.refuseCall(n.Callee)
+		case *ast.BuiltinNode:
+			if !slices.Contains(builtins, n.Name) {
+				c.unknownFunction(n.Location(), n.Name)
+			}
+		}
+	}))
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.IdentifierNode:
+			if !functions[n] && !local[n.Value] {
+				c.readName(n.Location(), n.Value)
+			}
+		case *ast.MemberNode:
+			if p, ok := n.Property.(*ast.StringNode); ok && (p.Value == "text" || p.Value == "meta") && !isName(n.Node, "item") {
+				c.rule.reads["candidate_texts"] = true
+			}
+		}
+	}))
+	if c.rule.reads["text"] || c.rule.reads["meta"] {
+		c.rule.reads["candidate_texts"] = true
+	}
+}
+
+func (c *compiling) readName(at file.Location, given string) {
+	if c.rule.reads[given] || given == "var" {
+		c.rule.reads[given] = true
+		return
+	}
+	i := slices.IndexFunc(c.names, func(n name) bool { return n.name == given })
+	if i < 0 {
+		known := Names(c.kind)
+		if advice := DidYouMean(given, known); advice != "" {
+			c.fault(at, "There is no %q here.%s", given, advice)
+		} else {
+			c.fault(at, "There is no %q here; a rule in this place sees %s.", given, strings.Join(known, ", "))
+		}
+		return
+	}
+	if ok, needs := c.scope.written(c.names[i]); !ok {
+		c.fault(at, "Nothing above writes %q: it needs %s above.", given, needs)
+		return
+	}
+	c.rule.reads[given] = true
+	c.rule.names = append(c.rule.names, c.names[i])
+}
+
+func (c *compiling) refuseCall(callee ast.Node) {
+	if id, ok := callee.(*ast.IdentifierNode); ok {
+		c.unknownFunction(id.Location(), id.Value)
+		return
+	}
+	c.fault(callee.Location(), "Only functions can be called: %s.", strings.Join(builtins, ", "))
+}
+
+func (c *compiling) unknownFunction(at file.Location, given string) {
+	if at.To <= at.From {
+		at.To = at.From + len([]rune(given))
+	}
+	if advice := DidYouMean(given, builtins); advice != "" {
+		c.fault(at, "There is no function %q.%s", given, advice)
+		return
+	}
+	c.fault(at, "There is no function %q in rules; there are %s.", given, strings.Join(builtins, ", "))
+}
+
+// setVariables writes the value of each var.x into the tree, so that it is
+// type-checked like any other constant.
+func (c *compiling) setVariables(tree *parser.Tree) {
+	if !c.rule.reads["var"] {
+		return
+	}
+	done := map[ast.Node]bool{}
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		m, ok := (*n).(*ast.MemberNode)
+		if !ok || !isName(m.Node, "var") {
+			return
+		}
+		done[m.Node] = true
+		property, ok := m.Property.(*ast.StringNode)
+		if !ok {
+			c.fault(m.Location(), "Name the variable: var.x.")
+			return
+		}
+		v, ok := c.scope.Vars[property.Value]
+		if !ok {
+			c.fault(m.Location(), "There is no variable %q.%s", property.Value, DidYouMean(property.Value, keys(c.scope.Vars)))
+			return
+		}
+		node, fault := constant(v)
+		if fault != "" {
+			c.fault(m.Location(), "The variable %q %s.", property.Value, fault)
+			return
+		}
+		ast.Patch(n, node)
+	}))
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		if isName(*n, "var") && !done[*n] {
+			c.fault((*n).Location(), "Name the variable: var.x.")
+		}
+	}))
+}
+
+// constant is the node of a variable's value, or what is wrong with it.
+func constant(v cty.Value) (node ast.Node, fault string) {
+	if v.ContainsMarked() {
+		return nil, "is a secret, and a rule cannot read one"
+	}
+	if v.IsNull() || !v.IsWhollyKnown() {
+		return nil, "has no value"
+	}
+	switch t := v.Type(); {
+	case t == cty.String:
+		return &ast.StringNode{Value: v.AsString()}, ""
+	case t == cty.Bool:
+		return &ast.BoolNode{Value: v.True()}, ""
+	case t == cty.Number:
+		f := v.AsBigFloat()
+		if i, exact := f.Int64(); exact == 0 && f.IsInt() {
+			return &ast.IntegerNode{Value: int(i)}, ""
+		}
+		value, _ := f.Float64()
+		return &ast.FloatNode{Value: value}, ""
+	case t.IsListType() || t.IsSetType() || t.IsTupleType():
+		list := &ast.ArrayNode{}
+		for it := v.ElementIterator(); it.Next(); {
+			_, element := it.Element()
+			n, fault := constant(element)
+			if fault != "" {
+				return nil, fault
+			}
+			list.Nodes = append(list.Nodes, n)
+		}
+		return list, ""
+	}
+	return nil, "is neither a text, a number, a bool nor a list of those"
+}
+
+// checkPatterns asks for patterns that are known now: their size bounds what
+// they may read.
+func (c *compiling) checkPatterns(tree *parser.Tree) {
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		b, ok := (*n).(*ast.BinaryNode)
+		if !ok || b.Operator != "matches" {
+			return
+		}
+		text, ok := b.Right.(*ast.StringNode)
+		if !ok {
+			c.fault(b.Right.Location(), "The pattern of matches is written out as a text.")
+		} else if _, err := newPattern(text.Value); err != nil {
+			c.fault(b.Right.Location(), "The pattern cannot be read: %v.", err)
+		}
+	}))
+}
+
+// checkShape keeps lists flat: lists of lists would let a rule of a few lines
+// describe a value of exponential size.
+func (c *compiling) checkShape(tree *parser.Tree) {
+	flat := func(nodes ...ast.Node) {
+		for _, n := range nodes {
+			if p, ok := n.(*ast.PredicateNode); ok {
+				n = p.Node
+			}
+			t := n.Nature()
+			if !t.IsBool() && !t.IsNumber() && !t.IsString() && !t.Nil && !t.IsUnknown(&c.config.NtCache) {
+				c.fault(n.Location(), "Only a text, a number or a bool can stand here, not %s.", describe(t.String()))
+			}
+		}
+	}
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.ArrayNode:
+			flat(n.Nodes...)
+		case *ast.ConditionalNode:
+			flat(n.Exp1, n.Exp2)
+		case *ast.BuiltinNode:
+			if n.Name == "map" {
+				flat(n.Arguments[1])
+			}
+		case *ast.MapNode:
+			c.fault(n.Location(), "A rule cannot make a map.")
+		case *ast.BinaryNode:
+			switch n.Operator {
+			case "??":
+				flat(n.Left, n.Right)
+			case "..":
+				c.fault(n.Location(), "A rule cannot make a range. Compare instead: rank <= 5.")
+			}
+		}
+	}))
+}
+
+func isName(n ast.Node, name string) bool {
+	id, ok := n.(*ast.IdentifierNode)
+	return ok && id.Value == name
+}
+
+func keys(m map[string]cty.Value) []string {
+	var list []string
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}
+
+// fieldsOf lists the fields of a record as rules name them.
+func fieldsOf(t reflect.Type) []string {
+	var list []string
+	for f := range t.Fields() {
+		list = append(list, f.Tag.Get("expr"))
+	}
+	return list
+}
+
+// describe replaces the Go types in a message of the expr library.
+var describe = strings.NewReplacer(
+	"[]*rule.candidate", "a list of candidates", "*rule.candidate", "a candidate", "rule.candidate", "a candidate",
+	"*rule.item", "the item", "rule.item", "the item",
+	"[]rule.Vote", "a list of votes", "rule.Vote", "a vote",
+	"[]string", "a list of texts", "[]interface {}", "a list", "[]float64", "a list of numbers",
+	"map[string]interface {}", "a map", "interface {}", "any value",
+	"float64", "a number", "type string", "type text", "bool", "a bool",
+	"unexpected token EOF", "the rule ends too early",
+).Replace

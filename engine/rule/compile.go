@@ -1,0 +1,191 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Rule is a compiled rule. It may be evaluated by several goroutines at once.
+type Rule struct {
+	text    string
+	reads   map[string]bool
+	names   []name // those that it reads
+	program *vm.Program
+	idle    sync.Pool // of *evaluation
+}
+
+// Text is the rule as it was written, escapes resolved.
+func (r *Rule) Text() string { return r.text }
+
+// Reads reports whether the rule mentions a name of Names. Further,
+// "candidate_texts" tells whether it looks at the text or metadata of a
+// candidate, which the engine otherwise does not fetch.
+func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
+
+// Compile checks and compiles a rule. It reports every name that is unknown or
+// that nothing above writes, and otherwise the first fault.
+func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
+	c := compiling{kind: kind, scope: scope, src: src, names: namesOf(kind)}
+	if len(src.Text) > maxSource {
+		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", maxSource, len(src.Text))
+		return nil, c.diags
+	}
+	if strings.TrimSpace(src.Text) == "" {
+		c.fault(file.Location{}, "The rule is empty. Leave the argument out to have none.")
+		return nil, c.diags
+	}
+	c.config = c.newConfig()
+	tree, err := parser.ParseWithConfig(src.Text, c.config)
+	if err != nil {
+		c.exprFault(err, nil)
+		return nil, c.diags
+	}
+	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkTypes, c.checkShape, c.bound, c.compile}
+	for _, step := range steps {
+		if step(tree); c.diags.HasErrors() {
+			return nil, c.diags
+		}
+	}
+	return c.rule, nil
+}
+
+// compiling is the work on one rule.
+type compiling struct {
+	kind   Kind
+	scope  Scope
+	src    Source
+	names  []name
+	config *conf.Config
+	rule   *Rule
+	diags  hcl.Diagnostics
+}
+
+func (c *compiling) newConfig() *conf.Config {
+	config := conf.CreateNew()
+	config.MaxNodes = maxNodes
+	types := map[string]any{clockName: (*clock)(nil), labelsName: (*LabelSet)(nil)}
+	for _, n := range c.names {
+		types[n.name] = n.typ
+	}
+	config.WithEnv(types)
+	for name := range config.Builtins {
+		if !slices.Contains(builtins, name) {
+			config.Disabled[name] = true
+			delete(config.Builtins, name)
+		}
+	}
+	for name, f := range guards {
+		config.Functions[name] = f
+	}
+	return config
+}
+
+// checkTypes checks what every operator and function is given, and that the
+// whole is true or false.
+func (c *compiling) checkTypes(tree *parser.Tree) {
+	if _, err := checker.Check(tree, c.config); err != nil {
+		c.exprFault(err, tree)
+		return
+	}
+	if n := tree.Node.Nature(); !n.IsBool() && !n.IsUnknown(&c.config.NtCache) {
+		c.fault(whole(c.src.Text), "A rule is true or false; this one gives %s. Compare it with something.", describe(n.String()))
+	}
+}
+
+// compile makes the program of a checked and bounded tree.
+func (c *compiling) compile(tree *parser.Tree) {
+	if _, err := checker.Check(tree, c.config); err != nil {
+		c.exprFault(err, tree)
+		return
+	}
+	if err := optimizer.Optimize(&tree.Node, c.config); err != nil {
+		c.exprFault(err, tree)
+		return
+	}
+	program, err := compiler.Compile(tree, c.config)
+	if err != nil {
+		c.exprFault(err, tree)
+		return
+	}
+	c.rule.program = program
+	c.rule.text = c.src.Text
+}
+
+// fault adds a diagnostic at a place in the rule.
+func (c *compiling) fault(at file.Location, format string, args ...any) {
+	whole := c.src.Range(0, len(c.src.Text))
+	subject := c.src.Range(at.From, at.To)
+	if at.To == 0 {
+		subject = whole
+	}
+	c.diags = append(c.diags, &hcl.Diagnostic{
+		Severity: hcl.DiagError, Summary: "Invalid rule", Detail: fmt.Sprintf(format, args...),
+		Subject: &subject, Context: &whole,
+	})
+}
+
+// exprFault adds an error of the expr library, in our words. tree is nil when
+// the error is one of syntax.
+func (c *compiling) exprFault(err error, tree *parser.Tree) {
+	var f *file.Error
+	if !errors.As(err, &f) {
+		c.fault(whole(c.src.Text), "%s.", describe(err.Error()))
+		return
+	}
+	at := f.Location
+	if at.To <= at.From {
+		at.To = at.From + 1
+	}
+	if tree != nil {
+		if advice := c.fieldAdvice(tree, f); advice != "" {
+			c.fault(at, "%s", advice)
+			return
+		}
+	}
+	message := describe(f.Message)
+	c.fault(at, "%s.", strings.ToUpper(message[:1])+message[1:])
+}
+
+// fieldAdvice says which fields there are where a rule asks for one that there
+// is not.
+func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
+	var advice string
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		m, ok := (*n).(*ast.MemberNode)
+		if !ok || m.Location() != f.Location {
+			return
+		}
+		field, ok := m.Property.(*ast.StringNode)
+		base := m.Node.Nature().Deref(&c.config.NtCache)
+		if !ok || !base.IsStruct() {
+			return
+		}
+		fields := fieldsOf(base.Type)
+		advice = fmt.Sprintf("%s has no %q, only %s.%s", describe(base.String()), field.Value,
+			strings.Join(fields, ", "), DidYouMean(field.Value, fields))
+	}))
+	return advice
+}
+
+// whole is the place of the whole rule.
+func whole(text string) file.Location {
+	return file.Location{From: 0, To: len([]rune(text))}
+}
+
+// visit makes an ast.Visitor of a function.
+type visit func(*ast.Node)
+
+func (v visit) Visit(n *ast.Node) { v(n) }

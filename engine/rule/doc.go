@@ -1,0 +1,17 @@
+// Package rule compiles and evaluates the rules of a pipeline file: the expr
+// expressions of when, keep, accept, flag and fallback.
+//
+// A rule is a text in an HCL file, so its faults point into that file, at their
+// place inside the string or heredoc (Source). It sees a fixed set of names
+// (see Names), each with a type, and is checked against them and against what
+// stands above it (Scope) before anything starts.
+//
+// A rule is written by the person who runs the pipeline, but the data it works
+// on is not, and one careless rule must not stall a run of a million items. So
+// the language is cut down to what a predicate needs, and every evaluation is
+// bounded: in source length, nodes, memory, regular expressions and time. What
+// bounds each of them stands in limits.go.
+//
+// The package does not know pipelines, stages or plugins, and does not read
+// HCL beyond the one expression that a rule is written in.
+package rule

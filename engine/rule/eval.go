@@ -1,0 +1,60 @@
+package rule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+)
+
+// evaluation is what one run of a rule needs; rules keep idle ones.
+type evaluation struct {
+	vm     vm.VM
+	clock  clock
+	values map[string]any
+}
+
+// Eval evaluates the rule on an item. The error of a rule that fails names the
+// rule; the item is at fault, or the rule is for not expecting it.
+func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
+	e, _ := r.idle.Get().(*evaluation)
+	if e == nil {
+		e = &evaluation{values: map[string]any{}}
+		e.vm.MemoryBudget = maxMemory
+		e.values[clockName] = &e.clock
+	}
+	defer r.idle.Put(e)
+	e.clock = clock{ctx: ctx}
+	e.values[labelsName] = env.Labels
+	for _, n := range r.names {
+		e.values[n.name] = n.value(env)
+	}
+	v, err := e.vm.Run(r.program, e.values)
+	if err != nil {
+		return false, r.failed(err)
+	}
+	holds, ok := v.(bool)
+	if !ok {
+		return false, r.failed(fmt.Errorf("it gave a %T; a rule is true or false", v))
+	}
+	return holds, nil
+}
+
+func (r *Rule) failed(err error) error {
+	var f *file.Error
+	if errors.As(err, &f) {
+		if f.Prev != nil {
+			err = f.Prev
+		} else {
+			err = errors.New(describe(f.Message))
+		}
+	}
+	text := r.text
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "") + "..."
+	}
+	return fmt.Errorf("rule %q: %w", text, err)
+}

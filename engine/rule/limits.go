@@ -1,0 +1,113 @@
+package rule
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"time"
+
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// The bounds of a rule. They leave room for any rule that a person would
+// write by hand.
+const (
+	maxSource  = 4 << 10 // bytes of source; also bounds nesting, and so the parser's stack
+	maxNodes   = 1000    // of the syntax tree
+	maxMemory  = 1 << 20 // elements of the lists that one evaluation makes
+	maxText    = 1 << 20 // bytes of the texts that one evaluation joins
+	maxPattern = 4 << 20 // instructions of a pattern × bytes of its input
+	maxTime    = 50 * time.Millisecond
+	tickEvery  = 16 // predicates between two looks at the clock
+)
+
+// clock bounds one evaluation. Loops exist only as predicates (all, filter,
+// ...), and each of those ticks it before its body runs; see patch.go.
+type clock struct {
+	ctx      context.Context
+	deadline time.Time
+	ticks    uint
+	text     int
+}
+
+func (c *clock) tick() error {
+	c.ticks++
+	if c.ticks%tickEvery != 0 {
+		return nil
+	}
+	if c.deadline.IsZero() { // a rule that loops little never looks at the clock
+		c.deadline = time.Now().Add(maxTime)
+		return nil
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if time.Now().After(c.deadline) {
+		return fmt.Errorf("it ran for more than %v; nest fewer loops", maxTime)
+	}
+	return nil
+}
+
+// join is the + of values that are not known to be numbers when the rule is
+// compiled. Joined in a loop, texts would double each time.
+func (c *clock) join(a, b any) (any, error) {
+	if x, ok := a.(string); ok {
+		if y, ok := b.(string); ok {
+			if c.text += len(x) + len(y); c.text > maxText {
+				return nil, fmt.Errorf("it joined more than %d KiB of text", maxText>>10)
+			}
+		}
+	}
+	return runtime.Add(a, b), nil
+}
+
+// pattern is a regular expression with its size. RE2 runs in time linear in
+// size × input, so bounding that product bounds the time.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
+func newPattern(text string) (*pattern, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	return &pattern{re, len(prog.Inst)}, nil
+}
+
+func (p *pattern) match(v any) (bool, error) {
+	text, ok := v.(string)
+	switch {
+	case v == nil:
+		return false, nil
+	case !ok:
+		return false, fmt.Errorf("matches needs a text, this is a %T", v)
+	case len(text)*p.size > maxPattern:
+		return false, fmt.Errorf("the text of %d bytes is too long for this pattern, which reads at most %d",
+			len(text), maxPattern/p.size)
+	}
+	return p.re.MatchString(text), nil
+}
+
+// builtins are the functions that rules may use: pure ones that a predicate
+// needs and whose cost is at most linear in what they are given. The loops
+// among them take a predicate and so tick the clock. Left out on purpose:
+// what makes long texts or nested lists (repeat, replace, join, split, concat,
+// toJSON, reduce, groupBy, ...), what takes more than linear time (sort, uniq),
+// and what is not a function of its arguments (now).
+var builtins = []string{
+	"all", "any", "none", "one", "count", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "sum",
+	"len", "first", "last", "mean", "min", "max",
+	"abs", "ceil", "floor", "round", "int", "float",
+	"trim", "trimPrefix", "trimSuffix", "upper", "lower", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix",
+}

@@ -1,0 +1,131 @@
+package rule
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBombs checks that hostile rules are refused or end in time. Each of them
+// would run for minutes or eat the memory without the bounds.
+func TestBombs(t *testing.T) {
+	deep := func(depth int, inner string) string {
+		return strings.Repeat("all(candidates, ", depth) + inner + strings.Repeat(")", depth)
+	}
+	long := sample()
+	long.Item.Text = strings.Repeat("a", 1<<20)
+	doubling := `len(` + strings.Repeat("map(", 40) + `["x"]` + strings.Repeat(", # + #)", 40) + `) == 1`
+	lets := `let a0 = item.text + item.text; `
+	for i := range 40 {
+		lets += fmt.Sprintf("let a%d = a%d + a%d; ", i+1, i, i)
+	}
+	tests := map[string]string{
+		"nested loops":    deep(8, "true"),
+		"deeper":          deep(100, ".score > -1"),
+		"doubling text":   doubling,
+		"doubling lets":   lets + ` a40 == ""`,
+		"large pattern":   `item.text matches "(a?){900}a{900}b"`,
+		"huge repeat":     `item.text matches "((a{100}){10}){10}"`,
+		"huge lists":      `len(map(candidates, len(map(candidates, len(map(candidates, len(map(candidates, 1))))))))  > 0`,
+		"nested ternary":  strings.Repeat("true ? (", 400) + "true" + strings.Repeat(") : false", 400),
+		"many brackets":   strings.Repeat("(", 2000) + "true" + strings.Repeat(")", 2000),
+		"many nots":       strings.Repeat("!", 4000) + "true",
+		"open brackets":   strings.Repeat("[", 4000),
+		"list of lists":   `let a = [1,1]; let b = [a,a]; let c = [b,b]; c == c`,
+		"nested in lists": `let a = true ? 1 : [1,1]; let b = [a,a]; b == b`,
+	}
+	for name, rule := range tests {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			r, diags := Compile(When, everything(), plain(rule))
+			if !diags.HasErrors() {
+				holds, err := r.Eval(context.Background(), long)
+				t.Log(holds, err)
+			}
+			if spent := time.Since(start); spent > 10*maxTime {
+				t.Errorf("it took %v", spent)
+			}
+		})
+	}
+}
+
+func TestEvalStopsWithItsContext(t *testing.T) {
+	r, diags := Compile(When, everything(), plain(`all(candidates, all(candidates, .score > -1))`))
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := r.Eval(ctx, sample()); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzRule(f *testing.F) {
+	for _, seed := range []string{
+		`margin < 0.12`, `all(candidates, any(votes, .answer == #.answer))`, `item.text matches "^a+$"`,
+		`answer in labels ? true : let x = 1; x > 2`, `candidates[1:2] | count() > 1`, "a\x00é \\\"", `map(map(["x"], # + #), # + #) == []`,
+	} {
+		for kind := When; kind <= Fallback; kind++ {
+			f.Add(uint8(kind), seed)
+		}
+	}
+	env := sample()
+	f.Fuzz(func(t *testing.T, kind uint8, text string) {
+		start := time.Now()
+		r, diags := Compile(Kind(kind%5+1), everything(), plain(text))
+		if !diags.HasErrors() {
+			_, _ = r.Eval(context.Background(), env)
+		}
+		if spent := time.Since(start); spent > time.Second { // the fuzzer shares its cores
+			t.Errorf("%q took %v", text, spent)
+		}
+	})
+}
+
+func BenchmarkKeep(b *testing.B) {
+	for _, rule := range []string{`dense > 0.2`, `score > 0.5 * candidates[0].score and label != "x"`} {
+		b.Run(rule, func(b *testing.B) {
+			r, diags := Compile(Keep, everything(), plain(rule))
+			if diags.HasErrors() {
+				b.Fatal(diags)
+			}
+			e := sample()
+			b.ReportAllocs()
+			for b.Loop() { // one item: 60 candidates
+				e.viewed = nil
+				for i := range e.Item.Candidates {
+					e.Candidate, e.Rank = &e.Item.Candidates[i], i+1
+					if _, err := r.Eval(context.Background(), e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLabels(b *testing.B) {
+	for _, n := range []int{150, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r, diags := Compile(Accept, everything(), plain(`answer in labels`))
+			if diags.HasErrors() {
+				b.Fatal(diags)
+			}
+			var labels []string
+			for i := range n {
+				labels = append(labels, fmt.Sprintf("label %d", i))
+			}
+			e := sample()
+			e.Labels, e.Answer = NewLabelSet(labels), labels[n-1]
+			b.ReportAllocs()
+			for b.Loop() {
+				if ok, err := r.Eval(context.Background(), e); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}

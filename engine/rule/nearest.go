@@ -1,0 +1,29 @@
+package rule
+
+import (
+	"slices"
+
+	"github.com/agext/levenshtein"
+)
+
+// Nearest returns the known name that a mistyped one most likely meant, or ""
+// where none is near: at most two edits away, as Terraform advises, and fewer
+// than the name is long.
+func Nearest(given string, known []string) string {
+	best, edits := "", min(3, len(given))
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := levenshtein.Distance(given, k, nil); d < edits {
+			best, edits = k, d
+		}
+	}
+	return best
+}
+
+// DidYouMean is the advice that follows from Nearest: a sentence with a space
+// before it, or nothing.
+func DidYouMean(given string, known []string) string {
+	if n := Nearest(given, known); n != "" {
+		return " Did you mean \"" + n + "\"?"
+	}
+	return ""
+}
