@@ -67,6 +67,12 @@ type Elector interface {
 	Elect(ctx context.Context, b Batch) ([]Verdict, error)
 }
 
+// Drawer is a stage that reads ColumnRandom and says how many examples it wants
+// per item. The engine draws them, the same ones for the same item.
+type Drawer interface {
+	Random() int
+}
+
 // Fingerprinter tells what a stage's output depends on beyond its arguments:
 // a hash of its model, say. Same fingerprint, same input: same output.
 type Fingerprinter interface {

@@ -167,7 +167,7 @@ func (b *builder) fit(ctx context.Context, entries []sdk.Entry) (err error) {
 			return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 		}
 	}
-	if b.note.State, err = b.embedder.State(ctx); err != nil {
+	if b.note.State, err = b.embedder.State(); err != nil {
 		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 	}
 	b.note.Fitted = len(entries)

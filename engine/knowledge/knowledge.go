@@ -23,10 +23,8 @@ const layout = 1
 
 // Embedder is an embed stage that runs.
 type Embedder interface {
-	sdk.Embedder
+	sdk.Fitter
 	Fits() bool // whether Fit must come before Embed
-	Fit(ctx context.Context, texts []string) error
-	State(ctx context.Context) ([]byte, error)
 	Fingerprint() string
 }
 

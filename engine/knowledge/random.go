@@ -18,9 +18,9 @@ type examples struct {
 	all  []sdk.Candidate
 }
 
-// Random draws n different entries for each item id. The same seed and id give
+// Random draws n different entries for each item id. The same id gets
 // the same draw as long as the knowledge is the same.
-func (k *Knowledge) Random(ctx context.Context, seed uint64, ids []string, n int) ([][]sdk.Candidate, error) {
+func (k *Knowledge) Random(ctx context.Context, ids []string, n int) ([][]sdk.Candidate, error) {
 	k.random.once.Do(func() {
 		k.random.err = scan(ctx, k.store, k.main, sdk.Scan{Texts: true}, func(e sdk.Entry) {
 			k.random.all = append(k.random.all, sdk.Candidate{
@@ -44,7 +44,7 @@ func (k *Knowledge) Random(ctx context.Context, seed uint64, ids []string, n int
 	for i, id := range ids {
 		h := fnv.New64a()
 		h.Write([]byte(id))
-		rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+		rng := rand.New(rand.NewPCG(0, h.Sum64()))
 		drawn := map[int]bool{}
 		for len(drawn) < min(n, len(all)) {
 			if at := rng.IntN(len(all)); !drawn[at] {

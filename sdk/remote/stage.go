@@ -19,6 +19,7 @@ type Stage struct {
 	Reads     sdk.Columns // of an item; no other column is sent
 	Vector    int         // the dimension of an embedder's vectors
 	FitsFirst bool        // an embedder that wants Fit before Embed
+	Examples  int         // random examples per item that it wants
 }
 
 var (
@@ -27,6 +28,7 @@ var (
 	_ sdk.Sampler   = (*Stage)(nil)
 	_ sdk.Elector   = (*Stage)(nil)
 	_ sdk.Retriever = (*Stage)(nil)
+	_ sdk.Drawer    = (*Stage)(nil)
 )
 
 // Dimension implements sdk.Embedder.
@@ -34,6 +36,9 @@ func (s *Stage) Dimension() int { return s.Vector }
 
 // Fits reports whether the stage is an sdk.Fitter.
 func (s *Stage) Fits() bool { return s.FitsFirst }
+
+// Random implements sdk.Drawer.
+func (s *Stage) Random() int { return s.Examples }
 
 // Embed implements sdk.Embedder.
 func (s *Stage) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {

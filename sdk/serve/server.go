@@ -88,6 +88,9 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 		reply.Dimension = uint32(max(e.Dimension(), 0))
 	}
 	_, reply.Fits = stage.(sdk.Fitter)
+	if d, ok := stage.(sdk.Drawer); ok {
+		reply.Random = uint32(max(d.Random(), 0))
+	}
 	return reply, nil
 }
 

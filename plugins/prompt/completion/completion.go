@@ -13,7 +13,7 @@ import (
 
 type config struct {
 	K        int      `config:"k" default:"20" doc:"How many of the nearest candidates stand in the prompt as examples."`
-	Random   int      `config:"random" default:"10" doc:"How many random examples stand before them, as far as the engine sends so many."`
+	Random   int      `config:"random" default:"10" doc:"How many random examples stand before them."`
 	Labels   bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
 	Template sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels and join."`
 }
@@ -43,6 +43,9 @@ type prompter struct {
 	config config
 	prompt prompt
 }
+
+// Random implements sdk.Drawer.
+func (p *prompter) Random() int { return p.config.Random }
 
 // Fingerprint changes with the template, whose text is no argument.
 func (p *prompter) Fingerprint() string {

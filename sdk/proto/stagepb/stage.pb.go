@@ -819,6 +819,7 @@ type ConfigureReply struct {
 	Fingerprint   string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // changes whenever the same input could give another output
 	Dimension     uint32                 `protobuf:"varint,3,opt,name=dimension,proto3" json:"dimension,omitempty"`    // of an embedder's vectors
 	Fits          bool                   `protobuf:"varint,4,opt,name=fits,proto3" json:"fits,omitempty"`              // an embedder that wants Fit before Embed
+	Random        uint32                 `protobuf:"varint,5,opt,name=random,proto3" json:"random,omitempty"`          // examples per item that a stage which reads COLUMN_RANDOM wants
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -879,6 +880,13 @@ func (x *ConfigureReply) GetFits() bool {
 		return x.Fits
 	}
 	return false
+}
+
+func (x *ConfigureReply) GetRandom() uint32 {
+	if x != nil {
+		return x.Random
+	}
+	return 0
 }
 
 type ArgumentError struct {
@@ -2799,12 +2807,13 @@ const file_stage_proto_rawDesc = "" +
 	"configJson\x12\x1b\n" +
 	"\tstate_dir\x18\x05 \x01(\tR\bstateDir\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\fR\x05state\x12\x18\n" +
-	"\asamples\x18\a \x01(\rR\asamples\"\x9d\x01\n" +
+	"\asamples\x18\a \x01(\rR\asamples\"\xb5\x01\n" +
 	"\x0eConfigureReply\x127\n" +
 	"\x06errors\x18\x01 \x03(\v2\x1f.racflow.stage.v1.ArgumentErrorR\x06errors\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
 	"\tdimension\x18\x03 \x01(\rR\tdimension\x12\x12\n" +
-	"\x04fits\x18\x04 \x01(\bR\x04fits\"E\n" +
+	"\x04fits\x18\x04 \x01(\bR\x04fits\x12\x16\n" +
+	"\x06random\x18\x05 \x01(\rR\x06random\"E\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x82\x06\n" +
