@@ -28,6 +28,16 @@ func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
 	return e
 }
 
+// rulesRead reports whether one of the stage's rules reads a name.
+func (s *stage) rulesRead(name string) bool {
+	for _, f := range s.Fallbacks {
+		if f.When.Reads(name) {
+			return true
+		}
+	}
+	return s.When.Reads(name) || s.Keep.Reads(name) || s.Accept.Reads(name) || s.Flag.Reads(name)
+}
+
 func candidateLabels(candidates []sdk.Candidate) []string {
 	var labels []string
 	seen := map[string]bool{}

@@ -100,10 +100,10 @@ func (r *Run) retrieveWork(s *stage) work {
 	for _, reader := range r.stages {
 		if reader != nil && reader.in.retrieve == s.index {
 			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
-			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts)
+			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
-	ranking.Texts = ranking.Texts || r.elect < 0 || s.Keep.Reads("text") || s.Keep.Reads("meta")
+	ranking.Texts = ranking.Texts || r.elect < 0 // the candidates are the answer
 	return func(ctx context.Context, records []*record) error {
 		texts := make([]string, len(records))
 		for i, rec := range records {

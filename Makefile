@@ -1,0 +1,56 @@
+# `make` shows the targets.
+
+export CGO_ENABLED := 0
+BIN := bin/racflow
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## Build bin/racflow
+	@go build -o $(BIN) ./cmd/racflow
+
+.PHONY: run
+run: build ## Run the main pipeline on the example utterances
+	@if $(BIN) model pull minilm --if-missing; then embedder=minilm; else \
+		echo "The model could not be had: running with the hashing embedder, which is weaker." >&2; \
+		embedder=hashing; \
+	fi; \
+	$(BIN) run --format table -var embedder=$$embedder pipelines/intent.hcl
+
+.PHONY: test
+test: build ## Run the tests
+	@$(BIN) model pull minilm --if-missing || \
+		echo "The model could not be had: tests that need it are skipped." >&2
+	@go test ./...
+
+.PHONY: check
+check: ## What must hold before a commit: format, vet, lint, generated code, race detector
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	@go vet ./...
+	@GOARCH=arm64 go vet ./...
+	@$(MAKE) --no-print-directory lint generated race
+
+.PHONY: lint
+lint: ## Run golangci-lint
+	@go tool -modfile=.ci/lint.mod golangci-lint run ./...
+
+.PHONY: generated
+generated: ## Check that the generated code is current
+	@go generate ./sdk/proto
+	@git diff --exit-code -- sdk/proto/stagepb
+
+.PHONY: race
+race: ## Run the tests with the race detector (needs a C compiler)
+	@CGO_ENABLED=1 go test -race -short ./...
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	@go test -run '^$$' -bench . -benchmem ./engine/... ./plugins/... ./sdk/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz every fuzz target for a short while (FUZZTIME=10s)
+	@.ci/fuzz $(or $(FUZZTIME),10s)
