@@ -1,0 +1,246 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// threeCommits writes a log of three commits with an entry each and returns its
+// bytes and where each commit ends.
+func threeCommits(t testing.TB, dir string) (log []byte, ends []int64) {
+	t.Helper()
+	s := openSmall(t, dir)
+	for _, id := range []string{"a", "b", "c"} {
+		must(t, s.Put(ctx, "c", []sdk.Entry{entry(id, "text of "+id, 1, 0)}))
+		must(t, s.Commit(ctx, "c", []byte(id)))
+		ends = append(ends, logSize(t, dir))
+	}
+	s.Close()
+	log, err := os.ReadFile(filepath.Join(dir, "c", "log"))
+	must(t, err)
+	return log, ends
+}
+
+func TestTornTails(t *testing.T) {
+	dir := t.TempDir()
+	log, ends := threeCommits(t, dir)
+	path := filepath.Join(dir, "c", "log")
+	for size := int64(headerSize); size <= int64(len(log)); size++ {
+		var want []string
+		for i, end := range ends {
+			if size >= end {
+				want = append(want, string(rune('a'+i)))
+			}
+		}
+		for _, garbage := range []string{"", "garbage \xffcommit\n and more"} {
+			must(t, os.WriteFile(path, append(log[:size:size], garbage...), 0o644))
+			s := openSmall(t, dir)
+			if got := ids(everything(t, s)); got != strings.Join(want, " ") {
+				t.Fatalf("log cut at %d: entries %q, want %q", size, got, want)
+			}
+			if size%16 == 0 {
+				must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "", 0, 1)}))
+				must(t, s.Commit(ctx, "c", []byte("new")))
+				s.Close()
+				if got := ids(everything(t, openSmall(t, dir))); got != strings.Join(append(want, "new"), " ") {
+					t.Fatalf("log cut at %d, then written: entries %q", size, got)
+				}
+			}
+			s.Close()
+		}
+	}
+}
+
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	log, ends := threeCommits(t, dir)
+	path := filepath.Join(dir, "c", "log")
+	for at := int64(headerSize); at < ends[1]; at++ {
+		broken := bytes.Clone(log)
+		broken[at] ^= 0x10
+		must(t, os.WriteFile(path, broken, 0o644))
+		f, err := os.Open(path)
+		must(t, err)
+		_, err = inspect(f, state{})
+		f.Close()
+		var d *damaged
+		if !errors.As(err, &d) || d.offset > at || !strings.Contains(err.Error(), "restore it from a copy") {
+			t.Fatalf("byte %d changed: %v", at, err)
+		}
+	}
+	_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+	if err == nil || !strings.Contains(err.Error(), "log is damaged at byte ") {
+		t.Errorf("open: %v", err)
+	}
+}
+
+func TestForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	log, _ := threeCommits(t, dir)
+	newer := bytes.Clone(log)
+	newer[len(magic)] = version + 1
+	for name, tt := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"text":  {[]byte("id\ttext\nsome other file that is long enough\n"), "not a racflow store"},
+		"empty": {nil, "not a racflow store"},
+		"newer": {newer, "use a newer racflow"},
+	} {
+		path := filepath.Join(dir, "c", "log")
+		must(t, os.WriteFile(path, tt.content, 0o644))
+		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, _ := os.ReadFile(path); !bytes.Equal(after, tt.content) {
+			t.Errorf("%s: the file was changed", name)
+		}
+	}
+}
+
+// TestTextCannotForgeACommit stores a commit frame of another log as a text and
+// then damages the frame that holds it.
+func TestTextCannotForgeACommit(t *testing.T) {
+	dir := t.TempDir()
+	log, ends := threeCommits(t, dir)
+	forged := string(log[ends[0]:ends[1]])
+	s := openStore(t, dir)
+	mustOpen(t, s, 2)
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("d", forged, 1, 0)}))
+	path := filepath.Join(dir, "c", "log")
+	torn, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, torn[:len(torn)-1], 0o644))
+	if got := ids(everything(t, openSmall(t, dir))); got != "a b c" {
+		t.Errorf("entries %q", got)
+	}
+}
+
+func TestOneWriterManyReaders(t *testing.T) {
+	dir := t.TempDir()
+	writer, other := openSmall(t, dir), openSmall(t, dir)
+	must(t, writer.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
+	err := other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)})
+	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+		t.Fatalf("second writer: %v", err)
+	}
+	if c := mustOpen(t, other, 2); c.Entries != 0 {
+		t.Fatalf("a reader sees %d staged entries", c.Entries)
+	}
+	must(t, writer.Commit(ctx, "c", nil))
+
+	if n := len(everything(t, other)); n != 0 {
+		t.Errorf("a reader's state changed under it: %d entries", n)
+	}
+	err = other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)})
+	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), "open it again") {
+		t.Fatalf("writing to a state that has passed: %v", err)
+	}
+	if c := mustOpen(t, other, 2); c.Entries != 1 {
+		t.Fatalf("opened again: %d entries", c.Entries)
+	}
+	must(t, other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)}))
+	must(t, other.Commit(ctx, "c", nil))
+	if c := mustOpen(t, writer, 2); c.Entries != 2 {
+		t.Errorf("the first writer, opened again: %d entries", c.Entries)
+	}
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	threeCommits(t, dir)
+	must(t, os.Chmod(filepath.Join(dir, "c"), 0o555))
+	t.Cleanup(func() { os.Chmod(filepath.Join(dir, "c"), 0o755) })
+	if got := ids(everything(t, openSmall(t, dir))); got != "a b c" {
+		t.Errorf("entries %q", got)
+	}
+}
+
+// TestFullDisk limits the size of files instead: a write beyond it fails with
+// EFBIG where a full disk gives ENOSPC.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := openSmall(t, dir)
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
+	must(t, s.Commit(ctx, "c", []byte("note")))
+	size := logSize(t, dir)
+
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(size) + 1000, Max: before.Max}))
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)}))
+	err := s.Put(ctx, "c", []sdk.Entry{entry("c", strings.Repeat("x", 2000), 1, 0)})
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+
+	if err == nil || !strings.Contains(err.Error(), "it is as it was at the last commit") {
+		t.Fatalf("put on a full disk: %v", err)
+	}
+	if logSize(t, dir) != size {
+		t.Errorf("the log has %d bytes, %d at the last commit", logSize(t, dir), size)
+	}
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("d", "green", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	if got := ids(everything(t, openSmall(t, dir))); got != "a d" {
+		t.Errorf("entries %q", got)
+	}
+	if text := explain(fmt.Errorf("write: %w", syscall.ENOSPC)).Error(); !strings.Contains(text, "free some space") {
+		t.Errorf("advice for a full disk: %s", text)
+	}
+}
+
+// FuzzLog opens any bytes as a log. What it accepts it must read the same way
+// twice, and go on writing to.
+func FuzzLog(f *testing.F) {
+	log, _ := threeCommits(f, f.TempDir())
+	f.Add(log[headerSize:])
+	f.Add(log[headerSize : len(log)-5])
+	f.Add([]byte{})
+	dir := f.TempDir()
+	must(f, os.MkdirAll(filepath.Join(dir, "c"), 0o755))
+	f.Fuzz(func(t *testing.T, frames []byte) {
+		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), append(log[:headerSize:headerSize], reseal(frames)...), 0o644))
+		s := openStore(t, dir)
+		s.config.Sync = false
+		defer s.Close()
+		if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); err != nil {
+			return
+		}
+		all := everything(t, s)
+		must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "text", 1, 0)}))
+		must(t, s.Commit(ctx, "c", nil))
+		if n := len(everything(t, s)); n != len(all) && n != len(all)+1 {
+			t.Fatalf("%d entries, and %d after another put", len(all), n)
+		}
+	})
+}
+
+// reseal gives frames that are whole but for their checksum a valid one, so
+// that the fuzzer gets past it.
+func reseal(frames []byte) []byte {
+	b := bytes.Clone(frames)
+	for at := 0; at+frameHeader <= len(b); {
+		end := at + frameHeader + int(le.Uint32(b[at:]))
+		if end > len(b) {
+			break
+		}
+		le.PutUint32(b[at+5:], checksum(b[at:at+5], b[at+frameHeader:end]))
+		at = end
+	}
+	return b
+}

@@ -1,0 +1,309 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// reference is search as its definition reads: everything scored, everything
+// sorted, in float64.
+type reference struct {
+	entries []sdk.Entry
+	k1, b   float64
+}
+
+func (r reference) dense(query []float32) map[string]float64 {
+	scores := map[string]float64{}
+	for _, e := range r.entries {
+		var dot, qq, ee float64
+		for i, q := range query {
+			dot += float64(q) * float64(e.Vector[i])
+			qq += float64(q) * float64(q)
+			ee += float64(e.Vector[i]) * float64(e.Vector[i])
+		}
+		scores[e.ID] = dot / max(math.Sqrt(qq*ee), 1e-300)
+	}
+	return scores
+}
+
+func (r reference) lexical(query string) map[string]float64 {
+	analyzer, _ := analyze.Named("standard")
+	counts := map[string]map[string]float64{}
+	lengths := map[string]float64{}
+	df := map[string]float64{}
+	total := 0.0
+	for _, e := range r.entries {
+		text := e.Text
+		if e.Context != "" {
+			text = e.Context + "\n" + e.Text
+		}
+		words := analyzer.Append(nil, text)
+		counts[e.ID] = map[string]float64{}
+		for _, w := range words {
+			counts[e.ID][w]++
+		}
+		for w := range counts[e.ID] {
+			df[w]++
+		}
+		lengths[e.ID] = float64(len(words))
+		total += float64(len(words))
+	}
+	n := float64(len(r.entries))
+	scores := map[string]float64{}
+	for _, w := range analyzer.Append(nil, query) {
+		idf := math.Log(1 + (n-df[w]+0.5)/(df[w]+0.5))
+		for id, c := range counts {
+			if tf := c[w]; tf > 0 {
+				scores[id] += idf * tf / (tf + r.k1*(1-r.b+r.b*lengths[id]/(total/n)))
+			}
+		}
+	}
+	return scores
+}
+
+// best returns the ids of the depth highest scores, ties by id.
+func best(scores map[string]float64, depth int) []string {
+	var all []string
+	for id := range scores {
+		all = append(all, id)
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b))
+	})
+	return all[:min(depth, len(all))]
+}
+
+// sameRanking compares hits with the reference; hits whose scores differ by
+// rounding only may change places.
+func sameRanking(hits []sdk.Hit, score func(sdk.Hit) float32, want map[string]float64, depth int) error {
+	wanted := best(want, depth)
+	if len(hits) != len(wanted) {
+		return fmt.Errorf("%d hits, want %d", len(hits), len(wanted))
+	}
+	for i, h := range hits {
+		got, reference := float64(score(h)), want[h.ID]
+		if math.Abs(got-reference) > 1e-5*max(1, reference) {
+			return fmt.Errorf("hit %d: %s has %v, want %v", i, h.ID, got, reference)
+		}
+		if there := want[wanted[i]]; math.Abs(reference-there) > 1e-5*max(1, there) {
+			return fmt.Errorf("hit %d is %s with %v, want %s with %v", i, h.ID, reference, wanted[i], there)
+		}
+		if i > 0 && (score(hits[i-1]) < score(h) || score(hits[i-1]) == score(h) && hits[i-1].ID >= h.ID) {
+			return fmt.Errorf("hits %d and %d stand the wrong way round", i-1, i)
+		}
+	}
+	return nil
+}
+
+func denseScore(h sdk.Hit) float32   { return h.Dense }
+func lexicalScore(h sdk.Hit) float32 { return h.Lexical }
+
+// randomEntry makes entries that share words, vectors and whole texts.
+func randomEntry(r *rand.Rand, id string, dimension int) sdk.Entry {
+	e := sdk.Entry{ID: id, Text: randomText(r, r.IntN(12)), Label: fmt.Sprint("label ", r.IntN(5)), Vector: randomVector(r, dimension)}
+	if r.IntN(3) == 0 {
+		e.Context = randomText(r, 4)
+	}
+	return e
+}
+
+func randomText(r *rand.Rand, words int) string {
+	var text []string
+	for range words {
+		text = append(text, fmt.Sprintf("Word%d", int(r.ExpFloat64()*20)))
+	}
+	return strings.Join(text, " ")
+}
+
+func randomVector(r *rand.Rand, dimension int) []float32 {
+	x := make([]float32, dimension)
+	if r.IntN(20) == 0 {
+		return x
+	}
+	for i := range x {
+		x[i] = float32(r.IntN(5) - 2)
+	}
+	return x
+}
+
+func TestSearchEqualsReference(t *testing.T) {
+	for _, tt := range []struct {
+		entries, queries, depth int
+		k1, b                   float64
+	}{
+		{700, 1, 30, 1.2, 0.75}, {700, 3, 2000, 1.2, 0.75}, {700, 70, 10, 0.9, 0.4},
+		{300, 5, 7, 1.2, 0}, {300, 5, 7, 0, 0.75}, {1, 4, 3, 1.2, 0.75}, {0, 2, 3, 1.2, 0.75},
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			const dimension = 19
+			r := rand.New(rand.NewPCG(3, 4))
+			s := openStore(t, t.TempDir())
+			s.config.K1, s.config.B = tt.k1, tt.b
+			mustOpen(t, s, dimension)
+			want := reference{k1: tt.k1, b: tt.b}
+			var gone []string
+			for i := range tt.entries {
+				e := randomEntry(r, fmt.Sprint("e", i), dimension)
+				must(t, s.Put(ctx, "c", []sdk.Entry{e}))
+				if i%4 == 3 {
+					gone = append(gone, e.ID)
+				} else {
+					want.entries = append(want.entries, e)
+				}
+			}
+			must(t, s.Commit(ctx, "c", nil))
+			must(t, s.Delete(ctx, "c", gone))
+			must(t, s.Commit(ctx, "c", []byte("deleted")))
+
+			queries := make([]sdk.Query, tt.queries)
+			for i := range queries {
+				queries[i] = sdk.Query{Text: randomText(r, 1+i%9), Vector: append([]float32{5}, randomVector(r, dimension-1)...)}
+			}
+			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: tt.depth}, queries)
+			must(t, err)
+			for i, q := range queries {
+				dense, lexical := want.dense(q.Vector), want.lexical(q.Text)
+				if err := sameRanking(hits[i].Dense, denseScore, dense, tt.depth); err != nil {
+					t.Errorf("query %d, dense: %v", i, err)
+				}
+				if err := sameRanking(hits[i].Lexical, lexicalScore, lexical, tt.depth); err != nil {
+					t.Errorf("query %d, lexical: %v", i, err)
+				}
+				for _, h := range append(hits[i].Dense, hits[i].Lexical...) {
+					if math.Abs(float64(h.Dense)-dense[h.ID]) > 1e-5 || math.Abs(float64(h.Lexical)-lexical[h.ID]) > 1e-4 {
+						t.Errorf("query %d: %s has %v and %v, want %v and %v", i, h.ID, h.Dense, h.Lexical, dense[h.ID], lexical[h.ID])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestSides(t *testing.T) {
+	s := openSmall(t, t.TempDir())
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0), entry("b", "green", 1, 1), entry("c", "red", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	tests := []struct {
+		name           string
+		mode           sdk.Mode
+		query          sdk.Query
+		depth          int
+		dense, lexical string
+	}{
+		{"hybrid", sdk.ModeHybrid, sdk.Query{Text: "red", Vector: []float32{1, 0}}, 9, "a c b", "a c"},
+		{"ties at the cut", sdk.ModeHybrid, sdk.Query{Text: "red", Vector: []float32{1, 0}}, 1, "a", "a"},
+		{"dense", sdk.ModeDense, sdk.Query{Text: "red", Vector: []float32{1, 2}}, 9, "b a c", ""},
+		{"lexical", sdk.ModeLexical, sdk.Query{Text: "GREEN! red"}, 9, "", "b a c"},
+		{"no words", sdk.ModeHybrid, sdk.Query{Text: "?!", Vector: []float32{0, 1}}, 9, "b a c", ""},
+		{"unknown words", sdk.ModeLexical, sdk.Query{Text: "blue"}, 9, "", ""},
+		{"zero vector", sdk.ModeHybrid, sdk.Query{Text: "green", Vector: []float32{0, 0}}, 9, "", "b"},
+		{"nothing wanted", sdk.ModeHybrid, sdk.Query{Text: "green", Vector: []float32{0, 1}}, 0, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			all, err := s.Search(ctx, "c", sdk.Search{Mode: tt.mode, Depth: tt.depth}, []sdk.Query{tt.query})
+			must(t, err)
+			hits := all[0]
+			if hitIDs(hits.Dense) != tt.dense || hitIDs(hits.Lexical) != tt.lexical {
+				t.Errorf("dense %q, lexical %q", hitIDs(hits.Dense), hitIDs(hits.Lexical))
+			}
+			if (hits.Dense == nil) != (tt.mode == sdk.ModeLexical) || (hits.Lexical == nil) != (tt.mode == sdk.ModeDense) {
+				t.Error("a side is nil exactly if it was not asked")
+			}
+			for _, h := range append(hits.Dense, hits.Lexical...) {
+				unscoredDense := tt.query.Vector == nil || isZero(tt.query.Vector)
+				if (h.Dense != h.Dense) != unscoredDense || (h.Lexical != h.Lexical) != (tt.mode == sdk.ModeDense) {
+					t.Errorf("scores of %s: %v and %v", h.ID, h.Dense, h.Lexical)
+				}
+			}
+		})
+	}
+}
+
+func TestSearchStops(t *testing.T) {
+	s := openSmall(t, t.TempDir())
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestModel does the same to a store and to a map, at random, and compares.
+func TestModel(t *testing.T) {
+	type model map[string]sdk.Entry
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		dir := t.TempDir()
+		s := openStore(t, dir)
+		mustOpen(t, s, 4)
+		committed, staged := model{}, model{}
+		for step := range 400 {
+			switch r.IntN(12) {
+			default:
+				var batch []sdk.Entry
+				for range 1 + r.IntN(20) {
+					e := randomEntry(r, fmt.Sprint(r.IntN(100)), 4)
+					batch = append(batch, e)
+					staged[e.ID] = e
+				}
+				must(t, s.Put(ctx, "c", batch))
+			case 0, 1, 2:
+				var gone []string
+				for range r.IntN(15) {
+					gone = append(gone, fmt.Sprint(r.IntN(120)))
+					delete(staged, gone[len(gone)-1])
+				}
+				must(t, s.Delete(ctx, "c", gone))
+			case 3, 4:
+				must(t, s.Commit(ctx, "c", fmt.Append(nil, step)))
+				committed = clone(staged)
+			case 5:
+				s.Close()
+				s = openStore(t, dir)
+				mustOpen(t, s, 4)
+				staged = clone(committed)
+			}
+			all := everything(t, s)
+			if len(all) != len(committed) {
+				t.Fatalf("seed %d, step %d: %d entries, want %d", seed, step, len(all), len(committed))
+			}
+			want := reference{k1: 1.2, b: 0.75, entries: all}
+			for _, e := range all {
+				if w := committed[e.ID]; e.Text != w.Text || e.Context != w.Context || e.Label != w.Label || math.Abs(want.dense(w.Vector)[e.ID]-1) > 1e-6 && !isZero(w.Vector) {
+					t.Fatalf("seed %d, step %d: %+v, want %+v", seed, step, e, w)
+				}
+			}
+			q := sdk.Query{Text: randomText(r, 3), Vector: []float32{1, -2, 0.5, 1}}
+			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 10}, []sdk.Query{q})
+			must(t, err)
+			if err := errors.Join(
+				sameRanking(hits[0].Dense, denseScore, want.dense(q.Vector), 10),
+				sameRanking(hits[0].Lexical, lexicalScore, want.lexical(q.Text), 10),
+			); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+		}
+	}
+}
+
+func clone[M ~map[K]V, K comparable, V any](m M) M {
+	c := M{}
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
