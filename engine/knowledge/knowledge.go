@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/fuse"
 )
 
 // layout is part of every fingerprint: raise it when entries, notes or
@@ -202,7 +203,7 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 	n := min(limit, len(k.Labels))
 	start := time.Now()
 	defer func() { k.searches.busy.Add(int64(time.Since(start))) }()
-	return k.store.Retrieve(ctx, k.centroids, sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: n}, TopK: n}, queries)
+	return k.store.Retrieve(ctx, k.centroids, nearest(n), queries)
 }
 
 // Embed embeds texts as queries.
@@ -213,4 +214,9 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 		return nil, fmt.Errorf("embed: %w", err)
 	}
 	return vectors, nil
+}
+
+// nearest ranks by cosine alone.
+func nearest(n int) sdk.Ranking {
+	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
 }

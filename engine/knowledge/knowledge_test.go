@@ -1,0 +1,334 @@
+package knowledge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest"
+)
+
+// letters embeds a text as its counts of the letters a to d. It remembers what
+// it embedded as passages and, where it is to be fitted, what it was fitted to.
+type letters struct {
+	fits        bool
+	fitted      int
+	state       []byte
+	passages    []string
+	fingerprint string
+	fail        error
+}
+
+func (l *letters) Dimension() int { return 4 }
+
+func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	if l.fail != nil {
+		return nil, l.fail
+	}
+	if l.fits && l.state == nil {
+		return nil, errors.New("embedding before being fitted")
+	}
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		if role == sdk.RolePassage {
+			l.passages = append(l.passages, text)
+		}
+		vectors[i] = make([]float32, 4)
+		for j, letter := range "abcd" {
+			vectors[i][j] = float32(strings.Count(text, string(letter)))
+		}
+	}
+	return vectors, nil
+}
+
+func (l *letters) Fit(_ context.Context, texts []string) error {
+	l.fitted += len(texts)
+	return nil
+}
+
+func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %d", l.fitted), nil }
+func (l *letters) Fits() bool             { return l.fits }
+func (l *letters) Fingerprint() string    { return l.fingerprint }
+
+// stages gives the embedder and a store over dir that lives as long as one
+// Open does, as its process would.
+type stages struct {
+	t        *testing.T
+	dir      string
+	embedder *letters
+}
+
+func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
+	s.embedder.state = state
+	return s.embedder, nil
+}
+
+func (s stages) Store(context.Context) (knowledge.Store, error) {
+	return sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
+}
+
+var _ knowledge.Store = (*remote.Stage)(nil)
+
+// bench is a knowledge over a file that a test rewrites.
+type bench struct {
+	t        *testing.T
+	stages   stages
+	block    *pipeline.Knowledge
+	embedder *letters
+}
+
+func newBench(t *testing.T) *bench {
+	dir := t.TempDir()
+	e := &letters{}
+	return &bench{
+		t: t, embedder: e, stages: stages{t, filepath.Join(dir, "state"), e},
+		block: &pipeline.Knowledge{
+			Name:     "k",
+			Source:   pipeline.Source{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"},
+			Embed:    &pipeline.Stage{Block: "embed", Use: "letters"},
+			Store:    &pipeline.Stage{Block: "store", Use: "local"},
+			Analyzer: "standard",
+		},
+	}
+}
+
+// open writes the rows and opens the knowledge. It returns what was embedded.
+func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
+	b.t.Helper()
+	content := strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n") + "\n"
+	if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.embedder.passages = nil
+	k, err := knowledge.Open(b.t.Context(), b.block, b.stages, knowledge.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	slices.Sort(b.embedder.passages)
+	return k, b.embedder.passages
+}
+
+func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
+	b.t.Helper()
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 10}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: 10}
+	found, vectors, err := k.Retrieve(b.t.Context(), ranking, []string{text})
+	if err != nil || len(vectors) != 1 {
+		b.t.Fatalf("retrieve gave %d vectors and %v", len(vectors), err)
+	}
+	var ids []string
+	for _, c := range found[0] {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func TestIncremental(t *testing.T) {
+	b := newBench(t)
+	steps := []struct {
+		name     string
+		rows     []string
+		embedded []string
+		report   knowledge.Report
+		labels   []string
+		nearestA []string // to "a"
+	}{
+		{"first build", []string{"1\ta\tx", "2\tab\tx", "3\tcd\ty"}, []string{"a", "ab", "cd"},
+			knowledge.Report{Entries: 3, Added: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
+		{"nothing changed", []string{"1\ta\tx", "2\tab\tx", "3\tcd\ty"}, nil,
+			knowledge.Report{Entries: 3, Unchanged: true}, []string{"x", "y"}, []string{"1", "2", "3"}},
+		{"another order", []string{"3\tcd\ty", "1\ta\tx", "2\tab\tx"}, nil,
+			knowledge.Report{Entries: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
+		{"a changed row", []string{"1\ta\tx", "2\taaab\tx", "3\tcd\ty"}, []string{"aaab"},
+			knowledge.Report{Entries: 3, Changed: 1}, []string{"x", "y"}, []string{"1", "2", "3"}},
+		{"a changed label", []string{"1\ta\tx", "2\taaab\tz", "3\tcd\ty"}, []string{"aaab"},
+			knowledge.Report{Entries: 3, Changed: 1}, []string{"x", "y", "z"}, []string{"1", "2", "3"}},
+		{"a removed row", []string{"2\taaab\tz", "3\tcd\ty"}, nil,
+			knowledge.Report{Entries: 2, Removed: 1}, []string{"y", "z"}, []string{"2", "3"}},
+		{"all at once", []string{"3\tca\ty", "4\ta\ty"}, []string{"a", "ca"},
+			knowledge.Report{Entries: 2, Added: 1, Changed: 1, Removed: 1}, []string{"y"}, []string{"4", "3"}},
+	}
+	for _, step := range steps {
+		k, embedded := b.open(step.rows...)
+		step.report.Name, step.report.Embedder, step.report.Store = "k", "letters", "local"
+		if d := cmp.Diff(step.report, k.Report); d != "" {
+			t.Errorf("%s: report (-want +got):\n%s", step.name, d)
+		}
+		if d := cmp.Diff(step.embedded, embedded); d != "" {
+			t.Errorf("%s: embedded (-want +got):\n%s", step.name, d)
+		}
+		if d := cmp.Diff(step.labels, k.Labels); d != "" {
+			t.Errorf("%s: labels (-want +got):\n%s", step.name, d)
+		}
+		if d := cmp.Diff(step.nearestA, b.nearest(k, "a")); d != "" {
+			t.Errorf("%s: nearest to a (-want +got):\n%s", step.name, d)
+		}
+	}
+}
+
+func TestPrototypes(t *testing.T) {
+	b := newBench(t)
+	nearest := func(k *knowledge.Knowledge) map[string]float32 {
+		found, err := k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]float32{}
+		for _, c := range found[0] {
+			all[c.Label] = c.Dense
+		}
+		return all
+	}
+	close := cmp.Comparer(func(a, b float32) bool { return a-b < 1e-6 && b-a < 1e-6 })
+	k, _ := b.open("1\ta\tx", "2\tb\tx", "3\tc\ty")
+	// x is the mean of a and b, so 45 degrees from a.
+	if d := cmp.Diff(map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	k, _ = b.open("1\ta\tx", "3\tac\ty")
+	if d := cmp.Diff(map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close); d != "" {
+		t.Errorf("after changes (-want +got):\n%s", d)
+	}
+}
+
+func TestAnotherEmbedderBuildsAnew(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"1\ta\tx", "2\tb\ty"}
+	b.open(rows...)
+	b.embedder.fingerprint = "another"
+	if k, embedded := b.open(rows...); len(embedded) != 2 || k.Report.Added != 2 {
+		t.Errorf("another embedder embedded %q", embedded)
+	}
+	b.embedder.fingerprint = ""
+	if k, embedded := b.open(rows...); len(embedded) != 0 || !k.Report.Unchanged {
+		t.Errorf("back to the first one it embedded %q", embedded)
+	}
+}
+
+func TestFitting(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits = true
+	rows := make([]string, 10)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("%d\ta%s\tx", i, strings.Repeat("b", i))
+	}
+	if _, embedded := b.open(rows...); len(embedded) != 10 || string(b.embedder.state) != "fitted to 10" {
+		t.Fatalf("first: %d embedded, state %q", len(embedded), b.embedder.state)
+	}
+	rows[3] = "3\tccc\tx"
+	if _, embedded := b.open(rows...); len(embedded) != 1 || string(b.embedder.state) != "fitted to 10" {
+		t.Errorf("after a small change: %d embedded, state %q", len(embedded), b.embedder.state)
+	}
+	b.embedder.fitted = 0
+	if _, embedded := b.open(rows[:7]...); len(embedded) != 7 || string(b.embedder.state) != "fitted to 7" {
+		t.Errorf("after a third was removed: %d embedded, state %q", len(embedded), b.embedder.state)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	b := newBench(t)
+	for range 2 { // faults are told again though nothing changed
+		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
+		var told []string
+		for _, f := range k.Report.Faults {
+			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
+		}
+		want := []string{":3: it has no text", `:4: its id "1" stands on line 2 already; ids must be unique`}
+		if d := cmp.Diff(want, told); d != "" || k.Report.Entries != 2 {
+			t.Errorf("%d entries, faults (-want +got):\n%s", k.Report.Entries, d)
+		}
+	}
+}
+
+func TestRowsWithoutIDs(t *testing.T) {
+	b := newBench(t)
+	b.block.Source.ID = "nothing"
+	b.open("-\ta\tx", "-\tb\tx", "-\tb\tx", "-\tc\ty")
+	k, embedded := b.open("-\tb\tx", "-\tb\tx", "-\tc\ty", "-\td\ty")
+	if d := cmp.Diff([]string{"d"}, embedded); d != "" || k.Report.Removed != 1 {
+		t.Errorf("%d removed, embedded (-want +got):\n%s", k.Report.Removed, d)
+	}
+}
+
+func TestSourceErrors(t *testing.T) {
+	b := newBench(t)
+	for name, content := range map[string]string{"empty": "", "only a header": "id\ttext\tlabel\n", "no header": "1\ta\tx\n", "utf-16": "\xff\xfea\x00"} {
+		if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{})
+		var source *knowledge.SourceError
+		if !errors.As(err, &source) {
+			t.Errorf("%s: got %v, want a SourceError", name, err)
+		}
+	}
+}
+
+func TestFailedBuildLeavesWhatWasThere(t *testing.T) {
+	b := newBench(t)
+	b.open("1\ta\tx", "2\tb\ty")
+	b.embedder.fail = errors.New("out of order")
+	if err := os.WriteFile(b.block.Source.Path, []byte("id\ttext\tlabel\n9\td\tz\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{}); err == nil || !strings.Contains(err.Error(), "out of order") {
+		t.Fatalf("got %v", err)
+	}
+	b.embedder.fail = nil
+	if k, embedded := b.open("1\ta\tx", "2\tb\ty"); len(embedded) > 0 || k.Report.Entries != 2 {
+		t.Errorf("%d entries, embedded again: %q", k.Report.Entries, embedded)
+	}
+}
+
+func TestPlanWritesNothing(t *testing.T) {
+	b := newBench(t)
+	b.open("1\ta\tx", "2\tb\ty")
+	if err := os.WriteFile(b.block.Source.Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		k, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := knowledge.Report{Name: "k", Embedder: "letters", Store: "local", Entries: 2, Added: 1, Changed: 1, Removed: 1}
+		if d := cmp.Diff(want, k.Report); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+func TestRandomExamples(t *testing.T) {
+	b := newBench(t)
+	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
+	first, err := k.Random(t.Context(), []string{"p", "q", "p"}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(first[0], first[2], cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("the same item gets other examples:\n%s", d)
+	}
+	seen := map[string]bool{}
+	for _, c := range first[1] {
+		seen[c.ID] = c.Text != "" && c.Label != ""
+	}
+	if len(seen) != 3 {
+		t.Errorf("three examples with text and label wanted, got %+v", first[1])
+	}
+	if all, err := k.Random(t.Context(), []string{"p"}, 100); err != nil || len(all[0]) != 4 {
+		t.Errorf("more than there are: %d, %v", len(all[0]), err)
+	}
+}
