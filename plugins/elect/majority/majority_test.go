@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 // sample makes a sample of accepted answers, best first; "!a" is not accepted.
@@ -71,6 +72,10 @@ func TestElect(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestConformance(t *testing.T) {
+	sdktest.Stage(t, majority.Stage(), `{"weights": {"neighbours": "2"}}`)
 }
 
 func TestArguments(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/elect/soft"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 func answer(label string, weight float64) sdk.Answer {
@@ -50,6 +51,10 @@ func TestElect(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestConformance(t *testing.T) {
+	sdktest.Stage(t, soft.Stage(), `{"weights": {"neighbours": "2"}}`)
 }
 
 func TestArguments(t *testing.T) {

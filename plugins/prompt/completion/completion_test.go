@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 var batch = sdk.Batch{
@@ -116,6 +117,8 @@ func TestFingerprintFollowsTheTemplate(t *testing.T) {
 		t.Error("the fingerprint must be that of the template's text")
 	}
 }
+
+func TestConformance(t *testing.T) { sdktest.Stage(t, completion.Stage(), `{}`) }
 
 func TestArguments(t *testing.T) {
 	tests := []struct{ name, config, argument string }{

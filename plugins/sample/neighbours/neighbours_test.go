@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 func candidates(labelsAndScores ...any) []sdk.Candidate {
@@ -82,6 +83,8 @@ func TestDefaultK(t *testing.T) {
 		t.Errorf("%d of 40 candidates voted, want 30 (error %v)", len(samples[0][0].Answers), err)
 	}
 }
+
+func TestConformance(t *testing.T) { sdktest.Stage(t, neighbours.Stage(), `{}`) }
 
 func TestArguments(t *testing.T) {
 	for argument, config := range map[string]string{"k": `{"k": 0}`, "sharpness": `{"sharpness": -1}`} {

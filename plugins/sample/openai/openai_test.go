@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 const key = "sk-0123456789abcdef"
@@ -246,4 +247,12 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || samples != nil {
 		t.Errorf("samples %v, error %v; want the context's error", samples, err)
 	}
+}
+
+func TestConformance(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, chatReply("weather"))
+	}))
+	defer server.Close()
+	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }

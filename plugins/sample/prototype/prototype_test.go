@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/sample/prototype"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 func TestVote(t *testing.T) {
@@ -58,6 +59,8 @@ func TestVote(t *testing.T) {
 		})
 	}
 }
+
+func TestConformance(t *testing.T) { sdktest.Stage(t, prototype.Stage(), `{}`) }
 
 func TestArguments(t *testing.T) {
 	_, err := prototype.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"sharpness": 0}`))

@@ -1,0 +1,129 @@
+package hashing
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+type config struct {
+	Dimension int `config:"dimension" default:"4096" doc:"Length of the vectors: fewer dimensions take less room, and unlike features share them more often."`
+}
+
+// Stage describes the embedder.
+func Stage() sdk.Stage {
+	return sdk.EmbedStage("hashing", "Hashed TF-IDF vectors of words and character n-grams; needs no model file and is clearly weaker than a model such as minilm.",
+		open, sdk.PreferBatch(128))
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
+	if c.Dimension < 64 || c.Dimension > 1<<16 {
+		return nil, &sdk.ArgumentError{Argument: "dimension", Err: errors.New("it must be from 64 to 65536")}
+	}
+	analyzer, err := analyze.Named("standard")
+	if err != nil {
+		return nil, err
+	}
+	e := &embedder{dimension: c.Dimension, analyzer: analyzer}
+	if len(setup.State) > 0 {
+		return e, e.use(setup.State)
+	}
+	return e, nil
+}
+
+type embedder struct {
+	dimension int
+	analyzer  analyze.Analyzer
+
+	mu      sync.RWMutex
+	learned counts // by Fit
+	state   []byte // in use
+	idf     *idf   // made from state
+}
+
+func (e *embedder) Dimension() int { return e.dimension }
+
+// Fit counts in which of the texts the features occur.
+func (e *embedder) Fit(ctx context.Context, texts []string) error {
+	x := &extractor{analyzer: e.analyzer}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e.learned.add(x, text)
+	}
+	return nil
+}
+
+// State ends the fitting: from here on this process embeds with what was
+// learnt, as a later one that is given the state will.
+func (e *embedder) State() ([]byte, error) {
+	e.mu.RLock()
+	state := e.learned.state()
+	e.mu.RUnlock()
+	return state, e.use(state)
+}
+
+func (e *embedder) use(state []byte) error {
+	t, err := readState(state)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state, e.idf = state, t
+	return nil
+}
+
+// Fingerprint changes with the formula, the dimension and what was learnt.
+func (e *embedder) Fingerprint() string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return fmt.Sprintf("hashing/1 %d %x", e.dimension, sha256.Sum256(e.state))
+}
+
+// Embed does not tell queries from passages.
+func (e *embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
+	e.mu.RLock()
+	t := e.idf
+	e.mu.RUnlock()
+	x := &extractor{analyzer: e.analyzer}
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		vectors[i] = e.embed(x, t, text)
+	}
+	return vectors, nil
+}
+
+func (e *embedder) embed(x *extractor, t *idf, text string) []float32 {
+	vector := make([]float32, e.dimension)
+	x.each(text, func(hash uint64, weight float32, times int) {
+		value := weight * t.of(hash) * float32(math.Sqrt(float64(times)))
+		if hash>>63 == 1 {
+			value = -value
+		}
+		vector[hash%uint64(e.dimension)] += float32(value) // not fused with the product
+	})
+	sum := 0.0
+	for _, v := range vector {
+		sum += float64(v) * float64(v) // the product is exact
+	}
+	if sum > 0 {
+		norm := float32(math.Sqrt(sum))
+		for i := range vector {
+			vector[i] /= norm
+		}
+	}
+	return vector
+}

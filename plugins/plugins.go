@@ -1,0 +1,33 @@
+// Package plugins lists the built-in stages: those that the racflow binary
+// offers by running itself as a plugin. Each lives in a package of its own
+// below its kind's folder and knows only the sdk.
+package plugins
+
+import (
+	"github.com/racflow/racflow/plugins/elect/majority"
+	"github.com/racflow/racflow/plugins/elect/soft"
+	"github.com/racflow/racflow/plugins/embed/hashing"
+	"github.com/racflow/racflow/plugins/embed/minilm"
+	"github.com/racflow/racflow/plugins/prompt/completion"
+	"github.com/racflow/racflow/plugins/sample/neighbours"
+	"github.com/racflow/racflow/plugins/sample/openai"
+	"github.com/racflow/racflow/plugins/sample/prototype"
+	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/sdk"
+)
+
+// All returns the built-in stages, in the order in which a pipeline uses their
+// kinds.
+func All() []sdk.Stage {
+	return []sdk.Stage{
+		minilm.Stage(),
+		hashing.Stage(),
+		local.Stage(),
+		completion.Stage(),
+		neighbours.Stage(),
+		prototype.Stage(),
+		openai.Stage(),
+		majority.Stage(),
+		soft.Stage(),
+	}
+}

@@ -1,0 +1,23 @@
+package plugins_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestNamesAreUnique(t *testing.T) {
+	type use struct {
+		kind sdk.Kind
+		name string
+	}
+	seen := map[use]bool{}
+	for _, s := range plugins.All() {
+		u := use{s.Kind, s.Name}
+		if s.Name == "" || seen[u] {
+			t.Errorf("two stages, or a nameless one, for use = %q of kind %s", s.Name, s.Kind)
+		}
+		seen[u] = true
+	}
+}
