@@ -1,0 +1,166 @@
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// promptly is how long a stage may take to notice that it is cancelled.
+const promptly = 2 * time.Second
+
+// Stage checks one stage, opened with a config that is a JSON object.
+func Stage(t *testing.T, stage sdk.Stage, config string) {
+	t.Helper()
+	t.Run("description", func(t *testing.T) { report(t, description(stage)) })
+	t.Run("config", func(t *testing.T) { report(t, unknownArgument(t, stage, config)) })
+	for name, check := range checks(stage) {
+		t.Run(name, func(t *testing.T) { report(t, check(t, stage, config)) })
+	}
+}
+
+func report(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A check returns what a stage does wrong.
+type check func(t testing.TB, stage sdk.Stage, config string) error
+
+func checks(stage sdk.Stage) map[string]check {
+	switch stage.Kind {
+	case sdk.KindEmbed:
+		return embedChecks
+	case sdk.KindStore:
+		return storeChecks
+	}
+	return batchChecks
+}
+
+// Open runs a stage behind a gRPC server in memory, as its process would, and
+// returns the engine's end. It ends with the test.
+func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, error) {
+	t.Helper()
+	opened, _, err := open(t, stage, setup, config)
+	return opened, err
+}
+
+func open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, *remote.Session, error) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	g := grpc.NewServer(wire.ServerOptions()...)
+	p := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
+	server := serve.NewServer(p, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	server.Register(g)
+	go func() { _ = g.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Cleanup(func() { _ = conn.Close(); g.Stop(); server.Close() })
+
+	client := stagepb.NewStageClient(conn)
+	reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{
+		Kind: wire.EncodeKind(stage.Kind), Name: stage.Name, Block: stage.Name, ConfigJson: []byte(config),
+		StateDir: setup.StateDir, State: setup.State, Samples: uint32(setup.Samples),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := wire.DecodeArgumentErrors(reply.GetErrors()); err != nil {
+		return nil, nil, err
+	}
+	session, err := remote.Open(t.Context(), client)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &remote.Stage{
+		Call: session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(),
+	}, session, nil
+}
+
+// description checks that people and other processes can understand what a
+// stage says of itself.
+func description(s sdk.Stage) error {
+	var faults []error
+	if strings.TrimSpace(s.Doc) == "" {
+		faults = append(faults, errors.New("the stage has no doc"))
+	}
+	for _, a := range s.Arguments {
+		if strings.TrimSpace(a.Doc) == "" {
+			faults = append(faults, fmt.Errorf("argument %s has no doc", a.Name))
+		}
+		if a.Secret && a.Default != nil {
+			faults = append(faults, fmt.Errorf("argument %s is secret and has a default", a.Name))
+		}
+	}
+	p := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{s}}
+	got, err := wire.DecodePlugin(wire.EncodePlugin(p))
+	if err != nil {
+		return errors.Join(append(faults, err)...)
+	}
+	if g := got.Stages[0]; g.Reads != s.Reads || !sameArguments(g.Arguments, s.Arguments) {
+		faults = append(faults, fmt.Errorf("the description changes on its way: %+v", g))
+	}
+	return errors.Join(faults...)
+}
+
+func sameArguments(a, b []sdk.Argument) bool {
+	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
+}
+
+// unknownArgument checks that a stage refuses an argument that it lacks.
+func unknownArgument(t testing.TB, stage sdk.Stage, config string) error {
+	given := map[string]any{}
+	if config != "" {
+		if err := json.Unmarshal([]byte(config), &given); err != nil {
+			return fmt.Errorf("the test's config: %w", err)
+		}
+	}
+	given["no_such_argument"] = 1
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	_, err = Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, string(raw))
+	var fault *sdk.ArgumentError
+	if !errors.As(err, &fault) || fault.Argument != "no_such_argument" {
+		return fmt.Errorf("an unknown argument gave %v, not an error that names it", err)
+	}
+	return nil
+}
+
+// cancelled checks that a stage gives up a request that is no longer wanted.
+func cancelled(session *remote.Session, call, probe *stagepb.Request) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(5*time.Millisecond, cancel)
+	_, _ = session.Call(ctx, call)
+	// The probe gets its turn only when the cancelled request has its reply.
+	ctx, cancel = context.WithTimeout(context.Background(), promptly)
+	defer cancel()
+	if _, err := session.CallAlone(ctx, probe); err != nil {
+		return fmt.Errorf("%v after a cancelled request: %w", promptly, err)
+	}
+	return nil
+}
