@@ -109,10 +109,25 @@ func (d *doer) refused(res *http.Response, body []byte) error {
 	case http.StatusNotFound:
 		text += "; check base_url, endpoint and model"
 	}
+	err := &statusError{res.StatusCode, text}
 	if retryable(res) {
-		return sdk.Transient(errors.New(text), retryAfter(res.Header, time.Now()))
+		return sdk.Transient(err, retryAfter(res.Header, time.Now()))
 	}
-	return sdk.Invalid(errors.New(text))
+	return sdk.Invalid(err)
+}
+
+// statusError is a server's refusal, in words.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// badRequest reports whether a server found fault with the request's fields.
+func badRequest(err error) bool {
+	e := new(statusError)
+	return errors.As(err, &e) && (e.status == http.StatusBadRequest || e.status == http.StatusUnprocessableEntity)
 }
 
 // retryable follows OpenAI's own clients: the server's word in x-should-retry

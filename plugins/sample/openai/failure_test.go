@@ -156,7 +156,7 @@ func TestArguments(t *testing.T) {
 func TestModelsThatTakeOneChoice(t *testing.T) {
 	config := `{"model": "gpt-5-mini", "temperature": 1, "max_tokens": 0, "stop": ""}`
 	stage, err := Stage().Open(t.Context(), sdk.Setup{Samples: 3}, []byte(config))
-	if err != nil || stage.(*voter).choices != 1 {
-		t.Errorf("stage %+v, error %v; want one choice per request", stage, err)
+	if err != nil || stage.(*voter).choices.Load() != 1 {
+		t.Errorf("error %v; want one choice per request", err)
 	}
 }

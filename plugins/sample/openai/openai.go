@@ -54,9 +54,9 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 		api:     openai.NewClientWithConfig(api),
 		doer:    d,
 		samples: max(1, setup.Samples),
-		choices: maxChoices,
 		slots:   make(chan struct{}, c.Concurrency),
 	}
+	v.choices.Store(maxChoices)
 	// The client refuses some models' requests without sending them.
 	validator := openai.NewReasoningValidator()
 	if err := validator.Validate(v.chatRequest("", 1)); err != nil {
@@ -64,7 +64,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 			"%q takes other request fields (%w); write temperature = 1, max_tokens = 0 and stop = \"\", or name another model", c.Model, err)}
 	}
 	if validator.Validate(v.chatRequest("", 2)) != nil {
-		v.choices = 1
+		v.choices.Store(1)
 	}
 	return v, nil
 }

@@ -163,6 +163,36 @@ func TestNIsIgnored(t *testing.T) {
 	}
 }
 
+func TestNIsRefused(t *testing.T) {
+	var asked []int
+	v := serve(t, 3, "", func(w http.ResponseWriter, _ *http.Request, b body) {
+		asked = append(asked, b.N)
+		if b.N > 1 || b.Messages[0].Content == "too long" {
+			http.Error(w, `{"error": {"message": "bad request"}}`, http.StatusBadRequest)
+			return
+		}
+		fmt.Fprint(w, chatReply("a"))
+	})
+	for _, step := range []struct {
+		prompt string
+		asked  []int
+		failed bool
+	}{
+		{"too long", []int{3, 1}, true}, // n was not at fault: it is tried again
+		{"p", []int{3, 1, 1, 1}, false},
+		{"p", []int{1, 1, 1}, false},
+	} {
+		asked = nil
+		samples, err := v.Sample(t.Context(), items(step.prompt))
+		if (err != nil) != step.failed || !step.failed && len(samples[0]) != 3 {
+			t.Errorf("%s: samples %v, error %v", step.prompt, samples, err)
+		}
+		if diff := cmp.Diff(step.asked, asked); diff != "" {
+			t.Errorf("%s: n of the requests (-want +got):\n%s", step.prompt, diff)
+		}
+	}
+}
+
 func TestSamplesOfAnItem(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -17,7 +18,7 @@ type voter struct {
 	api     *openai.Client
 	doer    *doer
 	samples int           // per item
-	choices int           // most per request
+	choices atomic.Int32  // most per request
 	slots   chan struct{} // one per request that may be under way
 }
 
@@ -71,15 +72,20 @@ func share(whole, i, n int) int { return (i+1)*whole/n - i*whole/n }
 func (v *voter) ask(ctx context.Context, prompt string, n int) ([]sdk.Sample, error) {
 	var samples []sdk.Sample
 	for len(samples) < n {
-		want := min(n-len(samples), v.choices)
+		want := min(n-len(samples), int(v.choices.Load()))
 		texts, usage, err := v.request(ctx, prompt, want)
+		if want > 1 && badRequest(err) { // it may be n: some servers take few choices, or only one
+			if texts, usage, err = v.request(ctx, prompt, 1); err == nil {
+				v.choices.Store(1)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
 		if len(texts) == 0 { // so every round brings at least one: n rounds at most
 			return nil, sdk.Transient(errors.New("the server's reply holds no choices"), 0)
 		}
-		for _, text := range texts[:min(len(texts), want)] {
+		for _, text := range texts[:min(len(texts), n-len(samples))] {
 			s := sdk.Sample{Usage: usage}
 			if label := answer(text); label != "" {
 				s.Answers = []sdk.Answer{{Label: label, Weight: 1}}
