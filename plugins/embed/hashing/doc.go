@@ -19,7 +19,7 @@
 // term frequency is Lucene's classic one. Words are those of package analyze.
 //
 // Document frequencies are learnt from the knowledge, in 32,768 buckets of one
-// byte each; before that idf is 1. Everything but the logarithm behind those
-// bytes is exact arithmetic in a fixed order, so that the same text and state
-// give the same bits on every machine.
+// byte each; before that idf is 1. A vector is made with correctly rounded
+// operations in a fixed order only, so that the same text and state give the
+// same bits on every machine.
 package hashing

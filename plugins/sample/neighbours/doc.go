@@ -12,9 +12,10 @@
 // "The distance-weighted k-nearest-neighbor rule", 1976, with the exponential
 // kernel that attention and matching networks use (Vinyals et al., 2016).
 //
-// The defaults, 30 neighbours and sharpness 15, were the best on three intent
-// sets at once with scores between 0 and 1 (weighted fusion, or cosine).
-// Reciprocal-rank scores are far smaller and want a far greater sharpness.
+// The defaults, 30 neighbours and sharpness 15, serve CLINC150, HWU64 and
+// DBpedia classes alike with scores between 0 and 1 (weighted fusion, or
+// cosine). Reciprocal-rank scores are far smaller and want a far greater
+// sharpness.
 //
 // It does not search: it votes on the candidates it is given, and abstains on
 // an item that has none with a label.

@@ -5,7 +5,8 @@
 // label's vectors: the nearest-centroid rule (Rocchio, 1971; Tibshirani et
 // al., "Diagnosis of multiple cancer types by shrunken centroids", 2002) read
 // as probabilities, as in Snell et al., "Prototypical Networks for Few-shot
-// Learning", 2017. Sharpness 20 was the best on three intent sets at once.
+// Learning", 2017. The default sharpness, 20, serves CLINC150, HWU64 and
+// DBpedia classes alike.
 //
 // It does not compute centroids: the engine keeps them in the store and sends
 // their labels and cosines.
