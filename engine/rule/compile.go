@@ -174,7 +174,7 @@ func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
 			return
 		}
 		fields := fieldsOf(base.Type)
-		advice = fmt.Sprintf("%s has no %q, only %s.%s", describe(base.String()), field.Value,
+		advice = fmt.Sprintf("There is no %q in %s, only %s.%s", field.Value, describe(base.String()),
 			strings.Join(fields, ", "), DidYouMean(field.Value, fields))
 	}))
 	return advice

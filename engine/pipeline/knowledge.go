@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+var sourceArguments = []hcl.AttributeSchema{
+	{Name: "path"}, {Name: "format"}, {Name: "id"}, {Name: "text"}, {Name: "label"}, {Name: "meta"},
+}
+
+func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
+	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
+	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "source"}, {Type: "embed"}, {Type: "store"},
+	}})
+	l.add(diags)
+	if s := l.single(b, content.Blocks, "source"); s != nil {
+		k.Source = l.readSource(s, "")
+	}
+	if e := l.single(b, content.Blocks, "embed"); e != nil {
+		k.Embed = l.readStage(e, place{})
+	}
+	if s := l.single(b, content.Blocks, "store"); s != nil {
+		k.Store = l.readStage(s, place{knowledge: k})
+	}
+	return k
+}
+
+// single returns the one block of a type that a knowledge must have.
+func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
+	found := blocks.OfType(typ)
+	if len(found) == 0 {
+		l.fault(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; %s is missing.", typ)
+		return nil
+	}
+	for _, extra := range found[1:] {
+		l.fault(extra.DefRange, "Duplicate block", "A knowledge has one %s block; there is one on line %d already.", typ, found[0].DefRange.Start.Line)
+	}
+	return found[0]
+}
+
+// readSource reads a source or input block. instead replaces its path.
+func (l *loader) readSource(b *hcl.Block, instead string) Source {
+	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: sourceArguments})
+	l.add(diags)
+	a := arguments{l, content.Attributes}
+	s := Source{
+		Path:  absolute(a.text("path", ""), l.dir),
+		ID:    a.text("id", "id"),
+		Text:  a.text("text", "text"),
+		Label: a.text("label", "label"),
+		Meta:  a.texts("meta"),
+		Range: b.DefRange,
+	}
+	if instead != "" {
+		s.Path = absolute(instead, l.Dir)
+	} else if attr, ok := content.Attributes["path"]; !ok {
+		l.fault(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
+	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
+		l.checkFile(s.Path, attr.Expr.Range())
+	}
+	byName := string(source.FormatOf(s.Path))
+	s.Format = a.choice("format", byName, string(source.TSV), string(source.CSV), string(source.JSONL))
+	if instead != "" {
+		s.Format = byName // the file says how its own input is written
+	}
+	return s
+}
+
+// checkFile reports a file that is not there.
+func (l *loader) checkFile(path string, at hcl.Range) {
+	if path == "-" {
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		l.fault(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
+	case os.IsNotExist(err):
+		l.fault(at, "Missing file", "There is no file %s. A path written in a file is relative to that file.%s", path, l.neighbour(path))
+	case err != nil:
+		l.fault(at, "Missing file", "%v.", err)
+	case info.IsDir():
+		l.fault(at, "Missing file", "%s is a folder. Name a file in it.", path)
+	}
+}
+
+func (l *loader) neighbour(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return rule.DidYouMean(filepath.Base(path), names)
+}
+
+// uses lists what a kind's use may be.
+func (l *loader) uses(kind sdk.Kind) string {
+	return strings.Join(l.Catalog.Uses(kind), ", ")
+}

@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Options are what the command line adds to a file.
+type Options struct {
+	Vars     map[string]string                // of -var
+	VarFiles []string                         // of -var-file, later ones win
+	Getenv   func(name string) (string, bool) // the environment
+	Dir      string                           // what paths given on the command line are relative to
+	Input    string                           // replaces the path of every input block; "-" is standard input
+	Catalog  Catalog
+}
+
+// Load reads and checks a pipeline file. The File is never nil, so that its
+// Sources can print the diagnostics; without errors it is complete.
+func Load(path string, o Options) (*File, hcl.Diagnostics) {
+	src, err := os.ReadFile(absolute(path, o.Dir))
+	if err != nil {
+		return &File{Path: path}, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Cannot read the pipeline file", Detail: fmt.Sprintf("%v.", err),
+		}}
+	}
+	return parse(src, path, o)
+}
+
+// Format lays out a pipeline file in the canonical style.
+func Format(src []byte) []byte { return hclwrite.Format(src) }
+
+// loader is the work on one file.
+type loader struct {
+	Options
+	dir   string // of the file; paths in it are relative to this
+	src   []byte
+	file  *File
+	diags hcl.Diagnostics
+
+	vars, locals map[string]cty.Value // unknown: at fault, and reported already
+	context      *hcl.EvalContext
+	off          bool // a stage that is not enabled is being read: its environment may be missing
+}
+
+func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
+	l := &loader{
+		Options: o, dir: filepath.Dir(absolute(path, o.Dir)), src: src,
+		file: &File{Path: path, Sources: map[string]*hcl.File{}},
+		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
+	}
+	if l.Getenv == nil {
+		l.Getenv = func(string) (string, bool) { return "", false }
+	}
+	f, diags := hclsyntax.ParseConfig(src, path, hcl.InitialPos)
+	l.file.Sources[path] = f
+	if diags.HasErrors() {
+		return l.file, diags // what follows a fault of syntax cannot be told apart from it
+	}
+	content, diags := f.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "variable", LabelNames: []string{"name"}},
+		{Type: "locals"},
+		{Type: "knowledge", LabelNames: []string{"name"}},
+		{Type: "pipeline", LabelNames: []string{"name"}},
+	}})
+	l.add(diags)
+	blocks := content.Blocks.ByType()
+	l.setContext()
+	l.readVariables(blocks["variable"])
+	l.setContext()
+	l.readLocals(blocks["locals"])
+	for _, b := range l.distinct(blocks["knowledge"]) {
+		l.file.Knowledge = append(l.file.Knowledge, l.readKnowledge(b))
+	}
+	for _, b := range l.distinct(blocks["pipeline"]) {
+		l.file.Pipelines = append(l.file.Pipelines, l.readPipeline(b))
+	}
+	return l.file, l.sorted()
+}
+
+// add keeps diagnostics, each once: a fallback is read together with the stage
+// it stands in, and would repeat that stage's faults.
+func (l *loader) add(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		if !slices.ContainsFunc(l.diags, func(have *hcl.Diagnostic) bool {
+			return have.Summary == d.Summary && have.Detail == d.Detail && sameRange(have.Subject, d.Subject)
+		}) {
+			l.diags = append(l.diags, d)
+		}
+	}
+}
+
+func sameRange(a, b *hcl.Range) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// sorted returns the diagnostics in the order of the file.
+func (l *loader) sorted() hcl.Diagnostics {
+	slices.SortStableFunc(l.diags, func(a, b *hcl.Diagnostic) int {
+		switch {
+		case a.Subject == nil && b.Subject == nil:
+			return 0
+		case a.Subject == nil:
+			return -1
+		case b.Subject == nil:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Subject.Filename, b.Subject.Filename), a.Subject.Start.Byte-b.Subject.Start.Byte)
+	})
+	return l.diags
+}
+
+// fault adds an error at a place in the file.
+func (l *loader) fault(at hcl.Range, summary, format string, args ...any) {
+	l.add(hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
+	}})
+}
+
+// distinct refuses the second of two blocks of the same name, and names that
+// could not be the name of a folder.
+func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
+	first := map[string]*hcl.Block{}
+	var kept hcl.Blocks
+	for _, b := range blocks {
+		name := b.Labels[0]
+		key := b.Type + " " + name
+		switch earlier := first[key]; {
+		case earlier != nil:
+			l.fault(b.DefRange, "Duplicate "+b.Type, "There is a %s %q on line %d already. Give this one another name.",
+				b.Type, name, earlier.DefRange.Start.Line)
+			continue
+		case !hclsyntax.ValidIdentifier(name):
+			l.fault(b.LabelRanges[0], "Invalid name",
+				"A name starts with a letter and holds only letters, digits, - and _, such as %q.", "my-"+b.Type)
+		}
+		first[key] = b
+		kept = append(kept, b)
+	}
+	return kept
+}
+
+// absolute resolves a path against a folder. "-" (standard input) and the
+// empty path stay what they are.
+func absolute(path, dir string) string {
+	if path == "" || path == "-" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

@@ -1,0 +1,394 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// load loads an archive that must be without fault.
+func load(t testing.TB, archive string) (file *File, root string) {
+	t.Helper()
+	path, o := unpack(t, txtar.Parse([]byte(archive)))
+	file, diags := Load(path, o)
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	return file, filepath.Dir(absolute(path, o.Dir))
+}
+
+const intent = `-var model=gpt
+-var on=true
+-var train=given.csv
+-var-file my.vars
+-env RACFLOW_VAR_store=milvus
+-env RACFLOW_VAR_model=ignored
+-env KEY=hush
+-env ADDRESS=db:1
+-dir elsewhere
+-- p.hcl --
+variable "store" { default = "local" }
+variable "model" {
+  description = "The model."
+  default     = env("MODEL", "")
+}
+variable "train" {
+  type    = path
+  default = "train.tsv"
+}
+variable "stops" { default = ["a"] }
+variable "on" { type = bool }
+variable "key" { default = secret("KEY") }
+
+locals {
+  header = "Bearer ${local.token}"
+  token  = trimspace("${var.key} ")
+}
+
+knowledge "utterances" {
+  source {
+    path = var.train
+    id   = "nr"
+    meta = ["lang"]
+  }
+  embed {
+    use   = "minilm"
+    batch = 8
+  }
+  store {
+    use      = var.store
+    analyzer = "code"
+    config { }
+    config "milvus" { address = env("ADDRESS") }
+    config "local" { }
+  }
+}
+
+pipeline "intent" {
+  batch = 32
+  input { path = "test.jsonl" }
+  retrieve "neighbours" {
+    from    = knowledge.utterances
+    top_k   = 30
+    keep    = "dense > 0.2"
+    timeout = "1m30s"
+    fallback "lexical" {
+      when = "failed"
+      mode = "lexical"
+    }
+  }
+  sample "knn" {
+    use = "neighbours"
+    config {
+      k = "5"
+    }
+  }
+  sample "prototype" { use = "prototype" }
+  prompt "shots" {
+    use = "completion"
+    config { template = "prompts/x.tmpl" }
+  }
+  sample "llm" {
+    use      = "openai"
+    enabled  = var.model != ""
+    when     = "margin < 0.12"
+    n        = 6
+    on_error = "skip"
+    retries  = 0
+    config {
+      model      = "overruled"
+      max_tokens = 1e3
+      logs       = var.on
+    }
+    config "openai" {
+      model    = var.model
+      key      = "plain but the tag says secret"
+      headers  = { Authorization = local.header }
+      stop     = var.stops
+      patience = "5s"
+      base_url = null
+    }
+  }
+  elect "intent" {
+    use    = "soft"
+    accept = "answer in labels"
+    flag   = "agreement < 0.5"
+    fallback "count" {
+      when = "failed"
+      use  = "majority"
+    }
+  }
+}
+-- my.vars --
+-- elsewhere/my.vars --
+stops = ["x", "y"]
+model = "from the file"
+-- elsewhere/given.csv --
+-- train.tsv --
+-- test.jsonl --
+`
+
+func TestLoad(t *testing.T) {
+	file, root := load(t, intent)
+	type variable struct{ Value, From string }
+	got := map[string]variable{}
+	for _, v := range file.Variables {
+		got[v.Name] = variable{v.Value, v.From}
+	}
+	want := map[string]variable{
+		"store": {"milvus", "RACFLOW_VAR_store"}, "model": {"gpt", "-var"},
+		"train": {filepath.Join(root, "elsewhere/given.csv"), "-var"},
+		"stops": {"x, y", "my.vars"}, "on": {"true", "-var"}, "key": {"(secret)", "default"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("variables (-want +got):\n%s", d)
+	}
+
+	k := file.Knowledge[0]
+	source := Source{filepath.Join(root, "elsewhere/given.csv"), "csv", "nr", "text", "label", []string{"lang"}, k.Source.Range}
+	if d := cmp.Diff(source, k.Source); d != "" {
+		t.Errorf("source (-want +got):\n%s", d)
+	}
+	if k.Analyzer != "code" || k.Embed.Use != "minilm" || k.Embed.Batch != 8 || k.Embed.Kind != sdk.KindEmbed || k.Store.Use != "milvus" {
+		t.Errorf("knowledge: %+v, %+v", k.Embed, k.Store)
+	}
+	if got := string(k.Store.Config.Open); got != `{"address":"db:1"}` {
+		t.Errorf("store config: %s", got)
+	}
+
+	p := file.Pipelines[0]
+	if p.Batch != 32 || p.Input.Path != filepath.Join(root, "test.jsonl") || p.Input.Format != "jsonl" {
+		t.Errorf("pipeline: %+v", p)
+	}
+	retrieve := p.Stages[0]
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, Depth: 120}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 0.8, K: 60}, TopK: 30}
+	if d := cmp.Diff(ranking, retrieve.Retrieve.Ranking); d != "" || retrieve.Retrieve.From != k {
+		t.Errorf("ranking (-want +got):\n%s", d)
+	}
+	if retrieve.Timeout != 90*time.Second || retrieve.Workers != 1 || retrieve.Retries != 2 || retrieve.OnError != FailItem || retrieve.Keep.Text() != "dense > 0.2" {
+		t.Errorf("retrieve: %+v", retrieve)
+	}
+	ranking.Mode = sdk.ModeLexical
+	f := retrieve.Fallbacks[0]
+	if d := cmp.Diff(ranking, f.Stage.Retrieve.Ranking); d != "" || !f.When.Reads("failed") || f.Stage.Keep.Text() != "dense > 0.2" || f.Stage.When != nil {
+		t.Errorf("fallback %+v (-want +got):\n%s", f.Stage, d)
+	}
+	llm := p.Stages[4]
+	if !llm.Enabled || llm.N != 6 || llm.OnError != SkipItem || llm.Retries != 0 || !llm.When.Reads("margin") {
+		t.Errorf("llm: %+v", llm)
+	}
+	if got := string(p.Stages[1].Config.Open); got != `{"k":5}` {
+		t.Errorf("knn config: %s", got)
+	}
+	if got := string(p.Stages[3].Config.Open); got != `{"template":"`+filepath.Join(root, "prompts/x.tmpl")+`"}` {
+		t.Errorf("prompt config: %s", got)
+	}
+	open := `{"headers":{"Authorization":"Bearer hush"},"key":"plain but the tag says secret","logs":true,` +
+		`"max_tokens":1000,"model":"gpt","patience":"5s","stop":["x","y"]}`
+	if d := cmp.Diff(open, string(llm.Config.Open)); d != "" {
+		t.Errorf("open (-want +got):\n%s", d)
+	}
+	public := `{"headers":"(secret)","key":"(secret)","logs":true,"max_tokens":1000,"model":"gpt","patience":"5s","stop":["x","y"]}`
+	if d := cmp.Diff(public, string(llm.Config.Public)); d != "" {
+		t.Errorf("public (-want +got):\n%s", d)
+	}
+	if got := string(llm.Config.Ranges["model"].SliceBytes(file.Sources[file.Path].Bytes)); !strings.Contains(got, "var.model") {
+		t.Errorf("the range of model holds %q", got)
+	}
+	if got := p.Stages[5].Fallbacks[0].Stage; got.Use != "majority" || got.Accept.Text() != "answer in labels" {
+		t.Errorf("fallback of the election: %+v", got)
+	}
+}
+
+func TestDisabledStageMayMissItsEnvironment(t *testing.T) {
+	file, _ := load(t, `
+-- p.hcl --
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+  sample "knn" { use = "neighbours" }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use     = "openai"
+    enabled = false
+    config {
+      model = env("MODEL")
+      key   = secret("KEY")
+    }
+    fallback "other" {
+      when = "failed"
+      config { key = secret("OTHER") }
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`)
+	if s := file.Pipelines[0].Stages[3]; s.Enabled || string(s.Config.Open) != "{}" {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestInputReplacesThePath(t *testing.T) {
+	const rest = `
+-- p.hcl --
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "with" {
+  input {
+    path = "missing.tsv"
+    text = "body"
+  }
+  retrieve "r" { from = knowledge.k }
+}
+pipeline "without" {
+  retrieve "r" { from = knowledge.k }
+}
+`
+	file, root := load(t, "-input given.jsonl"+rest)
+	for i, text := range []string{"body", "text"} {
+		if in := file.Pipelines[i].Input; in.Path != filepath.Join(root, "given.jsonl") || in.Format != "jsonl" || in.Text != text {
+			t.Errorf("%s: %+v", file.Pipelines[i].Name, in)
+		}
+	}
+	if file, _ := load(t, "-input -"+rest); file.Pipelines[0].Input.Path != "-" {
+		t.Errorf("standard input became %q", file.Pipelines[0].Input.Path)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	file, _ := load(t, orderFile)
+	needs := map[string][][]int{
+		"all":      {nil, nil, {1}, {1}, {1}, {1, 2, 3}, {2, 3, 5}, {1}, {1, 2, 3, 6}},
+		"no-model": {nil, {0}, nil, {0}},
+		"two":      {nil, nil, {1}, {2}},
+	}
+	unused := map[string][]int{"all": {4}, "no-model": {1}}
+	for _, p := range file.Pipelines {
+		for i, s := range p.Stages {
+			if used := !slices.Contains(unused[p.Name], i); p.Used(i) != used {
+				t.Errorf("%s: %s %s: Used %v", p.Name, s.Block, s.Name, !used)
+			}
+			if !s.Enabled || !p.Used(i) {
+				continue
+			}
+			if d := cmp.Diff(needs[p.Name][i], p.Needs(i)); d != "" {
+				t.Errorf("%s: what %s %s needs (-want +got):\n%s", p.Name, s.Block, s.Name, d)
+			}
+		}
+	}
+}
+
+const orderFile = `
+-- p.hcl --
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "all" {
+  prompt "off" {                                      # 0
+    use     = "completion"
+    enabled = false
+  }
+  retrieve "r" { from = knowledge.k }                 # 1
+  sample "knn" { use = "neighbours" }                 # 2
+  sample "prototype" { use = "prototype" }            # 3
+  prompt "overruled" { use = "completion" }           # 4
+  prompt "shots" {                                    # 5
+    use  = "completion"
+    when = "agreement < 0.9"
+  }
+  sample "llm" {                                      # 6
+    use  = "openai"
+    when = "margin < 0.1"
+    config { model = "m" }
+  }
+  sample "none" {                                     # 7
+    use     = "prototype"
+    enabled = false
+  }
+  elect "e" {                                         # 8
+    use    = "soft"
+    accept = "answer in labels"
+  }
+}
+pipeline "no-model" {
+  retrieve "r" { from = knowledge.k }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use     = "openai"
+    enabled = false
+    config { model = "m" }
+  }
+  sample "second" {
+    use = "prototype"
+    fallback "late" {
+      when = "failed and len(votes) == 0"
+    }
+  }
+}
+pipeline "two" {
+  retrieve "a" { from = knowledge.k }
+  retrieve "b" {
+    from = knowledge.k
+    keep = "label in candidate_labels"
+  }
+  retrieve "c" {
+    from = knowledge.k
+    when = "len(candidates) == 0"
+  }
+  sample "knn" { use = "neighbours" }
+}
+`
+
+func TestFormat(t *testing.T) {
+	got := string(Format([]byte("pipeline \"p\" {\nbatch=3\n  input {path=\"x\"}\n}\n")))
+	if want := "pipeline \"p\" {\n  batch = 3\n  input { path = \"x\" }\n}\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// FuzzLoad checks that no file makes Load panic, and that every diagnostic
+// points into the file.
+func FuzzLoad(f *testing.F) {
+	names, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(a.Files[0].Data))
+	}
+	f.Add(string(txtar.Parse([]byte(intent)).Files[0].Data))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, src string) {
+		file, diags := parse([]byte(src), "p.hcl", Options{Dir: dir, Catalog: stages()})
+		for _, d := range diags {
+			if d.Subject != nil && (d.Subject.End.Byte > len(src) || d.Subject.Start.Byte > d.Subject.End.Byte) {
+				t.Errorf("%v points outside of the file", d)
+			}
+		}
+		for _, p := range file.Pipelines {
+			for i := range p.Stages {
+				p.Needs(i)
+			}
+		}
+	})
+}

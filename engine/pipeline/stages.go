@@ -1,0 +1,269 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// own are the arguments of each block that does something, beyond those of
+// every such block; inFallback, those that a fallback block may change.
+var own = map[string][]string{
+	"embed":    {"use"},
+	"store":    {"use", "analyzer"},
+	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "keep"},
+	"prompt":   {"use"},
+	"sample":   {"use", "n", "accept"},
+	"elect":    {"use", "accept", "flag"},
+}
+
+var (
+	everywhere = []string{"batch", "workers", "retries", "timeout"}
+	perItem    = []string{"enabled", "when", "on_error"} // of a pipeline's stages
+)
+
+// place is where a stage stands: what its rules may read.
+type place struct {
+	knowledge *Knowledge // of a store block
+	scope     rule.Scope // what stands above
+}
+
+func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
+	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
+	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
+	for _, typ := range []string{"retrieve", "prompt", "sample", "elect"} {
+		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
+	}
+	content, diags := b.Body.Content(schema)
+	l.add(diags)
+	p.Batch = arguments{l, content.Attributes}.int("batch", 64, 1)
+	var stages hcl.Blocks
+	for _, s := range content.Blocks {
+		if s.Type != "input" {
+			stages = append(stages, s)
+			continue
+		}
+		if p.Input != nil {
+			l.fault(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
+			continue
+		}
+		in := l.readSource(s, l.Input)
+		p.Input = &in
+	}
+	if p.Input == nil && l.Input != "" {
+		path := absolute(l.Input, l.Dir)
+		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label"}
+	}
+	at := place{scope: rule.Scope{Vars: l.seen()}}
+	for _, s := range l.distinct(stages) {
+		p.Stages = append(p.Stages, l.readStage(s, at))
+		switch s.Type {
+		case "retrieve":
+			at.scope.Candidates = true
+		case "sample":
+			at.scope.Voters = true
+		}
+	}
+	if !diags.HasErrors() { // an unknown block may be a misspelled stage
+		l.checkStructure(p)
+	}
+	return p
+}
+
+// stageBody is what is written in a stage's block.
+type stageBody struct {
+	block     *hcl.Block
+	attrs     hcl.Attributes
+	configs   []*hclsyntax.Block
+	fallbacks hcl.Blocks
+}
+
+// body reads a block whose arguments have these names. Config blocks have no
+// label or one, which no HCL schema can say, so they are taken out first.
+func (l *loader) body(b *hcl.Block, names []string, nested ...string) stageBody {
+	body := *b.Body.(*hclsyntax.Body)
+	s := stageBody{block: b}
+	if slices.Contains(nested, "config") {
+		var rest hclsyntax.Blocks
+		for _, n := range body.Blocks {
+			if n.Type == "config" {
+				s.configs = append(s.configs, n)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		body.Blocks = rest
+		l.checkConfigBlocks(s.configs)
+	}
+	schema := &hcl.BodySchema{}
+	for _, n := range names {
+		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: n})
+	}
+	if slices.Contains(nested, "fallback") {
+		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: "fallback", LabelNames: []string{"name"}})
+	}
+	content, diags := body.Content(schema)
+	l.add(diags)
+	s.attrs, s.fallbacks = content.Attributes, content.Blocks
+	return s
+}
+
+func (l *loader) readStage(b *hcl.Block, at place) *Stage {
+	names := append(everywhere[:len(everywhere):len(everywhere)], own[b.Type]...)
+	var nested []string
+	if slices.Contains(own[b.Type], "use") {
+		nested = append(nested, "config")
+	}
+	inPipeline := len(b.Labels) > 0
+	if !inPipeline {
+		return l.makeStage(l.body(b, names, nested...), at)
+	}
+	body := l.body(b, append(names, perItem...), append(nested, "fallback")...)
+	s := l.makeStage(body, at)
+	for _, f := range l.distinct(body.fallbacks) {
+		s.Fallbacks = append(s.Fallbacks, l.readFallback(body, l.body(f, append(names, "when"), nested...), at, !s.Enabled))
+	}
+	return s
+}
+
+// readFallback reads a fallback as the stage it stands in, with the arguments
+// that it changes. A config of the stage holds on for the fallback, except an
+// unlabelled one when the fallback uses another plugin.
+func (l *loader) readFallback(stage, change stageBody, at place, off bool) Fallback {
+	f := Fallback{Name: change.block.Labels[0]}
+	seen := at.scope
+	seen.Candidates = seen.Candidates || stage.block.Type == "retrieve"
+	defer func(was bool) { l.off = was }(l.off)
+	l.off = off
+	if f.When = (arguments{l, change.attrs}).rule("when", rule.Fallback, seen); change.attrs["when"] == nil {
+		l.fault(change.block.DefRange, "Missing argument", `A fallback says for which items it stands in: when = "failed".`)
+	}
+	merged := stageBody{block: change.block, attrs: maps.Clone(stage.attrs)}
+	merged.block = &hcl.Block{Type: stage.block.Type, Labels: stage.block.Labels, DefRange: change.block.DefRange}
+	maps.Copy(merged.attrs, change.attrs)
+	delete(merged.attrs, "when")
+	for _, c := range stage.configs {
+		if len(c.Labels) > 0 || change.attrs["use"] == nil {
+			merged.configs = append(merged.configs, c)
+		}
+	}
+	merged.configs = append(merged.configs, change.configs...)
+	f.Stage = l.makeStage(merged, at)
+	return f
+}
+
+func (l *loader) makeStage(b stageBody, at place) *Stage {
+	a := arguments{l, b.attrs}
+	s := &Stage{Block: b.block.Type, Name: b.block.Type, Range: b.block.DefRange, UseRange: b.block.DefRange, N: 1}
+	if len(b.block.Labels) > 0 {
+		s.Name = b.block.Labels[0]
+	}
+	s.Enabled = a.bool("enabled", true)
+	defer func(was bool) { l.off = was }(l.off)
+	l.off = l.off || !s.Enabled
+	s.Batch = a.int("batch", 0, 1)
+	s.Workers = a.int("workers", 1, 1)
+	s.Retries = a.int("retries", 2, 0)
+	s.Timeout = a.duration("timeout")
+	s.OnError = OnError(a.choice("on_error", string(FailItem), string(FailItem), string(SkipItem)))
+	s.N = a.int("n", 1, 1)
+	s.When = a.rule("when", rule.When, at.scope)
+	inside := at.scope // what the rules see that run after the stage
+	switch s.Block {
+	case "retrieve":
+		inside.Candidates = true
+		s.Retrieve = l.readRetrieve(b, a)
+		s.Keep = a.rule("keep", rule.Keep, inside)
+		return s
+	case "elect":
+		inside.Voters = true
+		s.Flag = a.rule("flag", rule.Flag, inside)
+	case "store":
+		at.knowledge.Analyzer = a.text("analyzer", "standard")
+	}
+	s.Accept = a.rule("accept", rule.Accept, inside)
+	s.Kind = sdk.Kind(s.Block)
+	l.readUse(s, b, a)
+	return s
+}
+
+// readUse finds the plugin stage that a block uses, and reads its config.
+func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
+	attr, ok := b.attrs["use"]
+	if !ok {
+		l.fault(b.block.DefRange, "Missing argument", "Say which stage does the work: use = \"...\". There are %s.", l.uses(s.Kind))
+		return
+	}
+	s.UseRange = attr.Expr.Range()
+	use, at, ok := a.value("use", cty.String)
+	if !ok {
+		return
+	}
+	s.Use = use.AsString()
+	if s.Info, ok = l.Catalog.Stage(s.Kind, s.Use); !ok {
+		l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, orList(s.Use, l.Catalog.Uses(s.Kind)))
+		return
+	}
+	info := s.Info
+	info.Name = s.Use // a labelled config is for the name that the file uses
+	s.Config = l.readConfig(b.configs, info, at)
+}
+
+func (l *loader) readRetrieve(b stageBody, a arguments) *Retrieve {
+	r := &Retrieve{From: l.readFrom(b)}
+	r.Ranking.TopK = a.int("top_k", 60, 1)
+	r.Ranking.Depth = a.int("depth", max(4*r.Ranking.TopK, 100), 1)
+	if r.Ranking.Depth < r.Ranking.TopK {
+		l.fault(b.attrs["depth"].Expr.Range(), "Value out of range", "depth is how many entries each side finds; it is at least top_k, which is %d.", r.Ranking.TopK)
+	}
+	r.Ranking.Mode = sdk.Mode(a.choice("mode", string(sdk.ModeHybrid), string(sdk.ModeHybrid), string(sdk.ModeDense), string(sdk.ModeLexical)))
+	r.Ranking.Method = a.choice("fusion", "weighted", "weighted", "rrf")
+	r.Ranking.DenseWeight = a.share("dense_weight", 0.8)
+	r.Ranking.K = a.int("rrf_k", 60, 1)
+	return r
+}
+
+// readFrom reads from = knowledge.NAME, which is a reference and no value.
+func (l *loader) readFrom(b stageBody) *Knowledge {
+	none := &Knowledge{Embed: &Stage{}, Store: &Stage{}}
+	attr, ok := b.attrs["from"]
+	if !ok {
+		l.fault(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
+		return none
+	}
+	t, diags := hcl.AbsTraversalForExpr(attr.Expr)
+	if diags.HasErrors() || t.RootName() != "knowledge" || len(t) != 2 {
+		l.fault(attr.Expr.Range(), "Not a knowledge", "from names a knowledge block: knowledge.NAME.%s", l.known())
+		return none
+	}
+	name, _ := t[1].(hcl.TraverseAttr)
+	var names []string
+	for _, k := range l.file.Knowledge {
+		if k.Name == name.Name {
+			return k
+		}
+		names = append(names, k.Name)
+	}
+	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name.Name, orList(name.Name, names))
+	return none
+}
+
+func (l *loader) known() string {
+	var names []string
+	for _, k := range l.file.Knowledge {
+		names = append(names, "knowledge."+k.Name)
+	}
+	if len(names) == 0 {
+		return " There is no knowledge block yet."
+	}
+	return fmt.Sprintf(" There is %s.", strings.Join(names, ", "))
+}

@@ -1,0 +1,53 @@
+package pipeline
+
+import "github.com/racflow/racflow/sdk"
+
+// fromSearch are the columns that a retrieve stage fills.
+var fromSearch = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
+
+// checkStructure checks that every enabled stage finds what it reads, and that
+// the pipeline leads to something.
+func (l *loader) checkStructure(p *Pipeline) {
+	var elect *Stage
+	retrieves, prompts, voters := 0, 0, 0
+	for _, s := range p.Stages {
+		if !s.Enabled {
+			continue
+		}
+		reads := s.reads()
+		if reads&fromSearch != 0 && retrieves == 0 {
+			l.fault(s.UseRange, "Nothing to read", "%s reads candidates or labels, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
+		}
+		if reads.Has(sdk.ColumnPrompts) && prompts == 0 {
+			l.fault(s.UseRange, "Nothing to read", "%s reads prompts, and no prompt stage stands above (or none is enabled). Put one above: prompt \"shots\" { use = ... }.", s.Use)
+		}
+		switch s.Block {
+		case "retrieve":
+			retrieves++
+		case "prompt":
+			prompts++
+		case "sample":
+			voters++
+		case "elect":
+			if voters == 0 {
+				l.fault(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
+			}
+			if elect != nil {
+				l.fault(s.Range, "Duplicate election", "A pipeline has one election; the one on line %d is enabled too.", elect.Range.Start.Line)
+			}
+			elect = s
+		}
+	}
+	if retrieves == 0 && elect == nil {
+		l.fault(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
+	}
+}
+
+// reads are the columns that a stage or one of its fallbacks declares.
+func (s *Stage) reads() sdk.Columns {
+	all := s.Info.Reads
+	for _, f := range s.Fallbacks {
+		all |= f.Stage.Info.Reads
+	}
+	return all
+}

@@ -1,0 +1,246 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/racflow/racflow/engine/rule"
+)
+
+// mark is what secret() puts on a value. It clings to everything that is made
+// from the value.
+type mark string
+
+const secret mark = "secret"
+
+// setContext makes what expressions can refer to from the variables and locals
+// that are known so far.
+func (l *loader) setContext() {
+	l.context = &hcl.EvalContext{
+		Functions: l.functions(),
+		Variables: map[string]cty.Value{"var": cty.ObjectVal(l.vars), "local": cty.ObjectVal(l.locals)},
+	}
+}
+
+// eval evaluates an expression. The value of a faulty one is unknown.
+func (l *loader) eval(e hcl.Expression) cty.Value {
+	if !l.checkNames(e) {
+		return cty.DynamicVal
+	}
+	v, diags := e.Value(l.context)
+	l.add(diags)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// checkNames finds unknown variables and locals: HCL itself would not say
+// which name was meant.
+func (l *loader) checkNames(e hcl.Expression) bool {
+	ok := true
+	for _, t := range e.Variables() {
+		known, what := l.vars, "variable"
+		switch t.RootName() {
+		case "var":
+		case "local":
+			known, what = l.locals, "local value"
+		case "knowledge":
+			ok = false
+			l.fault(t.SourceRange(), "Misplaced knowledge", "A knowledge can only be named by from in a retrieve block.")
+			continue
+		default:
+			continue // HCL says it well
+		}
+		if len(t) < 2 {
+			ok = false
+			l.fault(t.SourceRange(), "Incomplete reference", "Name the %s: %s.x.", what, t.RootName())
+			continue
+		}
+		name, isAttr := t[1].(hcl.TraverseAttr)
+		if !isAttr {
+			continue
+		}
+		if _, is := known[name.Name]; !is {
+			ok = false
+			l.fault(t.SourceRange(), "Unknown "+what, "There is no %s %q in this file.%s",
+				what, name.Name, rule.DidYouMean(name.Name, keys(known)))
+		}
+	}
+	return ok
+}
+
+// arguments are the arguments of one block.
+type arguments struct {
+	*loader
+	attrs hcl.Attributes
+}
+
+// value returns an argument, converted. It reports false where the argument is
+// missing, null, unknown or at fault: the caller goes on with its default.
+func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
+	attr, ok := a.attrs[name]
+	if !ok {
+		return cty.NilVal, hcl.Range{}, false
+	}
+	at := attr.Expr.Range()
+	v := a.eval(attr.Expr)
+	if v.ContainsMarked() {
+		a.fault(at, "Misplaced secret", "A secret can only be given to a plugin, in a config block: %s is the engine's, and is shown and kept.", name)
+		return cty.NilVal, at, false
+	}
+	if !v.IsWhollyKnown() || v.IsNull() {
+		return cty.NilVal, at, false
+	}
+	v, err := convert.Convert(v, want)
+	if err != nil {
+		a.fault(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
+		return cty.NilVal, at, false
+	}
+	return v, at, true
+}
+
+func article(t cty.Type) string {
+	switch t {
+	case cty.String:
+		return "a string"
+	case cty.Number:
+		return "a number"
+	case cty.Bool:
+		return "true or false"
+	}
+	return "a list of strings"
+}
+
+func (a arguments) text(name, otherwise string) string {
+	if v, _, ok := a.value(name, cty.String); ok {
+		return v.AsString()
+	}
+	return otherwise
+}
+
+func (a arguments) bool(name string, otherwise bool) bool {
+	if v, _, ok := a.value(name, cty.Bool); ok {
+		return v.True()
+	}
+	return otherwise
+}
+
+func (a arguments) texts(name string) []string {
+	v, _, ok := a.value(name, cty.List(cty.String))
+	if !ok {
+		return nil
+	}
+	list := []string{}
+	for _, e := range v.AsValueSlice() {
+		if e.IsNull() {
+			a.fault(a.attrs[name].Expr.Range(), "Wrong type", "%s holds a null.", name)
+			return nil
+		}
+		list = append(list, e.AsString())
+	}
+	return list
+}
+
+func (a arguments) int(name string, otherwise, least int) int {
+	v, at, ok := a.value(name, cty.Number)
+	if !ok {
+		return otherwise
+	}
+	n, exact := v.AsBigFloat().Int64()
+	if exact != 0 || n < int64(least) || n > math.MaxInt32 {
+		a.fault(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
+		return otherwise
+	}
+	return int(n)
+}
+
+// share is a number from 0 to 1.
+func (a arguments) share(name string, otherwise float64) float64 {
+	v, at, ok := a.value(name, cty.Number)
+	if !ok {
+		return otherwise
+	}
+	f, _ := v.AsBigFloat().Float64()
+	if f < 0 || f > 1 {
+		a.fault(at, "Value out of range", "%s is a number from 0 to 1.", name)
+		return otherwise
+	}
+	return f
+}
+
+func (a arguments) choice(name, otherwise string, allowed ...string) string {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return otherwise
+	}
+	if !slices.Contains(allowed, v.AsString()) {
+		a.fault(at, "Unknown choice", "%s is one of %s, not %q.%s", name, strings.Join(allowed, ", "), v.AsString(),
+			rule.DidYouMean(v.AsString(), allowed))
+		return otherwise
+	}
+	return v.AsString()
+}
+
+func (a arguments) duration(name string) time.Duration {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(v.AsString())
+	if err != nil || d <= 0 {
+		a.fault(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
+		return 0
+	}
+	return d
+}
+
+// rule compiles the rule that an argument holds; nil where there is none or it
+// is at fault.
+func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
+	attr, ok := a.attrs[name]
+	if !ok || !a.checkNames(attr.Expr) {
+		return nil
+	}
+	if known, isNull := a.isNull(attr.Expr); !known || isNull {
+		return nil
+	}
+	src, diags := rule.NewSource(a.src, attr.Expr, a.context)
+	a.add(diags)
+	if diags.HasErrors() {
+		return nil
+	}
+	r, diags := rule.Compile(kind, scope, src)
+	a.add(diags)
+	return r
+}
+
+// isNull tells an argument that was left out by a condition (when = var.x ? "..." : null),
+// and one whose value is at fault elsewhere.
+func (a arguments) isNull(e hcl.Expression) (known, isNull bool) {
+	if _, template := e.(*hclsyntax.TemplateExpr); template {
+		return true, false
+	}
+	v, diags := e.Value(a.context)
+	if diags.HasErrors() {
+		return true, false // NewSource reports it
+	}
+	v, _ = v.Unmark()
+	return v.IsKnown(), v.IsNull()
+}
+
+func keys[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
