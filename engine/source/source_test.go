@@ -122,7 +122,8 @@ func TestDigest(t *testing.T) {
 		}
 		return r.Digest()
 	}
-	if digest("text\na\n") != digest("text\na\n") || digest("text\na\n") == digest("text\nb\n") {
-		t.Error("the digest does not follow the content")
+	a, again, b := digest("text\na\n"), digest("text\na\n"), digest("text\nb\n")
+	if a != again || a == b {
+		t.Errorf("the digest does not follow the content: %s, %s, %s", a, again, b)
 	}
 }

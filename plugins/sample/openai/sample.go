@@ -142,7 +142,7 @@ func (v *voter) chatRequest(prompt string, n int) openai.ChatCompletionRequest {
 		Messages:    []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: prompt}},
 		N:           n,
 		Temperature: float32(v.config.Temperature),
-		MaxTokens:   v.config.MaxTokens,
+		MaxTokens:   v.config.MaxTokens, //nolint:staticcheck // many servers know no other name for it
 		Stop:        v.config.stops(),
 	}
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary racflow itself: the scripts call it by that
+// name, and it starts itself for the stages.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"racflow": main})
+}
+
+// TestScripts runs the verbs as a person would, with real stage processes.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipelines, err := filepath.Abs("../../pipelines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("EXAMPLES", examples)
+			e.Setenv("PIPELINES", pipelines)
+			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  exits,
+			"append": appendBytes,
+		},
+	})
+}
+
+// exits runs a command that must end with the given code: exits 3 racflow ...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG ...]")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s\n%s", code, args[0], ts.ReadFile("stderr"))
+	}
+}
+
+// appendBytes appends a text to a file n times: append FILE TEXT [N]. The text
+// may hold Go escapes, such as \xff.
+func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: append FILE TEXT [N]")
+	}
+	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	ts.Check(err)
+	n := 1
+	if len(args) == 3 {
+		n, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	ts.Check(err)
+	_, err = f.WriteString(strings.Repeat(text, n))
+	ts.Check(errors.Join(err, f.Close()))
+}

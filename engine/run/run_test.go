@@ -1,0 +1,448 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/plugins/elect/majority"
+	"github.com/racflow/racflow/plugins/elect/soft"
+	"github.com/racflow/racflow/plugins/embed/hashing"
+	"github.com/racflow/racflow/plugins/sample/neighbours"
+	"github.com/racflow/racflow/plugins/sample/prototype"
+	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest"
+)
+
+// none is the config of a stage without arguments.
+type none struct{}
+
+// voteFunc is a voter made of a function from an item to labels. An error
+// fails the row.
+type voteFunc func(sdk.Item) ([]string, error)
+
+func (f voteFunc) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	failed := sdk.RowErrors{}
+	for i, item := range b.Items {
+		labels, err := f(item)
+		if err != nil {
+			failed[i] = err
+		}
+		for _, label := range labels {
+			samples[i] = append(samples[i], sdk.Sample{Answers: []sdk.Answer{{Label: label, Weight: 1}}})
+		}
+	}
+	if len(failed) > 0 {
+		return samples, failed
+	}
+	return samples, nil
+}
+
+func voter(name string, f voteFunc, reads ...sdk.Column) sdk.Stage {
+	open := func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return f, nil }
+	return sdk.SampleStage(name, "A voter of the test.", open, sdk.Reads(append(reads, sdk.ColumnText)...))
+}
+
+// always votes for the same label.
+func always(label string) voteFunc {
+	return func(sdk.Item) ([]string, error) { return []string{label}, nil }
+}
+
+// catalog holds the built-in stages that these tests use, and their own.
+type catalog []sdk.Stage
+
+func newCatalog(more ...sdk.Stage) catalog {
+	return append(catalog{
+		hashing.Stage(), local.Stage(), neighbours.Stage(), prototype.Stage(), majority.Stage(), soft.Stage(),
+	}, more...)
+}
+
+func (c catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	i := slices.IndexFunc(c, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == use })
+	if i < 0 {
+		return sdk.Stage{}, false
+	}
+	return c[i], true
+}
+
+func (c catalog) Uses(kind sdk.Kind) []string {
+	var uses []string
+	for _, s := range c {
+		if s.Kind == kind {
+			uses = append(uses, s.Name)
+		}
+	}
+	return uses
+}
+
+const rows = "text\tlabel\nred apple\tfruit\ngreen apple\tfruit\nyellow banana\tfruit\nfast car\tvehicle\nslow bus\tvehicle\nold train\tvehicle\n"
+
+const knowledgeBlock = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+`
+
+// process adds what a stage's process has and a stage in memory lacks.
+type process struct{ *remote.Stage }
+
+func (process) Fingerprint() string { return "" }
+
+// open loads a pipeline, whose blocks stand in body, and opens it. Its stages
+// run behind the real wire, in memory.
+func open(t *testing.T, c catalog, body string) *run.Run {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.hcl")
+	for name, content := range map[string]string{"rows.tsv": rows, "p.hcl": knowledgeBlock + "pipeline \"p\" {\n" + body + "\n}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, diags := pipeline.Load(path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
+	if diags.HasErrors() {
+		var text bytes.Buffer
+		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
+		t.Fatal(text.String())
+	}
+	r, err := run.Open(t.Context(), file.Pipelines[0], run.Options{
+		Launch: func(_ context.Context, l run.LaunchRequest) (any, error) {
+			s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: filepath.Join(dir, l.Knowledge), State: l.State, Samples: l.Stage.N}, string(l.Stage.Config.Open))
+			return process{s}, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// feed returns the next function over texts.
+func feed(texts ...string) func() (source.Row, error) {
+	n := 0
+	return func() (source.Row, error) {
+		if n == len(texts) {
+			return source.Row{}, io.EOF
+		}
+		n++
+		return source.Row{Line: n, Text: texts[n-1]}, nil
+	}
+}
+
+// answers runs texts through and returns "answer" or "!error" of each.
+func answers(t *testing.T, r *run.Run, texts ...string) []string {
+	t.Helper()
+	var all []string
+	totals, err := r.Items(t.Context(), feed(texts...), func(result run.Result) error {
+		if result.Text != texts[len(all)] {
+			t.Errorf("result %d is of %q, want %q", len(all), result.Text, texts[len(all)])
+		}
+		if result.Failure != nil {
+			all = append(all, "!"+result.Failure.Error())
+		} else {
+			all = append(all, result.Answer)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals.Items != len(texts) {
+		t.Errorf("%d items counted, want %d", totals.Items, len(texts))
+	}
+	return all
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("answers %q, want %q", got, want)
+	}
+}
+
+func TestStatisticalVoters(t *testing.T) {
+	r := open(t, newCatalog(), `
+		batch = 2
+		retrieve "near" { from = knowledge.k }
+		sample "knn" { use = "neighbours" }
+		sample "proto" { use = "prototype" }
+		elect "e" {
+			use    = "soft"
+			accept = "answer in labels"
+		}`)
+	want(t, answers(t, r, "an apple", "a car", "the bus", "banana", "old old train"), "fruit", "vehicle", "vehicle", "fruit", "vehicle")
+}
+
+func TestVotersWorkAtTheSameTime(t *testing.T) {
+	var meet sync.WaitGroup
+	meet.Add(2)
+	both := func(sdk.Item) ([]string, error) {
+		meet.Done()
+		meet.Wait() // for the other voter: one after the other, this never ends
+		return []string{"fruit"}, nil
+	}
+	r := open(t, newCatalog(voter("a", both), voter("b", both)), `
+		sample "a" { use = "a" }
+		sample "b" { use = "b" }
+		elect "e" { use = "majority" }`)
+	done := make(chan []string)
+	go func() { done <- answers(t, r, "x") }()
+	select {
+	case got := <-done:
+		want(t, got, "fruit")
+	case <-time.After(20 * time.Second):
+		t.Fatal("two voters that wait for each other never finished")
+	}
+}
+
+func TestABadItemFailsAlone(t *testing.T) {
+	picky := func(item sdk.Item) ([]string, error) {
+		if strings.Contains(item.Text, "poison") {
+			return nil, errors.New("it is poisoned")
+		}
+		return []string{"fruit"}, nil
+	}
+	r := open(t, newCatalog(voter("picky", picky)), `
+		sample "v" { use = "picky" }
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "a", "poison", "b"), "fruit", "!sample.v: it is poisoned", "fruit")
+	r = open(t, newCatalog(voter("picky", picky), voter("other", always("other"))), `
+		sample "v" {
+			use      = "picky"
+			on_error = "skip"
+		}
+		sample "o" { use = "other" }
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "a", "poison", "b"), "fruit", "other", "fruit")
+}
+
+func TestRowFaultsAreKept(t *testing.T) {
+	r := open(t, newCatalog(voter("v", always("x"))), `
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Fault: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
+	var got []string
+	_, err := r.Items(t.Context(), func() (source.Row, error) {
+		if len(given) == 0 {
+			return source.Row{}, io.EOF
+		}
+		row := given[0]
+		given = given[1:]
+		return row, nil
+	}, func(r run.Result) error {
+		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, got, "2 2 x <nil>", "3 3  no text", "4 c x <nil>")
+}
+
+func TestRetries(t *testing.T) {
+	var mu sync.Mutex
+	calls := map[string]int{}
+	flaky := func(item sdk.Item) ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[item.Text]++
+		switch {
+		case item.Text == "never", item.Text == "once" && calls["once"] < 2:
+			return nil, sdk.Transient(errors.New("busy"), time.Millisecond)
+		case item.Text == "invalid":
+			return nil, sdk.Invalid(errors.New("no good"))
+		}
+		return []string{"x"}, nil
+	}
+	r := open(t, newCatalog(voter("flaky", flaky)), `
+		sample "v" {
+			use     = "flaky"
+			retries = 1
+		}
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "fine", "once", "never", "invalid"), "x", "x", "!sample.v: busy", "!sample.v: no good")
+	for text, n := range map[string]int{"fine": 1, "once": 2, "never": 2, "invalid": 1} {
+		if calls[text] != n {
+			t.Errorf("%q was asked %d times, want %d", text, calls[text], n)
+		}
+	}
+}
+
+func TestOnlyDoubtfulItemsGoOn(t *testing.T) {
+	var asked []string
+	var mu sync.Mutex
+	costly := func(item sdk.Item) ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, item.Text)
+		return []string{"b", "b", "b"}, nil
+	}
+	cheap := func(item sdk.Item) ([]string, error) {
+		if item.Text == "sure" {
+			return []string{"a", "a"}, nil
+		}
+		return []string{"a", "b"}, nil
+	}
+	r := open(t, newCatalog(voter("cheap", cheap), voter("costly", costly)), `
+		sample "cheap" { use = "cheap" }
+		sample "costly" {
+			use  = "costly"
+			when = "margin < 0.5"
+		}
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "sure", "doubtful", "sure"), "a", "b", "a")
+	if !slices.Equal(asked, []string{"doubtful"}) {
+		t.Errorf("the costly voter was asked about %q", asked)
+	}
+}
+
+func TestKeepAndFallback(t *testing.T) {
+	seen := func(item sdk.Item) ([]string, error) {
+		return []string{fmt.Sprint(len(item.Candidates) > 0)}, nil
+	}
+	for name, test := range map[string]struct{ retrieve, answer string }{
+		"kept":             {`keep = "lexical > 0"`, "true"},
+		"nothing kept":     {`keep = "score > 100"`, "false"},
+		"fallback":         {"keep = \"score > 100\"\nfallback \"f\" {\nwhen = \"len(candidates) == 0\"\nmode = \"lexical\"\nkeep = \"true\"\n}", "true"},
+		"not needed":       {"keep = \"score > 100\"\nfallback \"f\" {\nwhen = \"failed\"\nmode = \"lexical\"\n}", "false"},
+		"a rule that errs": {`keep = "candidates[100].score > 0"`, "!retrieve.near"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, newCatalog(voter("seen", seen, sdk.ColumnCandidates)), `
+				retrieve "near" {
+					from = knowledge.k
+					`+test.retrieve+`
+				}
+				sample "v" { use = "seen" }
+				elect "e" { use = "majority" }`)
+			got := answers(t, r, "red apple")
+			if !strings.HasPrefix(got[0], test.answer) {
+				t.Errorf("got %q, want %q", got, test.answer)
+			}
+		})
+	}
+}
+
+func TestAccept(t *testing.T) {
+	r := open(t, newCatalog(voter("three", func(sdk.Item) ([]string, error) {
+		return []string{"nonsense", "nonsense", "vehicle", "fruit", "fruit"}, nil
+	})), `
+		retrieve "near" { from = knowledge.k }
+		sample "v" {
+			use    = "three"
+			accept = "answer != \"fruit\""
+		}
+		elect "e" {
+			use    = "majority"
+			accept = "answer in labels"
+			flag   = "agreement < 1.1 && answer == \"vehicle\""
+		}`)
+	var votes []run.Vote
+	_, err := r.Items(t.Context(), feed("x"), func(result run.Result) error {
+		votes = result.Votes
+		if result.Answer != "vehicle" || !result.Flagged {
+			t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range votes {
+		if v.Accepted != (v.Answer == "vehicle") {
+			t.Errorf("vote %+v", v)
+		}
+	}
+	if len(votes) != 5 {
+		t.Errorf("%d votes, want all five", len(votes))
+	}
+}
+
+func TestBackPressure(t *testing.T) {
+	r := open(t, newCatalog(voter("v", always("x"))), `
+		batch = 1
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	var read atomic.Int64
+	next := func() (source.Row, error) {
+		if n := read.Add(1); n > 1000 {
+			return source.Row{}, io.EOF
+		}
+		return source.Row{Text: "x"}, nil
+	}
+	stop := errors.New("full")
+	_, err := r.Items(t.Context(), next, func(run.Result) error {
+		time.Sleep(200 * time.Millisecond) // a slow reader of the results
+		return stop
+	})
+	if !errors.Is(err, stop) {
+		t.Errorf("got %v, want the sink's error", err)
+	}
+	if n := read.Load(); n > 20 {
+		t.Errorf("%d rows were read while the first result was not taken", n)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	slow := func(sdk.Item) ([]string, error) {
+		cancel()
+		time.Sleep(100 * time.Millisecond)
+		return nil, nil
+	}
+	r := open(t, newCatalog(voter("slow", slow)), `
+		sample "v" { use = "slow" }
+		elect "e" { use = "majority" }`)
+	_, err := r.Items(ctx, feed("a", "b"), func(result run.Result) error {
+		t.Errorf("a result of a batch that was cut short: %+v", result)
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoLabelsToVoteFor(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"rows.tsv": "text\nhello\n",
+		"p.hcl":    knowledgeBlock + "pipeline \"p\" {\nretrieve \"near\" { from = knowledge.k }\nsample \"knn\" { use = \"neighbours\" }\nelect \"e\" { use = \"soft\" }\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, diags := pipeline.Load(filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{
+		Launch: func(_ context.Context, l run.LaunchRequest) (any, error) {
+			s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: dir, State: l.State}, string(l.Stage.Config.Open))
+			return process{s}, err
+		},
+	})
+	if err == nil || !strings.Contains(err.Error(), "nothing to vote for") {
+		t.Errorf("got %v", err)
+	}
+}
