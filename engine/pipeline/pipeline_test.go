@@ -243,7 +243,7 @@ func TestInputReplacesThePath(t *testing.T) {
 	const rest = `
 -- p.hcl --
 knowledge "k" {
-  source { path = "-" }
+  source { path = "p.hcl" }
   embed { use = "hashing" }
   store { use = "local" }
 }
@@ -354,6 +354,31 @@ pipeline "two" {
   sample "knn" { use = "neighbours" }
 }
 `
+
+func TestValuesFromTheCommandLine(t *testing.T) {
+	for _, tt := range []struct{ decl, text, want string }{
+		{`type = list(string)`, `a, b`, "a, b"},
+		{`type = list(string)`, `["a,b", "c"]`, "a,b, c"},
+		{`type = list(string)`, ``, ""},
+		{`type = number`, `0.5`, "0.5"},
+		{`default = 3`, `1e3`, "1000"},
+		{`default = true`, `false`, "false"},
+		{`type = path`, `-`, "-"},
+		{`type = path`, ``, ""},
+		{`type = path`, `/a/b`, "/a/b"},
+		{`type = string`, `007`, "007"},
+	} {
+		src := "variable \"x\" { " + tt.decl + " }\n"
+		file, diags := parse([]byte(src), "p.hcl", Options{Vars: map[string]string{"x": tt.text}, Catalog: stages()})
+		if diags.HasErrors() || file.Variables[0].Value != tt.want {
+			t.Errorf("%s of %q: got %q, %v", tt.decl, tt.text, file.Variables[0].Value, diags)
+		}
+	}
+	_, diags := parse([]byte(`variable "x" { type = list(string) }`), "p.hcl", Options{Vars: map[string]string{"x": `["a`}, Catalog: stages()})
+	if !diags.HasErrors() {
+		t.Error("a broken list is accepted")
+	}
+}
 
 func TestFormat(t *testing.T) {
 	got := string(Format([]byte("pipeline \"p\" {\nbatch=3\n  input {path=\"x\"}\n}\n")))

@@ -1,6 +1,11 @@
 package pipeline
 
-import "github.com/racflow/racflow/sdk"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
 
 // fromSearch are the columns that a retrieve stage fills.
 var fromSearch = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
@@ -8,6 +13,7 @@ var fromSearch = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.Colu
 // checkStructure checks that every enabled stage finds what it reads, and that
 // the pipeline leads to something.
 func (l *loader) checkStructure(p *Pipeline) {
+	l.checkStandardInput(p)
 	var elect *Stage
 	retrieves, prompts, voters := 0, 0, 0
 	for _, s := range p.Stages {
@@ -40,6 +46,21 @@ func (l *loader) checkStructure(p *Pipeline) {
 	}
 	if retrieves == 0 && elect == nil {
 		l.fault(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
+	}
+}
+
+func (l *loader) checkStandardInput(p *Pipeline) {
+	var stdin []string
+	if p.Input != nil && p.Input.Path == "-" {
+		stdin = append(stdin, "the input")
+	}
+	for _, k := range p.Knowledge() {
+		if k.Source.Path == "-" {
+			stdin = append(stdin, fmt.Sprintf("knowledge %q", k.Name))
+		}
+	}
+	if len(stdin) > 1 {
+		l.fault(p.Range, "Standard input is read twice", "Only one of %s can read \"-\". Give the others a file.", strings.Join(stdin, " and "))
 	}
 }
 

@@ -206,10 +206,7 @@ func (a arguments) duration(name string) time.Duration {
 // is at fault.
 func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
 	attr, ok := a.attrs[name]
-	if !ok || !a.checkNames(attr.Expr) {
-		return nil
-	}
-	if known, isNull := a.isNull(attr.Expr); !known || isNull {
+	if !ok || !a.givesRule(name, attr.Expr) {
 		return nil
 	}
 	src, diags := rule.NewSource(a.src, attr.Expr, a.context)
@@ -222,18 +219,21 @@ func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rul
 	return r
 }
 
-// isNull tells an argument that was left out by a condition (when = var.x ? "..." : null),
-// and one whose value is at fault elsewhere.
-func (a arguments) isNull(e hcl.Expression) (known, isNull bool) {
-	if _, template := e.(*hclsyntax.TemplateExpr); template {
-		return true, false
+// givesRule reports whether there is a rule to read: an expression can be null
+// (when = var.x ? "..." : null), or at fault.
+func (a arguments) givesRule(name string, e hcl.Expression) bool {
+	switch e.(type) {
+	case *hclsyntax.TemplateExpr, *hclsyntax.TemplateWrapExpr:
+		return true // NewSource knows what may stand in it
 	}
-	v, diags := e.Value(a.context)
-	if diags.HasErrors() {
-		return true, false // NewSource reports it
+	for _, t := range e.Variables() {
+		if root := t.RootName(); root != "var" && root != "local" {
+			a.fault(t.SourceRange(), "Rule without quotes", "A rule is a text: write it in quotes, as in %s = \"%s ...\".", name, root)
+			return false
+		}
 	}
-	v, _ = v.Unmark()
-	return v.IsKnown(), v.IsNull()
+	v, _ := a.eval(e).Unmark()
+	return v.IsKnown() && !v.IsNull()
 }
 
 func keys[V any](m map[string]V) []string {
