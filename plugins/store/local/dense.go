@@ -17,7 +17,7 @@ const (
 	queryGroup = 64
 	// productFrom is the number of queries from which a matrix product, which
 	// packs them first, is faster than single dot products.
-	productFrom = 4
+	productFrom = 3
 )
 
 // nearest returns for each query the depth rows of highest cosine, best first.

@@ -103,7 +103,8 @@ type frameReader struct {
 }
 
 func newFrameReader(f io.ReaderAt, from, to int64) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(io.NewSectionReader(f, from, to-from), 1<<20), offset: from, end: to}
+	part := io.NewSectionReader(f, from, to-from)
+	return &frameReader{r: bufio.NewReaderSize(part, int(min(part.Size(), 1<<20))), offset: from, end: to}
 }
 
 // next returns the next frame, io.EOF behind the last one, or errTorn.
@@ -207,7 +208,7 @@ func inspect(f *os.File, known state) (state, error) {
 // offsets.
 func commitBehind(f io.ReaderAt, from, to int64) (bool, error) {
 	const overlap = len(commitMark) - 1
-	chunk := make([]byte, 1<<20)
+	chunk := make([]byte, min(to-from, 1<<20)+int64(overlap))
 	for at := from; at < to; at += int64(len(chunk) - overlap) {
 		n, err := f.ReadAt(chunk[:min(int64(len(chunk)), to-at)], at)
 		if err != nil && err != io.EOF {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -107,11 +108,11 @@ func (t *table) matching(query string, depth int, sums []float32) []scored {
 		return nil
 	}
 	best := top{rows: t.rows, depth: depth}
-	floor := best.floor()
+	floor := float32(math.SmallestNonzeroFloat32) // most rows score 0
 	for r, sum := range sums {
-		if sum > 0 && sum >= floor {
+		if sum >= floor {
 			best.offer(scored{sum, int32(r)})
-			floor = best.floor()
+			floor = max(floor, best.floor())
 		}
 	}
 	return best.sorted()
