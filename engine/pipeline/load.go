@@ -52,6 +52,9 @@ type loader struct {
 }
 
 func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
+	if dir, err := filepath.Abs(o.Dir); err == nil {
+		o.Dir = dir
+	}
 	l := &loader{
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)), src: src,
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},

@@ -355,6 +355,21 @@ pipeline "two" {
 }
 `
 
+func TestPathsFromARelativeFolder(t *testing.T) {
+	file, diags := parse([]byte(`
+variable "x" {
+  type    = path
+  default = "data/x.tsv"
+}`), "sub/p.hcl", Options{Dir: ".", Catalog: stages()})
+	want, err := filepath.Abs("sub/data/x.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diags.HasErrors() || file.Variables[0].Value != want {
+		t.Errorf("got %+v, %v, want %s", file.Variables, diags, want)
+	}
+}
+
 func TestValuesFromTheCommandLine(t *testing.T) {
 	for _, tt := range []struct{ decl, text, want string }{
 		{`type = list(string)`, `a, b`, "a, b"},

@@ -16,7 +16,7 @@ import (
 )
 
 // own are the arguments of each block that does something, beyond those of
-// every such block; inFallback, those that a fallback block may change.
+// every such block.
 var own = map[string][]string{
 	"embed":    {"use"},
 	"store":    {"use", "analyzer"},
