@@ -13,15 +13,15 @@ func newGraph() *cobra.Command {
 		Short: "Draw the stages of a file as a Mermaid flowchart",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			catalog, err := flags.catalog(c.Context())
+			s, err := flags.session(c.Context())
 			if err != nil {
 				return err
 			}
-			file, err := flags.load(args[0], "", catalog)
-			if err != nil {
+			defer s.close()
+			if err := s.load(args[0], ""); err != nil {
 				return err
 			}
-			return report.Graph(c.OutOrStdout(), file)
+			return report.Graph(c.OutOrStdout(), s.file)
 		},
 	}
 	flags.register(c)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -31,22 +30,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
 }
 
-// load reads and checks a pipeline file. Diagnostics go to standard error.
-func (f *fileFlags) load(path, input string, catalog pipeline.Catalog) (*pipeline.File, error) {
-	options, err := f.options(input, catalog)
-	if err != nil {
-		return nil, err
-	}
-	file, diags := pipeline.Load(path, options)
-	if len(diags) > 0 {
-		writeDiagnostics(os.Stderr, file, diags)
-	}
-	if diags.HasErrors() {
-		return nil, &exitError{code: exitFailed}
-	}
-	return file, nil
-}
-
+// options are what pipeline.Load needs.
 func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Options, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -82,9 +66,6 @@ func (f *fileFlags) choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	}
 	return file.Pipelines[0], nil
 }
-
-// stateDir returns the state folder as an absolute path: plugins are given it.
-func (f *fileFlags) stateDir() (string, error) { return filepath.Abs(f.state) }
 
 func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 	var sources map[string]*hcl.File

@@ -39,7 +39,7 @@ func (e *exitError) Error() string {
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == pluginArgument {
 		// This process was started by another racflow to run one stage.
-		serve.Serve(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
+		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -24,34 +25,73 @@ const maxTold = 20
 
 // session is a loaded file with the processes that work for it.
 type session struct {
+	flags    *fileFlags
 	file     *pipeline.File
 	pipeline *pipeline.Pipeline
 	host     *host.Host
-	state    string
-	found    catalog
+	state    string // absolute: plugins are given folders below it
+	catalog  *catalog
 	progress *report.Progress
 	faults   int // rows of the knowledge that could not be used
 	failures int // items that failed
 }
 
-// start loads a file and makes ready to start processes. It starts none.
+// session makes ready to load files and start processes. It does neither.
+func (f *fileFlags) session(ctx context.Context) (*session, error) {
+	s := &session{flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
+	var err error
+	if s.state, err = filepath.Abs(f.state); err != nil {
+		return nil, err
+	}
+	if s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog()}); err != nil {
+		return nil, err
+	}
+	s.catalog, err = f.catalog(ctx, s.host)
+	return s, err
+}
+
+// start loads a file and chooses the pipeline to work with. It starts no
+// stage.
 func (f *fileFlags) start(ctx context.Context, path, input string) (*session, error) {
-	found, err := f.catalog(ctx)
+	s, err := f.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{found: found, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
-	if s.file, err = f.load(path, input, found); err != nil {
+	if err = s.load(path, input); err == nil {
+		s.pipeline, err = f.choose(s.file)
+	}
+	if err != nil {
+		s.close()
 		return nil, err
 	}
-	if s.pipeline, err = f.choose(s.file); err != nil {
+	return s, nil
+}
+
+// read reads and checks a pipeline file.
+func (s *session) read(path, input string) (hcl.Diagnostics, error) {
+	options, err := s.flags.options(input, s.catalog)
+	if err != nil {
 		return nil, err
 	}
-	if s.state, err = f.stateDir(); err != nil {
-		return nil, err
+	var diags hcl.Diagnostics
+	s.file, diags = pipeline.Load(path, options)
+	s.catalog.tellFaults()
+	return diags, nil
+}
+
+// load is read with the diagnostics told on standard error.
+func (s *session) load(path, input string) error {
+	diags, err := s.read(path, input)
+	if err != nil {
+		return err
 	}
-	s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog()})
-	return s, err
+	if len(diags) > 0 {
+		writeDiagnostics(os.Stderr, s.file, diags)
+	}
+	if diags.HasErrors() {
+		return &exitError{code: exitFailed}
+	}
+	return nil
 }
 
 func newLog() *slog.Logger {
@@ -88,9 +128,9 @@ func (s *session) launch(ctx context.Context, l run.LaunchRequest) (any, error) 
 		dir = filepath.Join(s.state, "knowledge", l.Knowledge)
 	}
 	return s.host.Start(ctx, host.Spec{
-		Kind: l.Stage.Kind, Use: l.Stage.Info.Name, Block: l.Stage.Name, Config: l.Stage.Config.Open,
+		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: l.Stage.Name, Config: l.Stage.Config.Open,
 		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network,
-		Command: s.found.command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
+		Command: s.catalog.command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
 	})
 }
 
@@ -106,7 +146,7 @@ func (s *session) explain(err error) error {
 			Severity: hcl.DiagError, Summary: "Unusable source", Detail: capitalize(source.Err.Error()) + ".", Subject: &source.Range,
 		})
 	case errors.As(err, &config):
-		diags = s.configDiagnostics(config)
+		diags = s.blame(config)
 	}
 	if len(diags) == 0 {
 		return err
@@ -114,6 +154,35 @@ func (s *session) explain(err error) error {
 	s.progress.Clear()
 	writeDiagnostics(os.Stderr, s.file, diags)
 	return &exitError{code: exitFailed}
+}
+
+// blame makes diagnostics of the arguments that a stage refused. A fault of
+// the stage as a whole stays an error.
+func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
+	stages := s.pipeline.Stages
+	for _, k := range s.pipeline.Knowledge() {
+		stages = append([]*pipeline.Stage{k.Embed, k.Store}, stages...)
+	}
+	var diags hcl.Diagnostics
+	for _, stage := range stages {
+		for _, f := range refused.Faults {
+			at, ok := stage.Config.Ranges[f.Argument]
+			if stage.Name == refused.Block && ok {
+				diags = diags.Append(&hcl.Diagnostic{
+					Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at,
+					Detail: fmt.Sprintf("Argument %q of %s: %v.", f.Argument, stage.Use, f.Err),
+				})
+			}
+		}
+	}
+	return diags
+}
+
+func capitalize(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 func (s *session) tellKnowledge(r knowledge.Report) {

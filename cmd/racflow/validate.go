@@ -7,8 +7,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
-
-	"github.com/racflow/racflow/engine/pipeline"
 )
 
 func newValidate() *cobra.Command {
@@ -22,21 +20,21 @@ stage. All faults are reported at once, with file, line, column and advice. No
 model is started and no network is used.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			catalog, err := flags.catalog(c.Context())
+			s, err := flags.session(c.Context())
 			if err != nil {
 				return err
 			}
-			options, err := flags.options("-", catalog)
+			defer s.close()
+			diags, err := s.read(args[0], "")
 			if err != nil {
 				return err
 			}
-			file, diags := pipeline.Load(args[0], options)
 			if asJSON {
 				if err := writeJSON(c.OutOrStdout(), validation(diags)); err != nil {
 					return err
 				}
 			} else if len(diags) > 0 {
-				writeDiagnostics(c.ErrOrStderr(), file, diags)
+				writeDiagnostics(c.ErrOrStderr(), s.file, diags)
 			}
 			if diags.HasErrors() {
 				return &exitError{code: exitFailed}

@@ -5,9 +5,9 @@
 // for its digest, a changed row is embedded again, a removed row disappears.
 // All changes of one Open become visible in one commit.
 //
-// A collection belongs to one fingerprint (embedder, analyzer, layout), which
-// is part of its name. Another embedder therefore builds another collection
-// and leaves the first one as it is.
+// A collection belongs to one fingerprint (source file, embedder, analyzer,
+// layout), which is part of its name. Another embedder therefore builds another
+// collection and leaves the first one as it is.
 //
 // Beside each collection stands one of label centroids, so that every store
 // can serve the nearest centroids without them touching search or BM25

@@ -152,11 +152,12 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 }
 
 // collectionName names a collection after all that its content depends on,
-// the rows themselves aside.
+// the rows themselves aside. Another source file is another collection: two
+// runs over two files must not remove each other's rows.
 func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
-	for _, part := range []any{layout, block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
+	for _, part := range []any{layout, block.Source.Path, block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
 		if err := enc.Encode(part); err != nil {
 			panic(err) // strings, numbers and checked JSON always encode
 		}

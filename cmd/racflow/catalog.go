@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/sdk"
+)
+
+// pluginsVariable lists folders of third-party plugins, as PATH lists
+// programs.
+const pluginsVariable = "RACFLOW_PLUGINS"
+
+// catalog knows the built-in stages and asks third-party plugins for theirs
+// when a file uses one.
+type catalog struct {
+	ctx     context.Context
+	host    *host.Host
+	builtIn []sdk.Stage
+	found   []host.Found
+	faults  map[string]error // by plugin: why it could not be asked
+}
+
+// catalog looks for plugins in the folders of the flags and the environment,
+// and in the user's own.
+func (f *fileFlags) catalog(ctx context.Context, h *host.Host) (*catalog, error) {
+	dirs := slices.Concat(f.plugins, filepath.SplitList(os.Getenv(pluginsVariable)))
+	if config, err := os.UserConfigDir(); err == nil {
+		dirs = append(dirs, filepath.Join(config, "racflow", "plugins"))
+	}
+	found, err := host.Find(dirs)
+	if err != nil {
+		return nil, err
+	}
+	return &catalog{ctx: ctx, host: h, builtIn: plugins.All(), found: found, faults: map[string]error{}}, nil
+}
+
+// Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE.
+func (c *catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	stages := c.builtIn
+	plugin, name, third := strings.Cut(use, "/")
+	if !third {
+		name = use
+	} else if stages = nil; c.command(use) != nil {
+		p, err := c.host.Describe(c.ctx, c.command(use))
+		if err != nil {
+			c.faults[plugin] = err
+		}
+		stages = p.Stages
+	}
+	i := slices.IndexFunc(stages, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == name })
+	if i < 0 {
+		return sdk.Stage{}, false
+	}
+	return stages[i], true
+}
+
+// Uses implements pipeline.Catalog.
+func (c *catalog) Uses(kind sdk.Kind) []string {
+	var uses []string
+	for _, s := range c.builtIn {
+		if s.Kind == kind {
+			uses = append(uses, s.Name)
+		}
+	}
+	for _, f := range c.found {
+		p, _ := c.host.Known([]string{f.Path}) // of the others nothing is known yet
+		for _, s := range p.Stages {
+			if s.Kind == kind {
+				uses = append(uses, f.Name+"/"+s.Name)
+			}
+		}
+	}
+	return uses
+}
+
+// command returns the program of a third party's stage; nil for a built-in
+// one, and where there is no such program.
+func (c *catalog) command(use string) []string {
+	plugin, _, _ := strings.Cut(use, "/")
+	for _, f := range c.found {
+		if f.Name == plugin && plugin != use {
+			return []string{f.Path}
+		}
+	}
+	return nil
+}
+
+// tellFaults says which plugins could not be asked what they offer.
+func (c *catalog) tellFaults() {
+	for plugin, err := range c.faults {
+		fmt.Fprintf(os.Stderr, "plugin %s: %v\n", plugin, err)
+	}
+}
