@@ -1,6 +1,7 @@
 package local
 
 import (
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 // appender writes frames behind the end of a log.
 type appender struct {
 	f    *os.File
+	id   [16]byte
 	sync bool
 	end  int64
 	buf  []byte
@@ -24,7 +26,8 @@ func createLog(path string, schema sdk.Schema, sync bool) (*appender, error) {
 		return nil, err
 	}
 	a := &appender{f: f, sync: sync, end: int64(headerSize)}
-	if _, err = f.WriteAt(header(), 0); err == nil {
+	_, _ = rand.Read(a.id[:]) // documented never to fail
+	if _, err = f.WriteAt(header(a.id), 0); err == nil {
 		_, err = a.append(kindSchema, func(b []byte) []byte { return appendSchema(b, schema) })
 	}
 	if err != nil {

@@ -24,9 +24,10 @@ type collection struct {
 	log       *slog.Logger
 
 	// writing is held by whoever changes the collection or opens it, and guards
-	// staged.
+	// staged and dropped.
 	writing sync.Mutex
 	staged  *transaction // nil: no change since the last commit
+	dropped bool         // an error undid changes and the writer may not know
 
 	// mu guards what a search reads. It is held for writing only while a commit
 	// or another state takes the place of the one before.
@@ -52,6 +53,7 @@ func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 	if err := c.fits(c.state, schema); err != nil {
 		return sdk.Collection{}, err
 	}
+	c.dropped = false
 	return sdk.Collection{Entries: len(c.table.place), Dimension: schema.Dimension, Note: slices.Clone(c.state.note)}, nil
 }
 

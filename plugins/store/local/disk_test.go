@@ -36,6 +36,16 @@ func TestFullDisk(t *testing.T) {
 	if logSize(t, dir) != size {
 		t.Errorf("the log has %d bytes, %d at the last commit", logSize(t, dir), size)
 	}
+	for what, err := range map[string]error{
+		"put":    s.Put(ctx, "c", []sdk.Entry{entry("d", "green", 1, 0)}),
+		"delete": s.Delete(ctx, "c", []string{"a"}),
+		"commit": s.Commit(ctx, "c", []byte("note")),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "open it again") {
+			t.Errorf("%s after changes were dropped: %v", what, err)
+		}
+	}
+	mustOpen(t, s, 2)
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("d", "green", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
 	if got := ids(everything(t, openSmall(t, dir))); got != "a d" {

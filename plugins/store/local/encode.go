@@ -10,22 +10,6 @@ import (
 
 var le = binary.LittleEndian
 
-// change is a put or a delete, as it is staged, logged and applied.
-type change struct {
-	put    *batch
-	delete []string
-}
-
-// batch is a put in columns.
-type batch struct {
-	sequence                             []uint64
-	id, label, hash, context, text, meta []string
-	vectors                              []float32 // normalised, one after another
-}
-
-// rowOverhead is what a row takes in a log beside its strings and its vector.
-const rowOverhead = 8 + 6*4
-
 func appendSchema(b []byte, s sdk.Schema) []byte {
 	return append(le.AppendUint32(b, uint32(s.Dimension)), s.Analyzer...)
 }

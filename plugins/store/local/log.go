@@ -3,7 +3,6 @@ package local
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -65,12 +64,9 @@ type state struct {
 func (s state) same(t state) bool { return s.end == t.end && (s.end == 0 || s.id == t.id) }
 
 // header returns the start of a new log.
-func header() []byte {
-	b := append(make([]byte, 0, headerSize), magic...)
-	b = le.AppendUint32(b, version)
-	b = b[:headerSize]
-	_, _ = rand.Read(b[headerSize-16:]) // documented never to fail
-	return b
+func header(id [16]byte) []byte {
+	b := le.AppendUint32([]byte(magic), version)
+	return append(b, id[:]...)
 }
 
 // readHeader returns the identity of a log.

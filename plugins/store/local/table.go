@@ -23,14 +23,6 @@ type table struct {
 	sums      sync.Pool // of *[]float32, for searches
 }
 
-// row is an entry without its vector.
-type row struct {
-	sequence                     uint64
-	id                           string // empty: a hole
-	label                        uint32 // in the dictionary
-	hash, context, text, encoded string // encoded: its metadata
-}
-
 func newTable(dimension int, words *inverted) *table {
 	return &table{
 		dimension: dimension,
@@ -62,7 +54,7 @@ func (t *table) add(p *batch, i int) {
 	r := int32(len(t.rows))
 	t.rows = append(t.rows, row{
 		sequence: p.sequence[i], id: p.id[i], label: t.labels.add(p.label[i]),
-		hash: p.hash[i], context: p.context[i], text: p.text[i], encoded: p.meta[i],
+		hash: p.hash[i], context: p.context[i], text: p.text[i], meta: p.meta[i],
 	})
 	t.place[p.id[i]] = r
 	t.live += t.size(r)
@@ -84,21 +76,21 @@ func (t *table) remove(r int32) {
 
 // size is what a row takes in a log.
 func (t *table) size(r int32) int64 {
-	row := &t.rows[r]
-	return int64(rowOverhead + len(row.id) + len(t.labels.names[row.label]) + len(row.hash) +
-		len(row.context) + len(row.text) + len(row.encoded) + 4*t.dimension)
+	return t.rows[r].size(t.label(r), t.dimension)
 }
+
+func (t *table) label(r int32) string { return t.labels.names[t.rows[r].label] }
 
 // entry returns a row as an entry: with texts, also its text, context and
 // metadata.
 func (t *table) entry(r int32, texts bool) sdk.Entry {
 	row := &t.rows[r]
-	e := sdk.Entry{ID: row.id, Label: t.labels.names[row.label]}
+	e := sdk.Entry{ID: row.id, Label: t.label(r)}
 	if row.hash != "" {
 		e.Hash = []byte(row.hash)
 	}
 	if texts {
-		e.Text, e.Context, e.Meta = row.text, row.context, decodeMeta(row.encoded)
+		e.Text, e.Context, e.Meta = row.text, row.context, decodeMeta(row.meta)
 	}
 	return e
 }
@@ -107,15 +99,7 @@ func (t *table) entry(r int32, texts bool) sdk.Entry {
 func (t *table) batch(rows []int32) *batch {
 	p := &batch{}
 	for _, r := range rows {
-		row := &t.rows[r]
-		p.sequence = append(p.sequence, row.sequence)
-		p.id = append(p.id, row.id)
-		p.label = append(p.label, t.labels.names[row.label])
-		p.hash = append(p.hash, row.hash)
-		p.context = append(p.context, row.context)
-		p.text = append(p.text, row.text)
-		p.meta = append(p.meta, row.encoded)
-		p.vectors = append(p.vectors, t.vectors.row(r)...)
+		p.add(t.rows[r], t.label(r), t.vectors.row(r))
 	}
 	return p
 }

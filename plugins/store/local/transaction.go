@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -44,24 +43,19 @@ func (c *collection) put(entries []sdk.Entry) error {
 		return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
 	}
 	return c.change(func(tx *transaction) error {
-		p := &batch{}
-		size := 0
+		p, size := &batch{}, int64(0)
+		var vector []float32
 		for i, e := range entries {
 			meta, _ := appendMeta(nil, e.Meta) // checked before
-			p.sequence = append(p.sequence, tx.next)
-			p.id = append(p.id, e.ID)
-			p.label = append(p.label, e.Label)
-			p.hash = append(p.hash, string(e.Hash))
-			p.context = append(p.context, e.Context)
-			p.text = append(p.text, e.Text)
-			p.meta = append(p.meta, string(meta))
-			p.vectors, _ = normalise(p.vectors, e.Vector)
+			vector, _ = normalise(vector[:0], e.Vector)
+			r := row{sequence: tx.next, id: e.ID, hash: string(e.Hash), context: e.Context, text: e.Text, meta: string(meta)}
+			p.add(r, e.Label, vector)
 			tx.next++
-			size += rowOverhead + len(e.ID) + len(e.Label) + len(e.Hash) + len(e.Context) + len(e.Text) + len(meta) + 4*len(e.Vector)
+			size += r.size(e.Label, len(vector))
 			if size < frameBytes && i+1 < len(entries) {
 				continue
 			}
-			if err := tx.write(kindPut, func(b []byte) []byte { return appendPut(b, p) }, len(e.Vector)); err != nil {
+			if err := tx.write(kindPut, func(b []byte) []byte { return appendPut(b, p) }, len(vector)); err != nil {
 				return err
 			}
 			p, size = &batch{}, 0
@@ -98,90 +92,18 @@ func (tx *transaction) write(k kind, payload func([]byte) []byte, dimension int)
 	return nil
 }
 
-// begin starts a transaction unless one is under way: it takes the lock, makes
-// sure that nobody else wrote since this process read, and cuts off what a
-// killed writer left behind.
-func (c *collection) begin() (err error) {
-	if c.staged != nil {
-		return nil
-	}
-	if c.table == nil {
-		return c.notOpen()
-	}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return explain(err)
-	}
-	lock, err := c.takeLock()
-	if err != nil {
-		return explain(err)
-	}
-	defer func() {
-		if err != nil {
-			releaseLock(lock)
-		}
-	}()
-	f, now, err := c.look()
-	if err != nil {
-		return err
-	}
-	f.Close() // of nil: an error that does not matter
-	if !now.same(c.state) {
-		return sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name), 0)
-	}
-	a, err := c.openLog()
-	if err != nil {
-		return fmt.Errorf("write collection %q: %w", c.name, explain(err))
-	}
-	c.staged = &transaction{lock: lock, log: a, start: a.end, next: c.table.next}
-	return nil
-}
-
-// openLog opens the log at the end of its last commit, or makes a new one.
-func (c *collection) openLog() (*appender, error) {
-	if c.state.end > 0 {
-		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		if err := f.Truncate(c.state.end); err != nil {
-			f.Close()
-			return nil, err
-		}
-		return &appender{f: f, sync: c.config.Sync, end: c.state.end}, nil
-	}
-	a, err := createLog(c.path()+".new", c.state.schema, c.config.Sync)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.rename(c.path()); err != nil {
-		a.f.Close()
-		return nil, err
-	}
-	if c.config.Sync {
-		if err := syncDir(filepath.Dir(c.dir)); err != nil {
-			a.f.Close()
-			return nil, err
-		}
-	}
-	return a, nil
-}
-
 // commit makes the staged changes durable, then visible.
 func (c *collection) commit(note []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if c.staged == nil && c.table != nil && c.state.end > 0 && bytes.Equal(note, c.state.note) {
+	if c.staged == nil && c.table != nil && !c.dropped && c.state.end > 0 && bytes.Equal(note, c.state.note) {
 		return nil
 	}
 	if err := c.begin(); err != nil {
 		return err
 	}
 	tx := c.staged
-	id, err := readHeader(tx.log.f)
-	if err == nil {
-		err = tx.log.commit(tx.next, note)
-	}
-	if err != nil {
+	if err := tx.log.commit(tx.next, note); err != nil {
 		return c.undo(err)
 	}
 	c.mu.Lock()
@@ -189,7 +111,7 @@ func (c *collection) commit(note []byte) error {
 		c.table.apply(change)
 	}
 	c.table.next = tx.next
-	c.state = state{id: id, schema: c.state.schema, end: tx.log.end, next: tx.next, note: slices.Clone(note)}
+	c.state = state{id: tx.log.id, schema: c.state.schema, end: tx.log.end, next: tx.next, note: slices.Clone(note)}
 	c.mu.Unlock()
 	if c.wasteful() {
 		if err := c.rewrite(); err != nil {
@@ -201,9 +123,12 @@ func (c *collection) commit(note []byte) error {
 	return nil
 }
 
-// undo drops the staged changes because of an error, and returns it with advice.
+// undo drops the staged changes because of an error, and returns it with
+// advice. Until the collection is opened again it takes no changes: a writer
+// that went on would commit only the later ones.
 func (c *collection) undo(cause error) error {
 	c.rollback()
+	c.dropped = true
 	return fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, explain(cause))
 }
 

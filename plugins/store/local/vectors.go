@@ -43,9 +43,9 @@ func (v *vectors) cosine(query []float32, r int32) float32 {
 	return v.kernel.Dot(query, v.row(r))
 }
 
-// unit is how far a squared norm may be from 1 for a vector to be kept as it
-// was given: embedders hand in normalised ones, and those come back unchanged.
-const unit = 1e-6
+// normTolerance is how far a squared norm may be from 1 for a vector to be kept
+// as it was given: embedders hand in normalised ones, which come back unchanged.
+const normTolerance = 1e-6
 
 // normalise appends x with norm 1 to dst, or as it is if all of x is 0. It
 // reports false if x holds NaN or an infinity.
@@ -57,7 +57,7 @@ func normalise(dst, x []float32) ([]float32, bool) {
 	if math.IsNaN(square) || math.IsInf(square, 0) {
 		return dst, false
 	}
-	if square == 0 || math.Abs(square-1) < unit {
+	if square == 0 || math.Abs(square-1) < normTolerance {
 		return append(dst, x...), true
 	}
 	scale := 1 / math.Sqrt(square)

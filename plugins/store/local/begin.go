@@ -1,0 +1,80 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// begin starts a transaction unless one is under way: it takes the lock, makes
+// sure that nobody else wrote since this process read, and cuts off what a
+// killed writer left behind.
+func (c *collection) begin() (err error) {
+	if c.staged != nil {
+		return nil
+	}
+	if c.table == nil {
+		return c.notOpen()
+	}
+	if c.dropped {
+		return fmt.Errorf("collection %q lost its uncommitted changes to an earlier error: open it again and make them anew", c.name)
+	}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return explain(err)
+	}
+	lock, err := c.takeLock()
+	if err != nil {
+		return explain(err)
+	}
+	defer func() {
+		if err != nil {
+			releaseLock(lock)
+		}
+	}()
+	f, now, err := c.look()
+	if err != nil {
+		return err
+	}
+	f.Close() // of nil: an error that does not matter
+	if !now.same(c.state) {
+		return sdk.Invalid(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name))
+	}
+	a, err := c.openLog()
+	if err != nil {
+		return fmt.Errorf("write collection %q: %w", c.name, explain(err))
+	}
+	c.staged = &transaction{lock: lock, log: a, start: a.end, next: c.table.next}
+	return nil
+}
+
+// openLog opens the log at the end of its last commit, or makes a new one.
+func (c *collection) openLog() (*appender, error) {
+	if c.state.end > 0 {
+		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Truncate(c.state.end); err != nil {
+			f.Close()
+			return nil, err
+		}
+		return &appender{f: f, id: c.state.id, sync: c.config.Sync, end: c.state.end}, nil
+	}
+	a, err := createLog(c.path()+".new", c.state.schema, c.config.Sync)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.rename(c.path()); err != nil {
+		a.f.Close()
+		return nil, err
+	}
+	if c.config.Sync {
+		if err := syncDir(filepath.Dir(c.dir)); err != nil {
+			a.f.Close()
+			return nil, err
+		}
+	}
+	return a, nil
+}
