@@ -138,7 +138,7 @@ func (s *Session) call(ctx context.Context, req *stagepb.Request, credits int64)
 	case <-ctx.Done():
 		s.take(msg.Seq)
 		s.credits.Release(credits)
-		return nil, ended(ctx)
+		return nil, Ended(ctx)
 	}
 	select {
 	case reply := <-p.reply:
@@ -152,7 +152,7 @@ func (s *Session) call(ctx context.Context, req *stagepb.Request, credits int64)
 		}
 	case <-ctx.Done():
 		s.leave(msg.Seq)
-		return nil, ended(ctx)
+		return nil, Ended(ctx)
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *Session) acquire(ctx context.Context, credits int64) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return Ended(ctx)
 	default:
 		return ErrUnsent
 	}
@@ -242,8 +242,8 @@ func (s *Session) receive(stream stagepb.Stage_RunClient) {
 	}
 }
 
-// ended is the error of a call whose context ended.
-func ended(ctx context.Context) error {
+// Ended is the error of a call whose context ended: cancelled or out of time.
+func Ended(ctx context.Context) error {
 	code := sdk.CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = sdk.CodeDeadline

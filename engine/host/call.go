@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/remote"
+)
+
+// call sends a request to whichever process there is. Where that ends before
+// it has answered, a request that changes nothing is sent again, alone: a
+// batch that a plugin cannot survive then takes no other with it.
+func (p *Process) call(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
+	for attempt := 0; ; {
+		session, err := p.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.ledger.before(req); err != nil {
+			return nil, p.about(err)
+		}
+		send := session.Call
+		if attempt > 0 {
+			send = session.CallAlone
+		}
+		reply, err := send(ctx, &stagepb.Request{Attempt: uint32(attempt), Body: req.GetBody()})
+		switch {
+		case err == nil:
+			p.hide(reply)
+			if reply.GetFailure() == nil {
+				p.keep(req, reply)
+			}
+			return reply, nil
+		case errors.Is(err, remote.ErrUnsent):
+			continue
+		case !errors.Is(err, remote.ErrLost):
+			return nil, err
+		}
+		if p.ctx.Err() != nil {
+			return nil, p.about(ErrClosed)
+		}
+		if _, changes := changeOf(req); changes {
+			return nil, p.about(ErrRestarted)
+		}
+		if attempt++; attempt == p.host.limits.attempts {
+			return nil, p.about(fmt.Errorf("the plugin ended %d times while it worked on this%s", attempt, p.out.tail()))
+		}
+	}
+}
+
+// keep remembers what a successful request means for later processes.
+func (p *Process) keep(req *stagepb.Request, reply *stagepb.Reply) {
+	if _, ok := req.GetBody().(*stagepb.Request_State); ok {
+		p.mu.Lock()
+		p.state = reply.GetState()
+		p.mu.Unlock()
+	}
+	p.ledger.after(req)
+}
+
+// hide masks secrets in the failures of a reply.
+func (p *Process) hide(reply *stagepb.Reply) {
+	if f := reply.GetFailure(); f != nil {
+		f.Message = p.out.mask.text(f.GetMessage())
+	}
+	for _, e := range reply.GetErrors() {
+		if f := e.GetFailure(); f != nil {
+			f.Message = p.out.mask.text(f.GetMessage())
+		}
+	}
+}
+
+func (p *Process) about(err error) error {
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("stage %s: %w", p.spec.Block, err)}
+}
+
+// live returns the session of a living process. While one is being restarted
+// it waits.
+func (p *Process) live(ctx context.Context) (*remote.Session, error) {
+	for {
+		p.mu.Lock()
+		session, changed, failed := p.current.session, p.changed, p.failed
+		p.mu.Unlock()
+		switch {
+		case failed != nil:
+			return nil, failed
+		case p.ctx.Err() != nil:
+			return nil, p.about(ErrClosed)
+		case session.Err() == nil:
+			return session, nil
+		}
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+			return nil, remote.Ended(ctx)
+		}
+	}
+}

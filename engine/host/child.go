@@ -1,0 +1,165 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+const protocolVersion = wire.ProtocolVersion
+
+// launch says which process to start and how.
+type launch struct {
+	command []string // nil: the built-in stages
+	sha256  string   // of the program; empty: not checked
+	network bool
+	out     *output
+}
+
+// child is a process that has passed the handshake.
+type child struct {
+	process *runningProcess
+	client  *plugin.Client
+	conn    *grpc.ClientConn
+}
+
+// spawn starts a process and waits until it answers.
+func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
+	command := l.command
+	if len(command) == 0 {
+		command = []string{h.options.Self, "plugin"}
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, explainExec(command[0], notFound(err))
+	}
+	if l.sha256 != "" {
+		if err := checkHash(path, l.sha256); err != nil {
+			return nil, err
+		}
+	}
+	process := newRunningProcess(exec.Command(path, command[1:]...), l.out)
+	var sockets string
+	config := h.tls.Clone() // go-plugin adds the plugin's certificate to it
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins:         plugin.PluginSet{},
+		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
+			sockets = dir
+			process.cmd.Env = append(environment(os.Environ(), l.network), prepared.Env...)
+			process.cmd.Env = append(process.cmd.Env, "PLUGIN_CLIENT_CERT="+h.certPEM)
+			return process, nil
+		},
+		TLSConfig:        config,
+		StartTimeout:     h.limits.start + time.Minute, // ours is ctx
+		SyncStdout:       l.out.lines("stdout"),
+		SyncStderr:       l.out.lines("stderr"),
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Logger:           hclog.NewNullLogger(),
+		GRPCDialOptions:  wire.DialOptions(),
+		SkipHostEnv:      true,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
+	})
+	c := &child{process: process, client: client}
+	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.start, fmt.Errorf("it was not ready within %v", h.limits.start))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		process.fail(context.Cause(ctx))
+		_ = process.Kill(ctx)
+	})
+	connected, err := client.Client()
+	if !stop() || err != nil {
+		c.kill()
+		_ = os.RemoveAll(sockets)
+		return nil, c.explain(err)
+	}
+	c.conn = connected.(*plugin.GRPCClient).Conn
+	return c, nil
+}
+
+// notFound makes one error of the several that mean that there is no program.
+func notFound(err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return os.ErrNotExist
+	}
+	return err
+}
+
+// explain says why a process did not start, with its exit status and its last
+// words.
+func (c *child) explain(err error) error {
+	reason := c.process.failure()
+	if reason == nil {
+		reason = errors.New(c.process.out.mask.text(err.Error()))
+	}
+	if !c.process.started() {
+		return reason
+	}
+	select {
+	case <-c.process.exited:
+		if state := c.process.cmd.ProcessState; state.Exited() {
+			reason = fmt.Errorf("%w (exit status %d)", reason, state.ExitCode())
+		}
+	default:
+	}
+	return fmt.Errorf("%w%s", reason, c.process.out.tail())
+}
+
+// healthy asks for a sign of life. An answer of any kind is one, and so is a
+// broken connection, which the stream reports by itself.
+func (c *child) healthy(ctx context.Context, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, err := grpc_health_v1.NewHealthClient(c.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	return status.Code(err) != codes.DeadlineExceeded
+}
+
+// stop asks the process to end and kills it if it has not after grace.
+func (c *child) stop(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	go func() {
+		// go-plugin's own client waits for an answer without a deadline.
+		err := c.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
+		if status.Code(err) == codes.Unimplemented {
+			cancel()
+		}
+	}()
+	select {
+	case <-c.process.exited:
+	case <-ctx.Done():
+	}
+	c.kill()
+}
+
+// kill ends the process at once. Only then may go-plugin clean up after it: it
+// would wait for a process that has stopped.
+func (c *child) kill() {
+	_ = c.process.Kill(context.Background())
+	cleaned := make(chan struct{})
+	go func() {
+		if c.process.started() {
+			<-c.process.exited
+		}
+		c.client.Kill()
+		close(cleaned)
+	}()
+	select {
+	case <-cleaned:
+	case <-time.After(time.Second): // a process in the depths of the kernel
+	}
+}

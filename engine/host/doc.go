@@ -1,0 +1,17 @@
+// Package host runs stages as plugin processes: it finds, checks, starts,
+// watches, restarts and stops them, and offers each as a Process with the
+// methods of package sdk.
+//
+// What a plugin does can hurt only itself: its output is read in bounded
+// lines and never parsed by a library, it gets only the environment that it
+// needs, a crash is answered by a restart, a process that has stopped is
+// killed by its number, and all of them end with racflow, however that ends:
+// each watches its standard input, which the host holds open.
+//
+// The secrets of a stage's config travel in Configure alone, and are masked
+// in every log line and error that comes back.
+//
+// The package knows neither pipelines nor records: what is asked of a stage,
+// in which batches and how often, is the engine's affair. It needs unix
+// sockets and process groups.
+package host

@@ -1,0 +1,177 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// prefix begins the name of every third party's plugin binary.
+const prefix = "racflow-plugin-"
+
+// Found is a third party's plugin. A pipeline file uses its stages as
+// NAME/STAGE.
+type Found struct {
+	Name string
+	Path string // absolute
+}
+
+// Find lists the plugins in folders: programs named racflow-plugin-NAME. Where
+// two have the same name, the one in the earlier folder counts. Folders that do
+// not exist have none.
+func Find(dirs []string) ([]Found, error) {
+	var all []Found
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("look for plugins: %w", err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look for plugins: %w", err)
+		}
+		for _, e := range entries {
+			name, ok := strings.CutPrefix(e.Name(), prefix)
+			if !ok || name == "" || seen[name] {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+				continue
+			}
+			seen[name] = true
+			all = append(all, Found{Name: name, Path: path})
+		}
+	}
+	return all, nil
+}
+
+// Describe asks a third party's plugin what it offers. The answer is kept by
+// the hash of the program, so that the same one is started only once for it;
+// see Known.
+func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, error) {
+	if p, ok := h.Known(command); ok {
+		return p, nil
+	}
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: newMask(nil)}
+	c, err := h.spawn(ctx, launch{command: command, out: out})
+	if err != nil {
+		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not start: %w", command[0], err)
+	}
+	defer c.stop(h.limits.stop)
+	reply, err := stagepb.NewStageClient(c.conn).Describe(ctx, &stagepb.DescribeRequest{})
+	if err != nil {
+		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not describe itself: %w%s", command[0], err, out.tail())
+	}
+	p, err := wire.DecodePlugin(reply)
+	if err != nil {
+		return sdk.Plugin{}, fmt.Errorf("the plugin %s: %w", command[0], err)
+	}
+	if path, ok := h.description(command); ok {
+		if err := writeDescription(path, reply); err != nil {
+			h.options.Log.Warn("a plugin's description could not be kept", "error", err)
+		}
+	}
+	return p, nil
+}
+
+// Known returns what Describe has learnt of a program before, without starting
+// anything.
+func (h *Host) Known(command []string) (sdk.Plugin, bool) {
+	path, ok := h.description(command)
+	if !ok {
+		return sdk.Plugin{}, false
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return sdk.Plugin{}, false
+	}
+	reply := &stagepb.DescribeReply{}
+	if err := protojson.Unmarshal(raw, reply); err != nil {
+		return sdk.Plugin{}, false // it is asked again and written anew
+	}
+	p, err := wire.DecodePlugin(reply)
+	return p, err == nil
+}
+
+// description is the file that keeps what a program says of itself. With
+// arguments, the program may be an interpreter, whose hash says nothing.
+func (h *Host) description(command []string) (string, bool) {
+	if h.options.StateDir == "" || len(command) != 1 {
+		return "", false
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return "", false
+	}
+	hash, err := hashFile(path)
+	if err != nil {
+		return "", false
+	}
+	return filepath.Join(h.options.StateDir, "plugins", hash+".json"), true
+}
+
+func writeDescription(path string, reply *stagepb.DescribeReply) error {
+	raw, err := protojson.MarshalOptions{Multiline: true}.Marshal(reply)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// checkHash compares a program with the hash that it was pinned to. It is read
+// anew for each launch.
+func checkHash(path, want string) error {
+	got, err := hashFile(path)
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(got, want) {
+		return fmt.Errorf("%s is not the program that was pinned: its sha256 is %s, not %s; "+
+			"if it was updated on purpose, pin it anew", path, got, want)
+	}
+	return nil
+}
+
+// hashFile returns the sha256 of a file in hex.
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

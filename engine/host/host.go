@@ -1,0 +1,128 @@
+package host
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options are what New needs.
+type Options struct {
+	// Self is the binary that serves the built-in stages when it is called
+	// with the one argument "plugin"; empty: the running one.
+	Self string
+	// StateDir is where descriptions of plugins are kept; empty: nowhere.
+	StateDir string
+	// Log gets what plugins log, with the attribute "stage"; nil: nothing.
+	Log *slog.Logger
+	// StartTimeout is how long a process may take until it answers; 0: 30 s.
+	// The time that a stage takes to open is not part of it.
+	StartTimeout time.Duration
+}
+
+// Host starts plugin processes and ends them all with Close.
+type Host struct {
+	options Options
+	limits  limits
+	tls     *tls.Config
+	certPEM string
+	sockets string // folder in which the folders of sockets are made
+
+	ctx       context.Context // ends with Close
+	end       context.CancelFunc
+	mu        sync.Mutex
+	closed    bool
+	processes map[*Process]bool
+}
+
+// limits are the times and counts of supervision; tests shorten them.
+type limits struct {
+	start        time.Duration // until the process answers
+	stop         time.Duration // for a process that was asked to end
+	healthEvery  time.Duration
+	healthWithin time.Duration // then it counts as stopped
+	backoff      time.Duration // before the first restart; it doubles
+	restarts     int           // in a row, without an answer between them
+	attempts     int           // of one request, each but the first alone
+}
+
+// ErrClosed says that the host or the process has been closed.
+var ErrClosed = errors.New("the stage's process has been stopped")
+
+// New makes a host. It starts no process.
+func New(o Options) (*Host, error) {
+	if o.Self == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the running binary: %w", err)
+		}
+		o.Self = self
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = 30 * time.Second
+	}
+	config, certPEM, err := newIdentity()
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	h := &Host{
+		options: o, tls: config, certPEM: certPEM, sockets: socketFolder(), processes: map[*Process]bool{},
+		limits: limits{
+			start: o.StartTimeout, stop: 500 * time.Millisecond,
+			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
+			backoff: 50 * time.Millisecond, restarts: 5, attempts: 3,
+		},
+	}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// socketFolder is the folder for temporary files, unless the path of a socket
+// in it would be longer than a socket's address may be (104 bytes).
+func socketFolder() string {
+	if dir := os.TempDir(); len(dir) <= 60 {
+		return dir
+	}
+	return "/tmp"
+}
+
+// Close ends all processes, within a second, and every call on them.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	running := make([]*Process, 0, len(h.processes))
+	for p := range h.processes {
+		running = append(running, p)
+	}
+	h.mu.Unlock()
+	h.end()
+	var all sync.WaitGroup
+	for _, p := range running {
+		all.Go(func() { _ = p.Close() })
+	}
+	all.Wait()
+}
+
+func (h *Host) add(p *Process) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	h.processes[p] = true
+	return nil
+}
+
+func (h *Host) remove(p *Process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.processes, p)
+}

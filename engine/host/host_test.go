@@ -1,0 +1,370 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// logged is a log that a test can read.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newHost(t testing.TB) (*Host, *logged) {
+	t.Helper()
+	log := &logged{}
+	h, err := New(Options{StateDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.limits.backoff = 5 * time.Millisecond
+	t.Cleanup(func() {
+		begin := time.Now()
+		h.Close()
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if t.Failed() {
+			t.Log(log.String()[:min(len(log.String()), 10000)])
+		}
+	})
+	return h, log
+}
+
+func start(t testing.TB, h *Host, spec Spec) *Process {
+	t.Helper()
+	if spec.Kind == "" {
+		spec.Kind, spec.Use = sdk.KindSample, "echo"
+	}
+	spec.Block = "it"
+	p, err := h.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func echoConfigOf(t testing.TB, dir string) json.RawMessage {
+	raw, err := json.Marshal(map[string]any{"dir": dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func say(texts ...string) sdk.Batch {
+	b := sdk.Batch{}
+	for i, text := range texts {
+		b.Items = append(b.Items, sdk.Item{ID: strconv.Itoa(i), Text: text})
+	}
+	return b
+}
+
+// ask sends one text and returns the answer.
+func ask(t testing.TB, p *Process, text string) (string, error) {
+	t.Helper()
+	out, err := p.Sample(t.Context(), say(text))
+	if err != nil {
+		return "", err
+	}
+	return out[0][0].Answers[0].Label, nil
+}
+
+func TestEveryKind(t *testing.T) {
+	h, _ := newHost(t)
+	ctx := t.Context()
+
+	p := start(t, h, Spec{})
+	if p.Fingerprint() != "echo-1" || p.Fits() || p.Dimension() != 0 {
+		t.Errorf("got %q, %v, %d", p.Fingerprint(), p.Fits(), p.Dimension())
+	}
+	out, err := p.Sample(ctx, sdk.Batch{Items: []sdk.Item{{ID: "1", Text: "a", Candidates: make([]sdk.Candidate, 2)}, {ID: "2", Text: "b"}}})
+	want := [][]sdk.Sample{{{Answers: []sdk.Answer{{Label: "a", Weight: 2}}}}, {{Answers: []sdk.Answer{{Label: "b"}}}}}
+	if diff := cmp.Diff(want, out, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	out, err = p.Sample(ctx, say("a", "fail", "b"))
+	var failed sdk.RowErrors
+	if !errors.As(err, &failed) || len(failed) != 1 || sdk.CodeOf(failed[1]) != sdk.CodeTransient || out[2][0].Answers[0].Label != "b" {
+		t.Errorf("got %v, %v", out, err)
+	}
+	if _, err := p.Embed(ctx, sdk.RoleQuery, []string{"a"}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("a voter embeds: %v", err)
+	}
+
+	verdicts, err := start(t, h, Spec{Kind: sdk.KindElect, Use: "elect"}).Elect(ctx, sdk.Batch{Items: []sdk.Item{{ID: "1", Samples: out[0]}}})
+	if err != nil || verdicts[0].Answer != "a" || verdicts[0].Agreement != 1 {
+		t.Errorf("got %v, %v", verdicts, err)
+	}
+	prompts, err := start(t, h, Spec{Kind: sdk.KindPrompt, Use: "prompt"}).Prompt(ctx, say("x"))
+	if err != nil || prompts[0][0].Text != "label of: x" {
+		t.Errorf("got %v, %v", prompts, err)
+	}
+
+	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length"})
+	if e.Dimension() != 2 || !e.Fits() {
+		t.Errorf("got %d, %v", e.Dimension(), e.Fits())
+	}
+	if err := errors.Join(e.Fit(ctx, []string{"a", "b"}), e.Fit(ctx, []string{"c"})); err != nil {
+		t.Error(err)
+	}
+	state, err := e.State()
+	if string(state) != "2;1;" || err != nil {
+		t.Errorf("got %q, %v", state, err)
+	}
+	vectors, err := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length", State: state}).Embed(ctx, sdk.RoleQuery, []string{"", "abc"})
+	if diff := cmp.Diff([][]float32{{0, 4}, {3, 4}}, vectors); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	h, _ := newHost(t)
+	ctx := t.Context()
+	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", StateDir: filepath.Join(t.TempDir(), "deep", "er")})
+	entries := []sdk.Entry{
+		{ID: "a", Text: "one", Label: "x", Vector: []float32{.1}},
+		{ID: "b", Text: "two", Label: "y", Meta: sdk.Meta{"n": 1.0}, Vector: []float32{.9}, Hash: []byte{1}},
+	}
+	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Put(ctx, "c", entries), s.Delete(ctx, "c", []string{"z"}), s.Commit(ctx, "c", []byte("note"))); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1})
+	if diff := cmp.Diff(sdk.Collection{Entries: 2, Dimension: 1, Note: []byte("note")}, c); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 5}
+	lists, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Vector: []float32{1}}})
+	want := [][]sdk.Candidate{{
+		{ID: "b", Label: "y", Score: .9, Dense: .9, Lexical: sdk.Unscored},
+		{ID: "a", Label: "x", Score: .1, Dense: .1, Lexical: sdk.Unscored},
+	}}
+	if diff := cmp.Diff(want, lists, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	got, err := s.Get(ctx, "c", []string{"b", "unknown"})
+	if diff := cmp.Diff([]sdk.Entry{{ID: "b", Text: "two", Label: "y", Meta: sdk.Meta{"n": 1.0}, Hash: []byte{1}}, {}}, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	page, err := s.Scan(ctx, "c", sdk.Scan{Limit: 1})
+	if err != nil || page.Next != "a" || len(page.Entries) != 1 || page.Entries[0].Vector[0] != .1 {
+		t.Errorf("got %+v, %v", page, err)
+	}
+	r.Method = "guess"
+	if _, err := s.Retrieve(ctx, "c", r, nil); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("an unknown fusion gives %v", err)
+	}
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	h, _ := newHost(t)
+	_, err := h.Start(t.Context(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "it", Config: []byte(`{"k": 200, "token": "hunter2"}`), Secrets: []string{"hunter2"}})
+	var config *ConfigError
+	if !errors.As(err, &config) || err.Error() != "stage it: k: too large for (secret); sorry" || config.Faults[0].Argument != "k" {
+		t.Errorf("got %v", err)
+	}
+	_, err = h.Start(t.Context(), Spec{Kind: sdk.KindSample, Use: "ecko", Block: "it"})
+	if err == nil || !strings.Contains(err.Error(), `plugin test 0.1.0 has no sample stage "ecko"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConcurrentCallsBeyondTheWindow(t *testing.T) {
+	h, _ := newHost(t)
+	p := start(t, h, Spec{Config: []byte(`{"delay": "20ms"}`)})
+	begin := time.Now()
+	var calls errgroup.Group
+	for i := range 64 {
+		calls.Go(func() error {
+			got, err := ask(t, p, fmt.Sprint("n", i))
+			if err == nil && got != fmt.Sprint("n", i) {
+				err = fmt.Errorf("call %d got %q", i, got)
+			}
+			return err
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 640*time.Millisecond {
+		t.Errorf("64 calls of 20 ms took %v: they do not run at the same time", took)
+	}
+}
+
+func TestLargeBatch(t *testing.T) {
+	h, _ := newHost(t)
+	p := start(t, h, Spec{})
+	text := strings.Repeat("x", 4<<20)
+	b := say(text, text, text, text, text, text, text, text, text, text)
+	out, err := p.Sample(t.Context(), b)
+	if err != nil || len(out[9][0].Answers[0].Label) != len(text) {
+		t.Fatalf("40 MiB: %v", err)
+	}
+	if _, err := p.Sample(t.Context(), say(strings.Repeat("x", 65<<20))); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "smaller batches") {
+		t.Errorf("65 MiB: %v", err)
+	}
+	if got, err := ask(t, p, "still there"); err != nil || got != "still there" {
+		t.Errorf("after it: %q, %v", got, err)
+	}
+}
+
+func TestReplyBeyondTheLimitFailsAlone(t *testing.T) {
+	h, _ := newHost(t)
+	p := start(t, h, Spec{Kind: sdk.KindPrompt, Use: "prompt"})
+	_, err := p.Prompt(t.Context(), say("huge"))
+	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "the reply has") {
+		t.Errorf("got %v", err)
+	}
+	if out, err := p.Prompt(t.Context(), say("a")); err != nil || len(out) != 1 {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+func TestPanicFailsItsBatchOnly(t *testing.T) {
+	h, log := newHost(t)
+	p := start(t, h, Spec{})
+	pid, _ := ask(t, p, "pid")
+	if _, err := ask(t, p, "panic"); sdk.CodeOf(err) != sdk.CodeInternal || !strings.Contains(err.Error(), "out of cheese") {
+		t.Errorf("got %v", err)
+	}
+	if again, err := ask(t, p, "pid"); err != nil || again != pid {
+		t.Errorf("pid %s, then %s, %v", pid, again, err)
+	}
+	waitFor(t, "the stack in the log", 2*time.Second, func() bool { return strings.Contains(log.String(), "main_test.go") })
+}
+
+func TestCancelAndDeadline(t *testing.T) {
+	h, _ := newHost(t)
+	dir := t.TempDir()
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+	told := func(n int64) func() bool {
+		return func() bool {
+			info, err := os.Stat(filepath.Join(dir, "cancelled"))
+			return err == nil && info.Size() == n
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	begin := time.Now()
+	_, err := p.Sample(ctx, say("wait"))
+	if sdk.CodeOf(err) != sdk.CodeCancelled || !errors.Is(err, context.Canceled) || time.Since(begin) > time.Second {
+		t.Errorf("got %v after %v", err, time.Since(begin))
+	}
+	waitFor(t, "the plugin hears of the cancellation", 2*time.Second, told(1))
+
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err = p.Sample(ctx, say("wait")); sdk.CodeOf(err) != sdk.CodeDeadline {
+		t.Errorf("got %v", err)
+	}
+	waitFor(t, "the plugin's deadline", 2*time.Second, told(2))
+
+	// More calls than the window that nobody answers end when their time does.
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var calls sync.WaitGroup
+	for range 40 {
+		calls.Go(func() {
+			if _, err := p.Sample(ctx, say("wait")); sdk.CodeOf(err) != sdk.CodeDeadline {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	calls.Wait()
+	if got, err := ask(t, p, "next"); err != nil || got != "next" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestCloseClosesTheStage(t *testing.T) {
+	h, _ := newHost(t)
+	dir := t.TempDir()
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+	sockets := socketDir(p)
+	if _, err := os.Stat(sockets); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = p.Sample(context.Background(), say("wait")) }()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "closed")); err != nil {
+		t.Errorf("the stage was not closed: %v", err)
+	}
+	if _, err := os.Stat(sockets); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its socket folder is still there: %v", err)
+	}
+	if _, err := ask(t, p, "a"); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseKillsWhatDoesNotListen(t *testing.T) {
+	h, _ := newHost(t)
+	dir := t.TempDir()
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+	pid, _ := ask(t, p, "pid")
+	child, err := ask(t, p, "child")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = p.Sample(context.Background(), say("stop-once")) }()
+	waitFor(t, "the process has stopped", 2*time.Second, func() bool { _, err := os.Stat(filepath.Join(dir, "stop-once")); return err == nil })
+	begin := time.Now()
+	h.Close()
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	for _, id := range []string{pid, child} {
+		n, _ := strconv.Atoi(id)
+		waitFor(t, "process "+id+" is gone", time.Second, func() bool { return !alive(n) })
+	}
+	if _, err := h.Start(t.Context(), Spec{Kind: sdk.KindSample, Use: "echo"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func socketDir(p *Process) string {
+	for _, v := range p.current.child.process.cmd.Env {
+		if dir, ok := strings.CutPrefix(v, "PLUGIN_UNIX_SOCKET_DIR="); ok {
+			return dir
+		}
+	}
+	return "?"
+}

@@ -1,0 +1,272 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// The test binary is the plugin, too, and programs that are none, and a host
+// that will be killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) < 2 {
+		os.Exit(m.Run())
+	}
+	switch os.Args[1] {
+	case "plugin":
+		serve.Plugin(testPlugin)
+	case "noisy":
+		fmt.Fprintln(os.Stderr, `{"@message":5}`)
+		fmt.Fprintln(os.Stderr, strings.Repeat("e", 1<<20))
+		fmt.Fprintln(os.Stderr, `{"level":"WARN","msg":"low on memory","free":3}`)
+		serve.Plugin(testPlugin)
+	case "garbage":
+		fmt.Println("hello, I am a spreadsheet")
+		time.Sleep(time.Minute)
+	case "exits":
+		fmt.Fprintln(os.Stderr, "no licence found, token hunter2secret")
+		os.Exit(7)
+	case "hangs":
+		fmt.Fprintln(os.Stderr, "waiting for a lock")
+		time.Sleep(time.Minute)
+	case "endless":
+		for {
+			fmt.Print("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
+		}
+	case "old":
+		config := wire.Handshake()
+		config.ProtocolVersion = 0
+		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: config, Plugins: plugin.PluginSet{}, Logger: hclog.NewNullLogger(), GRPCServer: func(o []grpc.ServerOption) *grpc.Server { return grpc.NewServer(o...) }})
+	case "tcp":
+		fmt.Println("1|1|tcp|127.0.0.1:9|grpc|")
+		time.Sleep(time.Minute)
+	case "plain":
+		fmt.Println("1|1|unix|/tmp/x|grpc|")
+		time.Sleep(time.Minute)
+	case "host":
+		actAsHost()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// actAsHost starts plugins, tells their numbers and waits to be killed.
+func actAsHost() {
+	h, err := New(Options{})
+	if err != nil {
+		panic(err)
+	}
+	// The race detector would sleep for a second at exit.
+	command := []string{"env", "GORACE=atexit_sleep_ms=0", h.options.Self, "plugin"}
+	for range 3 {
+		p, err := h.Start(context.Background(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo", Command: command})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(p.current.child.process.ID(), socketDir(p))
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Minute)
+}
+
+type echoConfig struct {
+	Token string        `config:"token,secret" doc:"A secret."`
+	Delay time.Duration `config:"delay" doc:"How long a batch takes."`
+	Dir   sdk.Path      `config:"dir" doc:"Where crashes are counted."`
+	K     int           `config:"k" default:"3" doc:"A number below 100."`
+}
+
+var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
+	sdk.SampleStage("echo", "Does what the text says.", func(_ context.Context, s sdk.Setup, c echoConfig) (sdk.Sampler, error) {
+		if c.K >= 100 {
+			return nil, errors.Join(&sdk.ArgumentError{Argument: "k", Err: errors.New("too large for " + c.Token)}, errors.New("sorry"))
+		}
+		s.Log.Info("opened with " + c.Token)
+		return &echo{config: c, setup: s}, nil
+	}, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates)),
+	sdk.ElectStage("elect", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return elector{}, nil }),
+	sdk.PromptStage("prompt", "Writes prompts.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return prompter{}, nil },
+		sdk.Reads(sdk.ColumnText)),
+	sdk.EmbedStage("length", "Embeds the length.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
+		return &lengths{state: string(s.State)}, nil
+	}),
+	sdk.StoreStage("memory", "Keeps entries in a file.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Store, error) {
+		return newMemory(s.StateDir), nil
+	}),
+}}
+
+// echo does what the text of an item says.
+type echo struct {
+	config echoConfig
+	setup  sdk.Setup
+	calls  atomic.Int64
+}
+
+func (e *echo) Fingerprint() string { return "echo-1" }
+
+func (e *echo) Close() error {
+	if e.config.Dir != "" {
+		return os.WriteFile(filepath.Join(string(e.config.Dir), "closed"), nil, 0o600)
+	}
+	return nil
+}
+
+// times counts in a file, which outlives a crash.
+func (e *echo) times(what string) int {
+	name := filepath.Join(string(e.config.Dir), what)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	_, _ = f.WriteString(".")
+	info, err := os.Stat(name)
+	if err != nil {
+		panic(err)
+	}
+	return int(info.Size())
+}
+
+func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	e.calls.Add(1)
+	out := make([][]sdk.Sample, len(b.Items))
+	failed := sdk.RowErrors{}
+	if e.config.Delay > 0 {
+		select {
+		case <-time.After(e.config.Delay):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	for i, it := range b.Items {
+		answer := it.Text
+		switch what, _, _ := strings.Cut(it.Text, " "); what {
+		case "crash-once":
+			if e.times("crash-once") == 1 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		case "crash":
+			e.times("crash")
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "stop-once":
+			if e.times("stop-once") == 1 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+		case "shout": // at the real standard output, which go-plugin has replaced
+			_, _ = os.NewFile(1, "stdout").WriteString(strings.Repeat("o", 1<<20) + "\n")
+		case "panic":
+			panic("out of cheese")
+		case "deaf":
+			time.Sleep(time.Minute)
+		case "wait":
+			<-ctx.Done()
+			e.times("cancelled")
+			return nil, ctx.Err()
+		case "fail":
+			failed[i] = sdk.Transient(errors.New("busy with "+e.config.Token), time.Second)
+		case "tell":
+			fmt.Fprintln(os.Stderr, "my token is", e.config.Token)
+			e.setup.Log.Warn("token", "value", `"`+e.config.Token)
+		case "environment":
+			answer = strings.Join(os.Environ(), "\n")
+		case "pid":
+			answer = fmt.Sprint(os.Getpid())
+		case "child":
+			cmd := exec.Command("sleep", "60")
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if err := cmd.Start(); err != nil {
+				return nil, err
+			}
+			answer = fmt.Sprint(cmd.Process.Pid)
+		}
+		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: answer, Weight: float64(len(it.Candidates))}}}}
+	}
+	if len(failed) > 0 {
+		return out, failed
+	}
+	return out, nil
+}
+
+type elector struct{}
+
+func (elector) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	out := make([]sdk.Verdict, len(b.Items))
+	for i, it := range b.Items {
+		if len(it.Samples) > 0 {
+			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1}
+		}
+	}
+	return out, nil
+}
+
+type prompter struct{}
+
+func (prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	out := make([][]sdk.Prompt, len(b.Items))
+	for i, it := range b.Items {
+		out[i] = []sdk.Prompt{{Text: "label of: " + it.Text}}
+		if it.Text == "huge" {
+			out[i][0].Text = strings.Repeat("x", wire.MaxMessage)
+		}
+	}
+	return out, nil
+}
+
+// lengths is an embedder that must be fitted.
+type lengths struct{ state string }
+
+func (l *lengths) Dimension() int         { return 2 }
+func (l *lengths) State() ([]byte, error) { return []byte(l.state), nil }
+func (l *lengths) Fit(_ context.Context, texts []string) error {
+	l.state += fmt.Sprint(len(texts), ";")
+	return nil
+}
+
+func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		if t == "crash" {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		out[i] = []float32{float32(len(t)), float32(len(l.state))}
+	}
+	return out, nil
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, what string, within time.Duration, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+func alive(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
+	}
+	_, state, _ := strings.Cut(string(raw), ") ")
+	return !strings.HasPrefix(state, "Z")
+}

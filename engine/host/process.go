@@ -1,0 +1,204 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Spec says which stage a process runs.
+type Spec struct {
+	Kind     sdk.Kind
+	Use      string          // the stage's name; for a third party's PLUGIN/STAGE
+	Block    string          // the name of its block, for messages
+	Config   json.RawMessage // an object, secrets included
+	Secrets  []string        // the values in Config that nobody may see
+	StateDir string          // made if it does not exist; empty: none
+	State    []byte          // of a fitted embedder
+	Samples  int             // of a sample block
+	Network  bool            // it gets the proxy settings of the environment
+	Command  []string        // of a third party's plugin; nil: a built-in stage
+	SHA256   string          // of Command's program, in hex; empty: any
+}
+
+// ConfigError says that a stage refused its config.
+type ConfigError struct {
+	Block string
+	// Faults name the argument that is to blame; none: the stage as a whole.
+	Faults []sdk.ArgumentError
+}
+
+func (e *ConfigError) Error() string {
+	var all []string
+	for _, f := range e.Faults {
+		if f.Argument == "" {
+			all = append(all, f.Err.Error())
+			continue
+		}
+		all = append(all, f.Error())
+	}
+	return fmt.Sprintf("stage %s: %s", e.Block, strings.Join(all, "; "))
+}
+
+// Process is a running stage: its methods are those of package sdk, of
+// whichever kind the stage is. A process that ends is started again behind
+// them, and requests without a lasting effect are repeated; what was being
+// written fails with ErrRestarted.
+type Process struct {
+	*remote.Stage
+	host *Host
+	spec Spec
+	out  *output
+
+	ledger *ledger
+	ctx    context.Context // ends with Close
+	end    context.CancelFunc
+	done   chan struct{} // closed when supervision has ended
+
+	mu          sync.Mutex
+	state       []byte // as the stage was fitted
+	fingerprint string
+	current     incarnation
+	changed     chan struct{} // closed when current or failed is about to change
+	failed      error         // it is not restarted any more
+}
+
+// incarnation is one of the processes that a Process has over time.
+type incarnation struct {
+	child   *child
+	session *remote.Session
+	stage   *remote.Stage // as Configure described it
+	print   string        // the fingerprint
+}
+
+// Start starts and configures a stage. It returns a *ConfigError where the
+// stage refuses its config. The process lives until Close, not until ctx ends.
+func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if spec.StateDir != "" {
+		if err := os.MkdirAll(spec.StateDir, 0o755); err != nil {
+			return nil, fmt.Errorf("stage %s: make its state folder: %w", spec.Block, err)
+		}
+	}
+	p := &Process{
+		host: h, spec: spec, state: spec.State, ledger: newLedger(),
+		out:  &output{log: h.options.Log.With("stage", spec.Block), mask: newMask(spec.Secrets)},
+		done: make(chan struct{}), changed: make(chan struct{}),
+	}
+	p.ctx, p.end = context.WithCancel(h.ctx)
+	if err := h.add(p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	first, err := p.launch(ctx)
+	if err != nil {
+		p.end()
+		close(p.done)
+		h.remove(p)
+		return nil, err
+	}
+	p.current, p.fingerprint = first, first.print
+	p.Stage = first.stage
+	p.Stage.Call = p.call
+	go p.supervise()
+	return p, nil
+}
+
+// Fingerprint tells what the stage's output depends on beyond its arguments.
+func (p *Process) Fingerprint() string { return p.fingerprint }
+
+// Close ends the process. It gives the stage a moment to close itself.
+func (p *Process) Close() error {
+	p.end()
+	<-p.done
+	p.host.remove(p)
+	return nil
+}
+
+// launch starts a process, configures it and opens its stream.
+func (p *Process) launch(ctx context.Context) (incarnation, error) {
+	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
+	if err != nil {
+		return incarnation{}, fmt.Errorf("stage %s: the plugin %s did not start: %w", p.spec.Block, p.program(), err)
+	}
+	in, err := p.configure(ctx, c)
+	if err != nil {
+		c.kill()
+		var config *ConfigError
+		if errors.As(err, &config) {
+			return incarnation{}, err
+		}
+		return incarnation{}, fmt.Errorf("stage %s: %s%s", p.spec.Block, p.out.mask.text(err.Error()), p.out.tail())
+	}
+	return in, nil
+}
+
+func (p *Process) program() string {
+	if len(p.spec.Command) == 0 {
+		return "of the built-in stages"
+	}
+	return p.spec.Command[0]
+}
+
+func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) {
+	client := stagepb.NewStageClient(c.conn)
+	info, err := p.describe(ctx, client)
+	if err != nil {
+		return incarnation{}, err
+	}
+	p.mu.Lock()
+	state := p.state
+	p.mu.Unlock()
+	reply, err := client.Configure(ctx, &stagepb.ConfigureRequest{
+		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: p.spec.Config,
+		StateDir: wire.Valid(p.spec.StateDir), State: state, Samples: uint32(p.spec.Samples),
+	})
+	if err != nil {
+		return incarnation{}, fmt.Errorf("the plugin could not be configured: %w", err)
+	}
+	if faults := reply.GetErrors(); len(faults) > 0 {
+		refused := &ConfigError{Block: p.spec.Block}
+		for _, f := range faults {
+			err := errors.New(p.out.mask.text(f.GetMessage()))
+			refused.Faults = append(refused.Faults, sdk.ArgumentError{Argument: f.GetArgument(), Err: err})
+		}
+		return incarnation{}, refused
+	}
+	session, err := remote.Open(p.ctx, client)
+	if err != nil {
+		return incarnation{}, err
+	}
+	return incarnation{
+		child: c, session: session, print: reply.GetFingerprint(),
+		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom())},
+	}, nil
+}
+
+// describe finds the stage among those that the plugin offers.
+func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Stage, error) {
+	reply, err := client.Describe(ctx, &stagepb.DescribeRequest{})
+	if err != nil {
+		return sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
+	}
+	offered, err := wire.DecodePlugin(reply)
+	if err != nil {
+		return sdk.Stage{}, err
+	}
+	name := p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:]
+	for _, s := range offered.Stages {
+		if s.Kind == p.spec.Kind && s.Name == name {
+			return s, nil
+		}
+	}
+	return sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
+}

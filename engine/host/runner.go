@@ -1,0 +1,244 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+// runningProcess is one operating system process, as go-plugin wants to see
+// it. Beside what go-plugin's own does, it holds the plugin's standard input
+// open as a life line, reads all output itself and passes on nothing but a
+// checked handshake line, and can always be killed.
+type runningProcess struct {
+	cmd      *exec.Cmd
+	out      *output
+	lifeline *os.File
+	hello    *io.PipeReader // the handshake line, for go-plugin
+	ended    chan struct{}  // closed when it has ended
+	exited   chan struct{}  // closed when its output has been read, too
+
+	mu     sync.Mutex
+	pid    int   // 0: not started
+	killed bool  // it must not be started any more
+	reason error // why it cannot be used
+}
+
+func newRunningProcess(cmd *exec.Cmd, out *output) *runningProcess {
+	return &runningProcess{cmd: cmd, out: out, ended: make(chan struct{}), exited: make(chan struct{})}
+}
+
+var _ runner.Runner = (*runningProcess)(nil)
+
+// Start implements runner.Runner.
+func (p *runningProcess) Start(context.Context) error {
+	stdin, lifeline, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	stdout, stdoutEnd, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), lifeline.Close())
+	}
+	stderr, stderrEnd, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), lifeline.Close(), stdout.Close(), stdoutEnd.Close())
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdoutEnd, stderrEnd
+	// A group of its own: Ctrl-C at the terminal is for racflow to handle, and
+	// what a plugin starts can be ended with it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = p.begin()
+	_ = errors.Join(stdin.Close(), stdoutEnd.Close(), stderrEnd.Close())
+	if err != nil {
+		_ = errors.Join(lifeline.Close(), stdout.Close(), stderr.Close())
+		p.fail(explainExec(p.cmd.Path, err))
+		return err
+	}
+	p.lifeline = lifeline
+	hello, helloEnd := io.Pipe()
+	p.hello = hello
+
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		lines := p.out.lines("stderr")
+		_, _ = io.Copy(lines, stderr)
+		_ = lines.Close()
+	})
+	reading.Go(func() { p.readStdout(stdout, helloEnd) })
+	go func() {
+		_ = p.cmd.Wait()
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what it has started
+		close(p.ended)
+		read := make(chan struct{})
+		go func() { reading.Wait(); close(read) }()
+		select {
+		case <-read:
+		case <-time.After(200 * time.Millisecond): // someone else has its output open
+		}
+		_ = errors.Join(stdout.Close(), stderr.Close(), lifeline.Close(), helloEnd.Close())
+		close(p.exited)
+	}()
+	return nil
+}
+
+func (p *runningProcess) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.killed {
+		return os.ErrProcessDone
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = p.cmd.Process.Pid
+	return nil
+}
+
+// readStdout checks the first line, which is the handshake, and then keeps the
+// pipe empty for as long as the process lives.
+func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
+	buffered := bufio.NewReaderSize(stdout, 8<<10)
+	line, err := buffered.ReadSlice('\n')
+	switch {
+	case errors.Is(err, io.EOF) && len(line) == 0:
+		p.fail(errors.New("it ended before it was ready"))
+		select { // its exit status says more than a kill would
+		case <-p.ended:
+		case <-time.After(500 * time.Millisecond):
+		}
+		_ = hello.Close()
+	case checkHello(string(line)) != nil:
+		p.fail(checkHello(string(line)))
+		_ = hello.Close()
+		_ = p.Kill(context.Background())
+	default:
+		_, _ = hello.Write(line)
+	}
+	lines := p.out.lines("stdout")
+	_, _ = io.Copy(lines, buffered)
+	_ = lines.Close()
+	_ = hello.Close()
+}
+
+// checkHello says what is wrong with a handshake line.
+func checkHello(line string) error {
+	part := strings.Split(strings.TrimSpace(line), "|")
+	switch {
+	case len(part) < 5 || part[0] == "":
+		shown := strings.ToValidUTF8(line[:min(len(line), 80)], "?")
+		return fmt.Errorf("it is not a racflow plugin: its first line of output is %q, not a handshake; "+
+			"a plugin calls serve.Plugin first and prints to standard error only", strings.TrimSpace(shown))
+	case part[0] != "1":
+		return fmt.Errorf("it speaks version %s of go-plugin's protocol, racflow speaks version 1; rebuild it with a current SDK", part[0])
+	case part[1] != strconv.Itoa(protocolVersion):
+		return fmt.Errorf("it speaks version %s of racflow's protocol, this racflow version %d; "+
+			"rebuild it with the SDK of this racflow, or update racflow", part[1], protocolVersion)
+	case part[2] != "unix":
+		return fmt.Errorf("it listens on %s; a plugin listens on a unix socket in PLUGIN_UNIX_SOCKET_DIR", part[2])
+	case part[4] != "grpc":
+		return fmt.Errorf("it speaks %s; a plugin speaks grpc", part[4])
+	case len(part) < 6 || len(part[5]) <= 50:
+		return errors.New("it gave no certificate; a plugin speaks TLS where PLUGIN_CLIENT_CERT is set and " +
+			"puts its own certificate into the handshake line")
+	}
+	return nil
+}
+
+// explainExec says why a program could not be started.
+func explainExec(path string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("there is no program %s (or not the interpreter that it names)", path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%s may not be executed; try: chmod +x %s", path, path)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%s is not a program for this machine", path)
+	}
+	return fmt.Errorf("%s could not be started: %w", path, err)
+}
+
+// fail remembers the first reason why the process cannot be used.
+func (p *runningProcess) fail(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason == nil {
+		p.reason = reason
+	}
+}
+
+func (p *runningProcess) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason
+}
+
+// Kill implements runner.Runner. It ends the process whatever state it is in,
+// and all that it has started.
+func (p *runningProcess) Kill(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = true
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	if p.pid != 0 {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	}
+	return nil
+}
+
+// Wait implements runner.Runner.
+func (p *runningProcess) Wait(context.Context) error {
+	<-p.exited
+	return nil
+}
+
+// Stdout implements runner.Runner: at most the handshake line.
+func (p *runningProcess) Stdout() io.ReadCloser { return p.hello }
+
+// Stderr implements runner.Runner. It is empty: go-plugin's parser panics on
+// lines of JSON that it does not expect.
+func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+// Name implements runner.Runner.
+func (p *runningProcess) Name() string { return p.cmd.Path }
+
+// ID implements runner.Runner.
+func (p *runningProcess) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strconv.Itoa(p.pid)
+}
+
+func (p *runningProcess) started() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid != 0
+}
+
+// Diagnose implements runner.Runner.
+func (p *runningProcess) Diagnose(context.Context) string { return "" }
+
+// PluginToHost implements runner.Runner.
+func (p *runningProcess) PluginToHost(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// HostToPlugin implements runner.Runner.
+func (p *runningProcess) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}

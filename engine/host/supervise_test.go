@@ -1,0 +1,202 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestCrashIsReplayed(t *testing.T) {
+	h, log := newHost(t)
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	var calls errgroup.Group
+	for i := range 12 {
+		calls.Go(func() error {
+			text := fmt.Sprint("n", i)
+			if i == 5 {
+				text = "crash-once"
+			}
+			if got, err := ask(t, p, text); err != nil || got != text {
+				return fmt.Errorf("%s: got %q, %w", text, got, err)
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "started again") {
+		t.Error("the log does not tell of the restart")
+	}
+}
+
+func TestPoisonousBatchFailsAlone(t *testing.T) {
+	h, _ := newHost(t)
+	dir := t.TempDir()
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+	var calls errgroup.Group
+	for i := range 12 {
+		calls.Go(func() error {
+			text := fmt.Sprint("n", i)
+			if i == 3 || i == 8 {
+				text = "crash"
+			}
+			got, err := ask(t, p, text)
+			if text == "crash" {
+				if sdk.CodeOf(err) != sdk.CodeInternal || err == nil || !strings.Contains(err.Error(), "ended 3 times") {
+					return fmt.Errorf("the poison gave %q, %v", got, err)
+				}
+				return nil
+			}
+			if err != nil || got != text {
+				return fmt.Errorf("%s: got %q, %v", text, got, err)
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "crash")); err != nil || info.Size() > 6 {
+		t.Errorf("two batches crashed %d times, %v", info.Size(), err)
+	}
+}
+
+func TestStoppedProcessIsReplaced(t *testing.T) {
+	h, _ := newHost(t)
+	h.limits.healthEvery, h.limits.healthWithin = 50*time.Millisecond, 200*time.Millisecond
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	begin := time.Now()
+	if got, err := ask(t, p, "stop-once"); err != nil || got != "stop-once" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestDeafProcessIsReplaced(t *testing.T) {
+	h, _ := newHost(t)
+	h.limits.healthEvery = 50 * time.Millisecond
+	p := start(t, h, Spec{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var calls errgroup.Group
+	for range 16 {
+		calls.Go(func() error { _, err := p.Sample(ctx, say("deaf")); return err })
+	}
+	if err := calls.Wait(); sdk.CodeOf(err) != sdk.CodeDeadline {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if out, err := p.Sample(ctx, say("a")); err != nil || len(out) != 1 {
+		t.Errorf("got %v, %v", out, err)
+	}
+}
+
+func TestGivesUpOnAPluginThatWillNotStart(t *testing.T) {
+	h, _ := newHost(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir()), Command: []string{link, "plugin"}})
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(t, p, "crash-once"); err == nil || !strings.Contains(err.Error(), "there is no program "+link) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ask(t, p, "a"); err == nil || errors.Is(err, ErrClosed) {
+		t.Errorf("then %v", err)
+	}
+}
+
+func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
+	h, _ := newHost(t)
+	ctx := t.Context()
+	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", StateDir: t.TempDir()})
+	put := func(id, text string) error {
+		return s.Put(ctx, "c", []sdk.Entry{{ID: id, Text: text, Vector: []float32{1}}})
+	}
+	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	// A reading crash in the middle of writing: the read is replayed on the
+	// collection as it was committed, opened again; the writes are refused.
+	if err := put("b", "two"); err != nil {
+		t.Fatal(err)
+	}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
+	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
+		t.Error("a poisonous query was answered")
+	}
+	if lists, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Vector: []float32{1}}}); err != nil || len(lists[0]) != 1 {
+		t.Errorf("got %v, %v", lists, err)
+	}
+	for _, err := range []error{put("d", "three"), s.Delete(ctx, "c", []string{"a"}), s.Commit(ctx, "c", nil)} {
+		if !errors.Is(err, ErrRestarted) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil || c.Entries != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if err := errors.Join(put("b", "two"), s.Commit(ctx, "c", nil)); err != nil {
+		t.Error(err)
+	}
+
+	// A crash while writing is not replayed.
+	if err := put("e", "crash"); !errors.Is(err, ErrRestarted) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Commit(ctx, "c", nil); !errors.Is(err, ErrRestarted) {
+		t.Errorf("got %v", err)
+	}
+	if c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil || c.Entries != 2 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func TestFittedStateSurvivesACrash(t *testing.T) {
+	h, _ := newHost(t)
+	ctx := t.Context()
+	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length"})
+	if err := e.Fit(ctx, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.State(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Embed(ctx, sdk.RoleQuery, []string{"crash"}); err == nil {
+		t.Error("a poisonous text was embedded")
+	}
+	if v, err := e.Embed(ctx, sdk.RoleQuery, []string{"a"}); err != nil || v[0][1] != 2 {
+		t.Errorf("got %v, %v: the state is lost", v, err)
+	}
+	if err := e.Fit(ctx, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = e.Embed(ctx, sdk.RoleQuery, []string{"crash"})
+	if _, err := e.State(); !errors.Is(err, ErrRestarted) {
+		t.Errorf("half a fit gave %v", err)
+	}
+}
