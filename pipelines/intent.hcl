@@ -89,7 +89,7 @@ pipeline "intent" {
     config {
       model    = var.model
       base_url = var.base_url
-      api_key  = secret("OPENAI_API_KEY")
+      api_key  = secret("OPENAI_API_KEY", "") # a local server wants none
     }
   }
 

@@ -21,8 +21,10 @@ that failed or got no answer counts as wrong.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			counter := eval.NewCounter()
-			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(r run.Result, _ int) error {
-				counter.Add(r)
+			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(batch []run.Result) error {
+				for _, r := range batch {
+					counter.Add(r)
+				}
 				return nil
 			})
 			if err != nil {

@@ -73,7 +73,16 @@ func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 		sources = file.Sources
 	}
 	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), isTerminal(w))
-	_ = out.WriteDiagnostics(diags) // there is nowhere left to tell of a broken standard error
+	for _, d := range diags {
+		// The writer shows the line; editors and people without colour want the
+		// column too.
+		if at := d.Subject; at != nil {
+			located := *d
+			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
+			d = &located
+		}
+		_ = out.WriteDiagnostic(d) // there is nowhere left to tell of a broken standard error
+	}
 }
 
 func isTerminal(w any) bool {

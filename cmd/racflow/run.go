@@ -84,15 +84,17 @@ broke off; 3: some items or rows failed; 130: interrupted.`,
 				return err
 			}
 			counter := eval.NewCounter()
-			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(r run.Result, done int) error {
-				counter.Add(r)
-				if err := results.Write(r); err != nil {
-					return err
+			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(batch []run.Result) error {
+				for _, r := range batch {
+					counter.Add(r)
+					if err := results.Write(r); err != nil {
+						return err
+					}
 				}
-				if done%64 == 0 { // what was answered is not lost with the process
-					return flushData(results)
+				if !results.Streams() {
+					return nil
 				}
-				return nil
+				return results.Flush() // what was answered is not lost with the process
 			})
 			if flushErr := results.Flush(); flushErr != nil {
 				err = errors.Join(err, fmt.Errorf("write results: %w", flushErr))
@@ -111,14 +113,6 @@ broke off; 3: some items or rows failed; 130: interrupted.`,
 	c.Flags().StringVar(&output, "output", "", "write results to `FILE`")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c
-}
-
-// flushData hands results on, but for a table, which is written once.
-func flushData(r report.Results) error {
-	if r.Streams() {
-		return r.Flush()
-	}
-	return nil
 }
 
 func resultFormat(format, output string, out io.Writer) string {
@@ -168,7 +162,7 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 
 // perform runs a pipeline file from start to end. It returns an outcome
 // whenever items were taken through, also together with an error.
-func perform(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, sink func(r run.Result, done int) error) (*outcome, error) {
+func perform(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, sink func([]run.Result) error) (*outcome, error) {
 	s, err := flags.start(ctx, path, input.input)
 	if err != nil {
 		return nil, err
@@ -185,13 +179,15 @@ func perform(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inpu
 	}
 	done := 0
 	s.progress.Restart()
-	totals, err := r.Items(ctx, input.rows(items), func(result run.Result) error {
-		done++
+	totals, err := r.Items(ctx, input.rows(items), func(batch []run.Result) error {
+		done += len(batch)
 		s.progress.Update("answered", done, input.limit)
-		if result.Failure != nil {
-			s.tellFailure(result)
+		for _, result := range batch {
+			if result.Failure != nil {
+				s.tellFailure(result)
+			}
 		}
-		return sink(result, done)
+		return sink(batch)
 	})
 	s.progress.Clear()
 	s.tellMoreFailures()

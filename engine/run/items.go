@@ -17,35 +17,43 @@ import (
 // stage busy while the slowest one works on another batch.
 const window = 4
 
+// linger is how long a batch waits for more rows after its first one, so that
+// a slow input is answered as it comes.
+const linger = 100 * time.Millisecond
+
 // Items takes all rows that next returns (io.EOF ends them) through the
-// pipeline and gives the results to sink in the order of the input, from one
-// goroutine. It ends early when next or sink fails or ctx is done; what sink
-// got until then is complete.
-func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func(Result) error) (Totals, error) {
+// pipeline and gives the results to sink in the order of the input, a batch at
+// a time, from one goroutine. It ends early when next or sink fails or ctx is
+// done; what sink got until then is complete.
+func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func([]Result) error) (Totals, error) {
 	start := time.Now()
 	var totals Totals
 	g, ctx := errgroup.WithContext(ctx)
+	rows := make(chan source.Row)
+	readErr := make(chan error, 1)
+	// This goroutine may be stuck in a read of standard input when everything
+	// else has ended, so nothing waits for it.
+	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan []Result, window)
 	g.Go(func() error {
 		defer close(queue)
 		for {
-			records, err := r.read(next)
-			if len(records) > 0 {
-				done := make(chan []Result, 1)
-				select {
-				case queue <- done:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				go func() { done <- r.batch(ctx, records) }()
+			records := r.gather(ctx, rows)
+			if len(records) == 0 {
+				break
 			}
-			if errors.Is(err, io.EOF) {
-				return nil
+			done := make(chan []Result, 1)
+			select {
+			case queue <- done:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-			if err != nil {
-				return err
-			}
+			go func() { done <- r.batch(ctx, records) }()
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return <-readErr
 	})
 	g.Go(func() error {
 		for done := range queue {
@@ -55,9 +63,9 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 			}
 			for _, result := range results {
 				totals.add(result)
-				if err := sink(result); err != nil {
-					return err
-				}
+			}
+			if err := sink(results); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -68,22 +76,51 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 	return totals, err
 }
 
-// read reads the rows of a batch. It returns what it read together with an
-// error.
-func (r *Run) read(next func() (source.Row, error)) ([]*record, error) {
-	var records []*record
-	for len(records) < r.pipeline.Batch {
+// read sends rows until there are no more, and closes the channel.
+func read(ctx context.Context, next func() (source.Row, error), rows chan<- source.Row) error {
+	defer close(rows)
+	for {
 		row, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return records, err
+			return err
 		}
-		rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
-		if rec.id == "" {
-			rec.id = strconv.Itoa(row.Line)
+		select {
+		case rows <- row:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		records = append(records, rec)
 	}
-	return records, nil
+}
+
+// gather makes a batch of the rows that are there or come soon; none at the
+// end.
+func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*record {
+	var records []*record
+	var late <-chan time.Time
+	for len(records) < r.pipeline.Batch {
+		select {
+		case row, ok := <-rows:
+			if !ok {
+				return records
+			}
+			rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
+			if rec.id == "" {
+				rec.id = strconv.Itoa(row.Line)
+			}
+			records = append(records, rec)
+			if late == nil {
+				late = time.After(linger)
+			}
+		case <-late:
+			return records
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return records
 }
 
 // batch takes records through all stages, each as soon as those that it needs

@@ -149,11 +149,23 @@ func feed(texts ...string) func() (source.Row, error) {
 	}
 }
 
+// each makes a sink of a function of one result.
+func each(f func(run.Result) error) func([]run.Result) error {
+	return func(batch []run.Result) error {
+		for _, r := range batch {
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // answers runs texts through and returns "answer" or "!error" of each.
 func answers(t *testing.T, r *run.Run, texts ...string) []string {
 	t.Helper()
 	var all []string
-	totals, err := r.Items(t.Context(), feed(texts...), func(result run.Result) error {
+	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
 		if result.Text != texts[len(all)] {
 			t.Errorf("result %d is of %q, want %q", len(all), result.Text, texts[len(all)])
 		}
@@ -163,7 +175,7 @@ func answers(t *testing.T, r *run.Run, texts ...string) []string {
 			all = append(all, result.Answer)
 		}
 		return nil
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,10 +261,10 @@ func TestRowFaultsAreKept(t *testing.T) {
 		row := given[0]
 		given = given[1:]
 		return row, nil
-	}, func(r run.Result) error {
+	}, each(func(r run.Result) error {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
 		return nil
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,13 +370,13 @@ func TestAccept(t *testing.T) {
 			flag   = "agreement < 1.1 && answer == \"vehicle\""
 		}`)
 	var votes []run.Vote
-	_, err := r.Items(t.Context(), feed("x"), func(result run.Result) error {
+	_, err := r.Items(t.Context(), feed("x"), each(func(result run.Result) error {
 		votes = result.Votes
 		if result.Answer != "vehicle" || !result.Flagged {
 			t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
 		}
 		return nil
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +403,7 @@ func TestBackPressure(t *testing.T) {
 		return source.Row{Text: "x"}, nil
 	}
 	stop := errors.New("full")
-	_, err := r.Items(t.Context(), next, func(run.Result) error {
+	_, err := r.Items(t.Context(), next, func([]run.Result) error {
 		time.Sleep(200 * time.Millisecond) // a slow reader of the results
 		return stop
 	})
@@ -400,6 +412,29 @@ func TestBackPressure(t *testing.T) {
 	}
 	if n := read.Load(); n > 20 {
 		t.Errorf("%d rows were read while the first result was not taken", n)
+	}
+}
+
+func TestASlowInputIsAnsweredAsItComes(t *testing.T) {
+	r := open(t, newCatalog(voter("v", always("x"))), `
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	answered := make(chan struct{})
+	asked := false
+	next := func() (source.Row, error) {
+		if !asked {
+			asked = true
+			return source.Row{Text: "first"}, nil
+		}
+		select {
+		case <-answered:
+			return source.Row{}, io.EOF
+		case <-time.After(20 * time.Second):
+			return source.Row{}, errors.New("the first row was not answered before the second came")
+		}
+	}
+	if _, err := r.Items(t.Context(), next, func([]run.Result) error { close(answered); return nil }); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -413,8 +448,8 @@ func TestCancel(t *testing.T) {
 	r := open(t, newCatalog(voter("slow", slow)), `
 		sample "v" { use = "slow" }
 		elect "e" { use = "majority" }`)
-	_, err := r.Items(ctx, feed("a", "b"), func(result run.Result) error {
-		t.Errorf("a result of a batch that was cut short: %+v", result)
+	_, err := r.Items(ctx, feed("a", "b"), func(results []run.Result) error {
+		t.Errorf("results of a batch that was cut short: %+v", results)
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) {

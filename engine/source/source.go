@@ -119,8 +119,12 @@ func (r *Reader) start(format Format, in *bufio.Reader) error {
 // checkEncoding drops a UTF-8 byte order mark and refuses what is not UTF-8 at
 // first sight; single bad rows are found later.
 func (r *Reader) checkEncoding(in *bufio.Reader) error {
-	head, err := in.Peek(4096)
-	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		return r.fileError(1, 1, err)
+	}
+	// Only what is there already: standard input may be slow.
+	head, err := in.Peek(in.Buffered())
+	if err != nil {
 		return r.fileError(1, 1, err)
 	}
 	switch {

@@ -1,0 +1,139 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestStagesAreProcesses runs a pipeline whose input stays open, looks for the
+// processes of its stages, and ends it in each way that a run can end.
+func TestStagesAreProcesses(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(*exec.Cmd, io.Closer) error
+		code int
+	}{
+		{"end of input", func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() }, 0},
+		{"interrupt", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(os.Interrupt) }, 130},
+		{"terminate", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(syscall.SIGTERM) }, 130},
+		{"kill -9", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() }, -1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			run, stdin, output := startRun(t)
+			children := waitForStages(t, run.Process.Pid, 5, output)
+			for _, child := range children {
+				if args, env := readProc(child, "cmdline"), readProc(child, "environ"); strings.Contains(args+env, "hush") {
+					t.Errorf("process %d shows the secret of the environment: %q", child, args)
+				}
+			}
+			if err := test.end(run, stdin); err != nil {
+				t.Fatal(err)
+			}
+			ended := time.Now()
+			var exit *exec.ExitError
+			if err := run.Wait(); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			if got := run.ProcessState.ExitCode(); got != test.code {
+				t.Errorf("exit code %d, want %d\n%s", got, test.code, output)
+			}
+			for slices.ContainsFunc(children, lives) {
+				if time.Since(ended) > time.Second {
+					t.Fatalf("a second after the run ended, of %v there lives %v", children, slices.IndexFunc(children, lives))
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// startRun starts a run that waits for its standard input.
+func startRun(t *testing.T) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Under its own name the test binary is racflow; see TestMain.
+	binary := filepath.Join(dir, "racflow")
+	if err := os.Link(self, binary); err != nil {
+		if err := os.Symlink(self, binary); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipelines, err := filepath.Abs("../../pipelines/intent.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := exec.Command(binary, "run", "-var", "embedder=hashing", "--input", "-", pipelines)
+	run.Dir = dir
+	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush")
+	output := &bytes.Buffer{}
+	run.Stdout, run.Stderr = output, output
+	stdin, err := run.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Process.Kill() })
+	if _, err := io.WriteString(stdin, "text\nwhere is my parcel\n"); err != nil {
+		t.Fatal(err)
+	}
+	return run, stdin, output
+}
+
+// waitForStages waits until a process has n children that stay.
+func waitForStages(t *testing.T, parent, n int, output *bytes.Buffer) []int {
+	t.Helper()
+	var before []int
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(300 * time.Millisecond) {
+		children := childrenOf(parent)
+		if len(children) == n && slices.Equal(children, before) {
+			return children
+		}
+		before = children
+	}
+	t.Fatalf("%d stage processes, want %d\n%s", len(before), n, output)
+	return nil
+}
+
+func childrenOf(parent int) []int {
+	var children []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		_, rest, _ := strings.Cut(readProc(pid, "stat"), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			children = append(children, pid)
+		}
+	}
+	return children
+}
+
+// lives reports whether a process is there and not just waiting to be reaped.
+func lives(pid int) bool {
+	_, rest, found := strings.Cut(readProc(pid, "stat"), ") ")
+	return found && !strings.HasPrefix(rest, "Z")
+}
+
+func readProc(pid int, file string) string {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	return string(content)
+}
