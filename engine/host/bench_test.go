@@ -6,62 +6,62 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/racflow/racflow/sdk"
 )
 
-// BenchmarkHop is the price of the boundary: a batch of 256 items to a stage
-// in another process that does next to nothing, and its results back. The aim
-// is at most 5 µs per item and hop.
-func BenchmarkHop(b *testing.B) {
-	const rows = 256
+const rows = 256
+
+// itemsOf are items as a run sends them.
+func itemsOf(candidates int) sdk.Batch {
 	text := strings.Repeat("x", 200)
+	batch := sdk.Batch{Items: make([]sdk.Item, rows)}
+	for i := range batch.Items {
+		it := sdk.Item{ID: fmt.Sprint("item-", i), Text: text, Candidates: make([]sdk.Candidate, candidates)}
+		for j := range it.Candidates {
+			it.Candidates[j] = sdk.Candidate{
+				ID: fmt.Sprintf("entry-%06d", i*j), Label: fmt.Sprint("label-", j%25), Score: .5, Dense: .5, Lexical: 3,
+			}
+		}
+		batch.Items[i] = it
+	}
+	return batch
+}
+
+// BenchmarkHop is the price of the boundary: batches of 256 items to a stage
+// in another process that does next to nothing, and its results back; one
+// batch at a time, and several in flight as in a run. The aim is at most 5 µs
+// per item and hop.
+func BenchmarkHop(b *testing.B) {
 	for _, c := range []struct {
-		name       string
-		candidates int
-	}{{"text of 200 B", 0}, {"and 60 candidates", 60}} {
-		b.Run(c.name, func(b *testing.B) {
+		candidates, inFlight int
+	}{{0, 1}, {0, 4}, {60, 1}, {60, 4}} {
+		b.Run(fmt.Sprintf("candidates=%d/batches=%d", c.candidates, c.inFlight), func(b *testing.B) {
 			h, _ := newHost(b)
 			p := start(b, h, Spec{})
-			batch := sdk.Batch{Items: make([]sdk.Item, rows)}
-			for i := range batch.Items {
-				it := sdk.Item{ID: fmt.Sprint("item-", i), Text: text, Candidates: make([]sdk.Candidate, c.candidates)}
-				for j := range it.Candidates {
-					it.Candidates[j] = sdk.Candidate{
-						ID: fmt.Sprintf("entry-%06d", i*j), Label: fmt.Sprint("label-", j%25), Score: .5, Dense: .5, Lexical: 3,
+			batch := itemsOf(c.candidates)
+			work := make(chan struct{})
+			var workers errgroup.Group
+			for range c.inFlight {
+				workers.Go(func() error {
+					for range work {
+						if _, err := p.Sample(b.Context(), batch); err != nil {
+							b.Error(err)
+						}
 					}
-				}
-				batch.Items[i] = it
+					return nil
+				})
 			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Sample(b.Context(), batch); err != nil {
-					b.Fatal(err)
-				}
+			b.ResetTimer()
+			for range b.N {
+				work <- struct{}{}
 			}
+			close(work)
+			_ = workers.Wait()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows/1e3, "µs/item")
 		})
 	}
-}
-
-// BenchmarkHopsInParallel keeps several batches in flight, as a run does.
-func BenchmarkHopsInParallel(b *testing.B) {
-	const rows = 256
-	h, _ := newHost(b)
-	p := start(b, h, Spec{})
-	batch := sdk.Batch{Items: make([]sdk.Item, rows)}
-	for i := range batch.Items {
-		batch.Items[i] = sdk.Item{ID: fmt.Sprint("item-", i), Text: strings.Repeat("x", 200)}
-	}
-	b.SetParallelism(4)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := p.Sample(b.Context(), batch); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows/1e3, "µs/item")
 }
 
 // BenchmarkSingle is one small record there and back.

@@ -33,28 +33,37 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 	out := &stagepb.Candidates{
 		Offsets: make([]uint32, 1, n+1),
 		Label:   make([]uint32, 0, total),
+		IdBytes: make([]uint32, 0, total),
 		Score:   make([]float32, 0, total),
 		Dense:   make([]float32, 0, total),
 		Lexical: make([]float32, 0, total),
 	}
-	all := make([]*sdk.Candidate, 0, total)
 	var labels dictionary
+	ids := make([]byte, 0, 16*total)
 	for i := range n {
 		candidates := list(i)
 		for j := range candidates {
 			c := &candidates[j]
-			all = append(all, c)
 			out.Label = append(out.Label, labels.number(c.Label))
 			out.Score = append(out.Score, c.Score)
 			out.Dense = append(out.Dense, c.Dense)
 			out.Lexical = append(out.Lexical, c.Lexical)
+			id := Valid(c.ID)
+			ids = append(ids, id...)
+			out.IdBytes = append(out.IdBytes, uint32(len(id)))
 		}
-		out.Offsets = append(out.Offsets, uint32(len(all)))
+		out.Offsets = append(out.Offsets, uint32(len(out.Label)))
 	}
-	out.Names = labels.names
-	out.Id = column(all, func(c **sdk.Candidate) string { return (*c).ID })
+	out.Names, out.Ids = labels.names, string(ids)
 	if !texts {
 		return out, nil
+	}
+	all := make([]*sdk.Candidate, 0, total)
+	for i := range n {
+		candidates := list(i)
+		for j := range candidates {
+			all = append(all, &candidates[j])
+		}
 	}
 	out.Text = column(all, func(c **sdk.Candidate) string { return (*c).Text })
 	out.Context = column(all, func(c **sdk.Candidate) string { return (*c).Context })
@@ -89,7 +98,7 @@ func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candi
 		return nil, err
 	}
 	for part, length := range map[string]int{
-		"id": len(in.Id), "text": len(in.Text), "context": len(in.Context), "meta": len(in.Meta),
+		"id_bytes": len(in.IdBytes), "text": len(in.Text), "context": len(in.Context), "meta": len(in.Meta),
 		"score": len(in.Score), "dense": len(in.Dense), "lexical": len(in.Lexical),
 	} {
 		if err := optional(name+"."+part, length, total); err != nil {
@@ -97,18 +106,25 @@ func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candi
 		}
 	}
 	all := make([]sdk.Candidate, total)
+	ids := in.Ids
 	for i := range all {
+		c := &all[i]
 		if int(in.Label[i]) >= len(in.Names) {
 			return nil, fmt.Errorf("column %s: label %d of %d names", name, in.Label[i], len(in.Names))
 		}
-		meta, err := decodeMeta(at(in.Meta, i))
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", name, err)
+		c.Label = in.Names[in.Label[i]]
+		if length := at(in.IdBytes, i); uint64(length) <= uint64(len(ids)) {
+			c.ID, ids = ids[:length], ids[length:]
+		} else {
+			return nil, fmt.Errorf("column %s: an id of %d bytes where %d are left", name, length, len(ids))
 		}
-		all[i] = sdk.Candidate{
-			ID: at(in.Id, i), Label: in.Names[in.Label[i]],
-			Text: at(in.Text, i), Context: at(in.Context, i), Meta: meta,
-			Score: at(in.Score, i), Dense: score(in.Dense, i), Lexical: score(in.Lexical, i),
+		c.Score, c.Dense, c.Lexical = at(in.Score, i), score(in.Dense, i), score(in.Lexical, i)
+		c.Text, c.Context = at(in.Text, i), at(in.Context, i)
+		if len(in.Meta) > 0 {
+			var err error
+			if c.Meta, err = decodeMeta(in.Meta[i]); err != nil {
+				return nil, fmt.Errorf("column %s: %w", name, err)
+			}
 		}
 	}
 	lists := make([][]sdk.Candidate, n)

@@ -95,15 +95,24 @@ func spans(name string, offsets []uint32, rows, elements int) error {
 
 // dictionary numbers the distinct strings of a column.
 type dictionary struct {
-	names []string
-	index map[string]uint32
-	last  string // neighbours tend to share a label
-	at    uint32
+	names  []string
+	index  map[string]uint32
+	recent [64]numbered // a label comes again and again: this is faster than the index
+}
+
+type numbered struct {
+	name   string
+	number uint32
+	known  bool
 }
 
 func (d *dictionary) number(s string) uint32 {
-	if d.index != nil && s == d.last {
-		return d.at
+	slot := &d.recent[0]
+	if n := len(s); n > 0 {
+		slot = &d.recent[(uint(n)+31*uint(s[n-1])+7*uint(s[n/2]))%uint(len(d.recent))]
+	}
+	if slot.known && slot.name == s {
+		return slot.number
 	}
 	i, ok := d.index[s]
 	if !ok {
@@ -114,7 +123,7 @@ func (d *dictionary) number(s string) uint32 {
 		d.index[s] = i
 		d.names = append(d.names, Valid(s))
 	}
-	d.last, d.at = s, i
+	*slot = numbered{s, i, true}
 	return i
 }
 

@@ -8,9 +8,10 @@ import (
 const (
 	// ProtocolVersion is the version of sdk/proto that this package speaks.
 	ProtocolVersion = 1
-	// CookieKey and CookieValue are the environment variable by which a plugin
-	// knows that racflow has started it.
-	CookieKey   = "RACFLOW_PLUGIN"
+	// CookieKey is the environment variable by which a plugin knows that
+	// racflow has started it.
+	CookieKey = "RACFLOW_PLUGIN"
+	// CookieValue is what CookieKey must be set to.
 	CookieValue = "b6c0ce8b-stage-v1"
 )
 

@@ -211,6 +211,7 @@ func TestDecodersRefuse(t *testing.T) {
 		"offsets beyond the end":     func(r *stagepb.Rows) { r.Candidates.Offsets[2] = math.MaxUint32 },
 		"an offset missing":          func(r *stagepb.Rows) { r.Prompts.Offsets = r.Prompts.Offsets[:2] },
 		"a label without a name":     func(r *stagepb.Rows) { r.Candidates.Label[0] = 9 },
+		"ids beyond the end":         func(r *stagepb.Rows) { r.Candidates.IdBytes[2] = 99 },
 		"scores missing":             func(r *stagepb.Rows) { r.Candidates.Score = r.Candidates.Score[:1] },
 		"an answer without a name":   func(r *stagepb.Rows) { r.Samples.Answer[0] = 9 },
 		"a negative weight":          func(r *stagepb.Rows) { r.Samples.Weight[0] = -1 },

@@ -2440,15 +2440,16 @@ func (x *Rows) GetVerdicts() *Verdicts {
 type Candidates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
-	Names         []string               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`         // the labels that occur, once each
-	Label         []uint32               `protobuf:"varint,3,rep,packed,name=label,proto3" json:"label,omitempty"` // index into names
-	Id            []string               `protobuf:"bytes,4,rep,name=id,proto3" json:"id,omitempty"`
-	Text          []string               `protobuf:"bytes,5,rep,name=text,proto3" json:"text,omitempty"`
-	Context       []string               `protobuf:"bytes,6,rep,name=context,proto3" json:"context,omitempty"`
-	Meta          [][]byte               `protobuf:"bytes,7,rep,name=meta,proto3" json:"meta,omitempty"`
-	Score         []float32              `protobuf:"fixed32,8,rep,packed,name=score,proto3" json:"score,omitempty"`
-	Dense         []float32              `protobuf:"fixed32,9,rep,packed,name=dense,proto3" json:"dense,omitempty"` // NaN: the dense side did not score it
-	Lexical       []float32              `protobuf:"fixed32,10,rep,packed,name=lexical,proto3" json:"lexical,omitempty"`
+	Names         []string               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`                            // the labels that occur, once each
+	Label         []uint32               `protobuf:"varint,3,rep,packed,name=label,proto3" json:"label,omitempty"`                    // index into names
+	Ids           string                 `protobuf:"bytes,4,opt,name=ids,proto3" json:"ids,omitempty"`                                // all ids, one after the other: there are too many to be strings of their own
+	IdBytes       []uint32               `protobuf:"varint,5,rep,packed,name=id_bytes,json=idBytes,proto3" json:"id_bytes,omitempty"` // the length of each in bytes
+	Text          []string               `protobuf:"bytes,6,rep,name=text,proto3" json:"text,omitempty"`
+	Context       []string               `protobuf:"bytes,7,rep,name=context,proto3" json:"context,omitempty"`
+	Meta          [][]byte               `protobuf:"bytes,8,rep,name=meta,proto3" json:"meta,omitempty"`
+	Score         []float32              `protobuf:"fixed32,9,rep,packed,name=score,proto3" json:"score,omitempty"`
+	Dense         []float32              `protobuf:"fixed32,10,rep,packed,name=dense,proto3" json:"dense,omitempty"` // NaN: the dense side did not score it
+	Lexical       []float32              `protobuf:"fixed32,11,rep,packed,name=lexical,proto3" json:"lexical,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2504,9 +2505,16 @@ func (x *Candidates) GetLabel() []uint32 {
 	return nil
 }
 
-func (x *Candidates) GetId() []string {
+func (x *Candidates) GetIds() string {
 	if x != nil {
-		return x.Id
+		return x.Ids
+	}
+	return ""
+}
+
+func (x *Candidates) GetIdBytes() []uint32 {
+	if x != nil {
+		return x.IdBytes
 	}
 	return nil
 }
@@ -2941,20 +2949,21 @@ const file_stage_proto_rawDesc = "" +
 	"\x06random\x18\r \x01(\v2\x1c.racflow.stage.v1.CandidatesR\x06random\x123\n" +
 	"\aprompts\x18\x0e \x01(\v2\x19.racflow.stage.v1.PromptsR\aprompts\x123\n" +
 	"\asamples\x18\x0f \x01(\v2\x19.racflow.stage.v1.SamplesR\asamples\x126\n" +
-	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\"\xea\x01\n" +
+	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\"\x87\x02\n" +
 	"\n" +
 	"Candidates\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
-	"\x05label\x18\x03 \x03(\rR\x05label\x12\x0e\n" +
-	"\x02id\x18\x04 \x03(\tR\x02id\x12\x12\n" +
-	"\x04text\x18\x05 \x03(\tR\x04text\x12\x18\n" +
-	"\acontext\x18\x06 \x03(\tR\acontext\x12\x12\n" +
-	"\x04meta\x18\a \x03(\fR\x04meta\x12\x14\n" +
-	"\x05score\x18\b \x03(\x02R\x05score\x12\x14\n" +
-	"\x05dense\x18\t \x03(\x02R\x05dense\x12\x18\n" +
-	"\alexical\x18\n" +
-	" \x03(\x02R\alexical\"7\n" +
+	"\x05label\x18\x03 \x03(\rR\x05label\x12\x10\n" +
+	"\x03ids\x18\x04 \x01(\tR\x03ids\x12\x19\n" +
+	"\bid_bytes\x18\x05 \x03(\rR\aidBytes\x12\x12\n" +
+	"\x04text\x18\x06 \x03(\tR\x04text\x12\x18\n" +
+	"\acontext\x18\a \x03(\tR\acontext\x12\x12\n" +
+	"\x04meta\x18\b \x03(\fR\x04meta\x12\x14\n" +
+	"\x05score\x18\t \x03(\x02R\x05score\x12\x14\n" +
+	"\x05dense\x18\n" +
+	" \x03(\x02R\x05dense\x12\x18\n" +
+	"\alexical\x18\v \x03(\x02R\alexical\"7\n" +
 	"\aPrompts\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
 	"\x04text\x18\x02 \x03(\tR\x04text\"\x8a\x02\n" +
