@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// gate is a prompter that waits until it is let through.
+type gate struct {
+	pass   chan struct{}
+	closed chan struct{}
+}
+
+func (g *gate) Close() error { close(g.closed); return nil }
+
+func (g *gate) Prompt(ctx context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	select {
+	case <-g.pass:
+		return make([][]sdk.Prompt, len(b.Items)), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func connect(t *testing.T, stages ...sdk.Stage) (stagepb.StageClient, *Server) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	g := grpc.NewServer(wire.ServerOptions()...)
+	s := NewServer(sdk.Plugin{Name: "test", Version: "1.0.0", Stages: stages}, slog.New(slog.DiscardHandler))
+	s.Register(g)
+	go func() { _ = g.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(); g.Stop() })
+	return stagepb.NewStageClient(conn), s
+}
+
+func promptRequest(seq uint64, budget uint32) *stagepb.Request {
+	rows := &stagepb.Rows{N: 1, Id: []string{"a"}}
+	return &stagepb.Request{Seq: seq, BudgetMs: budget, Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: rows}}}
+}
+
+func cancelRequest(seq uint64) *stagepb.Request {
+	return &stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: seq}}}
+}
+
+// The stream's contract, in the words of stage.proto: every request but Cancel
+// gets exactly one reply with its number, in any order.
+func TestRun(t *testing.T) {
+	g := &gate{pass: make(chan struct{}), closed: make(chan struct{})}
+	client, server := connect(t, sdk.PromptStage("gate", "Waits.",
+		func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return g, nil }))
+
+	early, err := client.Run(t.Context())
+	if err == nil {
+		_, err = early.Recv()
+	}
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Fatalf("Run before Configure: %v", err)
+	}
+	configure := &stagepb.ConfigureRequest{Kind: stagepb.Kind_KIND_PROMPT, Name: "gate"}
+	if reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{Name: "gate"}); err != nil || len(reply.Errors) != 1 {
+		t.Errorf("a stage of no kind: %v, %v", reply, err)
+	}
+	if reply, err := client.Configure(t.Context(), configure); err != nil || len(reply.Errors) != 0 {
+		t.Fatalf("Configure: %v, %v", reply, err)
+	}
+	if _, err := client.Configure(t.Context(), configure); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("the second Configure: %v", err)
+	}
+
+	stream, err := client.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(req *stagepb.Request) {
+		t.Helper()
+		if err := stream.Send(req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(seq uint64, code stagepb.Code) {
+		t.Helper()
+		reply, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Seq != seq || reply.GetFailure().GetCode() != code {
+			t.Errorf("got %v, want number %d with code %v", reply, seq, code)
+		}
+	}
+	for seq := range uint64(wire.Window) {
+		send(promptRequest(seq+1, 0))
+	}
+	send(promptRequest(99, 0)) // one too many
+	expect(99, stagepb.Code_CODE_INVALID)
+	send(cancelRequest(7))
+	expect(7, stagepb.Code_CODE_CANCELLED)
+	send(cancelRequest(7)) // it has had its reply
+	send(promptRequest(3, 0))
+	expect(3, stagepb.Code_CODE_INVALID) // that number is still in use
+	send(promptRequest(100, 20))
+	expect(100, stagepb.Code_CODE_DEADLINE)
+	send(&stagepb.Request{Seq: 101})
+	expect(101, stagepb.Code_CODE_INVALID)
+	broken := promptRequest(102, 0)
+	broken.GetPrompt().Rows.N = 5
+	send(broken)
+	expect(102, stagepb.Code_CODE_INVALID)
+	close(g.pass)
+	seen := map[uint64]bool{}
+	for range wire.Window - 1 {
+		reply, err := stream.Recv()
+		if err != nil || reply.Failure != nil || seen[reply.Seq] {
+			t.Fatalf("got %v, %v", reply, err)
+		}
+		seen[reply.Seq] = true
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := stream.Recv(); err == nil {
+		t.Errorf("one reply too many: %v", reply)
+	}
+	server.Close()
+	select {
+	case <-g.closed:
+	case <-time.After(time.Second):
+		t.Error("the stage was not closed")
+	}
+}
+
+func TestPanicInOpen(t *testing.T) {
+	client, _ := connect(t, sdk.PromptStage("gate", "Panics.",
+		func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { panic("no model") }))
+	reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{Kind: stagepb.Kind_KIND_PROMPT, Name: "gate"})
+	if err != nil || len(reply.Errors) != 1 || reply.Errors[0].Message != "panic in the plugin: no model; its log has the stack" {
+		t.Errorf("got %v, %v", reply, err)
+	}
+}
+
+// shelf is a store of which only searching and getting work.
+type shelf struct {
+	sdk.Store
+	hits    []sdk.Hits
+	entries map[string]sdk.Entry
+	got     []string
+	failed  error
+}
+
+func (s *shelf) Search(context.Context, string, sdk.Search, []sdk.Query) ([]sdk.Hits, error) {
+	return s.hits, s.failed
+}
+
+func (s *shelf) Get(_ context.Context, _ string, ids []string) ([]sdk.Entry, error) {
+	s.got = append(s.got, ids...)
+	entries := make([]sdk.Entry, len(ids))
+	for i, id := range ids {
+		entries[i] = s.entries[id]
+	}
+	return entries, nil
+}
+
+func TestRetrieveFetchesWhatHitsDoNotCarry(t *testing.T) {
+	carried := &sdk.Entry{ID: "b", Label: "y", Text: "two"}
+	s := &shelf{
+		hits: []sdk.Hits{
+			{Dense: []sdk.Hit{{ID: "a", Dense: .9}, {ID: "b", Dense: .8, Entry: carried}, {ID: "gone", Dense: .7}}},
+			{Dense: []sdk.Hit{{ID: "a", Dense: .5}}},
+		},
+		entries: map[string]sdk.Entry{"a": {ID: "a", Label: "x", Text: "one"}},
+	}
+	r := sdk.Ranking{Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: 9}
+	lists, err := fused{s}.Retrieve(t.Context(), "c", r, make([]sdk.Query, 2))
+	want := [][]sdk.Candidate{
+		{{ID: "a", Label: "x", Text: "one", Score: .9, Dense: .9}, {ID: "b", Label: "y", Text: "two", Score: .8, Dense: .8}},
+		{{ID: "a", Label: "x", Text: "one", Score: .5, Dense: .5}},
+	}
+	if diff := cmp.Diff(want, lists); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if diff := cmp.Diff([]string{"a", "gone"}, s.got); diff != "" {
+		t.Error(diff)
+	}
+	s.failed = sdk.RowErrors{1: errors.New("bad vector")}
+	var failed sdk.RowErrors
+	if lists, err = (fused{s}).Retrieve(t.Context(), "c", r, make([]sdk.Query, 2)); len(lists) != 2 || !errors.As(err, &failed) || len(failed) != 1 {
+		t.Errorf("got %v, %v", lists, err)
+	}
+	s.hits, s.failed = s.hits[:1], nil
+	if _, err := (fused{s}).Retrieve(t.Context(), "c", r, make([]sdk.Query, 2)); err == nil {
+		t.Error("hits for one of two queries were accepted")
+	}
+}
