@@ -23,7 +23,7 @@ func (c *collection) rewrite() error {
 	}
 	defer a.f.Close()
 	if err := c.writeLiving(a); err != nil {
-		os.Remove(a.f.Name())
+		_ = os.Remove(a.f.Name()) // the first error is the one to tell
 		return err
 	}
 	now, err := inspect(a.f, state{})
