@@ -118,6 +118,9 @@ func TestEveryKind(t *testing.T) {
 	if !errors.As(err, &failed) || len(failed) != 1 || sdk.CodeOf(failed[1]) != sdk.CodeTransient || out[2][0].Answers[0].Label != "b" {
 		t.Errorf("got %v, %v", out, err)
 	}
+	if gc, err := ask(t, p, "gc"); gc != "400" || err != nil {
+		t.Errorf("GOGC is %s, %v", gc, err)
+	}
 	if _, err := p.Embed(ctx, sdk.RoleQuery, []string{"a"}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a voter embeds: %v", err)
 	}

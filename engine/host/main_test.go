@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -189,6 +190,8 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = strings.Join(os.Environ(), "\n")
 		case "pid":
 			answer = fmt.Sprint(os.Getpid())
+		case "gc":
+			answer = fmt.Sprint(debug.SetGCPercent(400))
 		case "child":
 			cmd := exec.Command("sleep", "60")
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -17,7 +17,11 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	}
 	var err error
 	if reads.Has(sdk.ColumnText) {
-		rows.Text = column(items, func(it *sdk.Item) string { return it.Text })
+		// In full even where all are empty, so that a plugin may count on it.
+		rows.Text = make([]string, n)
+		for i := range items {
+			rows.Text[i] = Valid(items[i].Text)
+		}
 	}
 	if reads.Has(sdk.ColumnMeta) {
 		if rows.Meta, err = metas(items, func(it *sdk.Item) sdk.Meta { return it.Meta }); err != nil {
