@@ -55,7 +55,7 @@ pipeline "intent" {
     path = "../examples/intent/test.tsv"
   }
 
-  # The 60 nearest by 0.8 * cosine + 0.2 * BM25 (as a share of the best).
+  # The 60 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best).
   retrieve "neighbours" {
     from  = knowledge.utterances
     top_k = 60
@@ -96,6 +96,6 @@ pipeline "intent" {
   elect "intent" {
     use    = var.election
     accept = "answer in labels"
-    flag   = "agreement < 0.3"
+    flag   = "agreement < 0.5"
   }
 }

@@ -37,7 +37,7 @@ func (e *exitError) Error() string {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == pluginArgument {
+	if len(os.Args) > 1 && os.Args[1] == pluginArgument {
 		// This process was started by another racflow to run one stage.
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
 		return

@@ -36,6 +36,9 @@ func TestStagesAreProcesses(t *testing.T) {
 			run, stdin, output := startRun(t)
 			children := waitForStages(t, run.Process.Pid, 5, output)
 			for _, child := range children {
+				if args := readProc(child, "cmdline"); !strings.Contains(args, "plugin\x00") || !strings.Contains(args, ".") {
+					t.Errorf("process %d does not show its stage: %q", child, args)
+				}
 				if args, env := readProc(child, "cmdline"), readProc(child, "environ"); strings.Contains(args+env, "hush") {
 					t.Errorf("process %d shows the secret of the environment: %q", child, args)
 				}

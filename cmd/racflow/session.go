@@ -123,12 +123,12 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 
 // launch starts the process of a stage.
 func (s *session) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
-	dir := filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
+	block, dir := l.Stage.Name, filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
 	if l.Knowledge != "" {
-		dir = filepath.Join(s.state, "knowledge", l.Knowledge)
+		block, dir = l.Knowledge, filepath.Join(s.state, "knowledge", l.Knowledge)
 	}
 	return s.host.Start(ctx, host.Spec{
-		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: l.Stage.Name, Config: l.Stage.Config.Open,
+		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: l.Stage.Config.Open,
 		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network,
 		Command: s.catalog.command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
 	})
@@ -159,15 +159,21 @@ func (s *session) explain(err error) error {
 // blame makes diagnostics of the arguments that a stage refused. A fault of
 // the stage as a whole stays an error.
 func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
-	stages := s.pipeline.Stages
+	blocks := map[*pipeline.Stage]string{}
 	for _, k := range s.pipeline.Knowledge() {
-		stages = append([]*pipeline.Stage{k.Embed, k.Store}, stages...)
+		blocks[k.Embed], blocks[k.Store] = k.Name, k.Name
+	}
+	for _, stage := range s.pipeline.Stages {
+		blocks[stage] = stage.Name
+		for _, f := range stage.Fallbacks {
+			blocks[f.Stage] = stage.Name
+		}
 	}
 	var diags hcl.Diagnostics
-	for _, stage := range stages {
+	for stage, block := range blocks {
 		for _, f := range refused.Faults {
 			at, ok := stage.Config.Ranges[f.Argument]
-			if stage.Name == refused.Block && ok {
+			if block == refused.Block && stage.Kind == refused.Kind && ok {
 				diags = diags.Append(&hcl.Diagnostic{
 					Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at,
 					Detail: fmt.Sprintf("Argument %q of %s: %v.", f.Argument, stage.Use, f.Err),

@@ -74,7 +74,7 @@ func (p *Process) hide(reply *stagepb.Reply) {
 }
 
 func (p *Process) about(err error) error {
-	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("stage %s: %w", p.spec.Block, err)}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
 }
 
 // live returns the session of a living process. While one is being restarted

@@ -25,6 +25,7 @@ const protocolVersion = wire.ProtocolVersion
 // launch says which process to start and how.
 type launch struct {
 	command []string // nil: the built-in stages
+	name    string   // of a built-in stage, for people who list processes
 	sha256  string   // of the program; empty: not checked
 	network bool
 	out     *output
@@ -41,7 +42,7 @@ type child struct {
 func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 	command := l.command
 	if len(command) == 0 {
-		command = []string{h.options.Self, "plugin"}
+		command = []string{h.options.Self, "plugin", l.name}
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {

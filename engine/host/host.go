@@ -14,7 +14,8 @@ import (
 // Options are what New needs.
 type Options struct {
 	// Self is the binary that serves the built-in stages when it is called
-	// with the one argument "plugin"; empty: the running one.
+	// with the argument "plugin" and, for people who list processes, the name
+	// of the stage; empty: the running one.
 	Self string
 	// StateDir is where descriptions of plugins are kept; empty: nowhere.
 	StateDir string

@@ -32,6 +32,7 @@ type Spec struct {
 
 // ConfigError says that a stage refused its config.
 type ConfigError struct {
+	Kind  sdk.Kind
 	Block string
 	// Faults name the argument that is to blame; none: the stage as a whole.
 	Faults []sdk.ArgumentError
@@ -46,7 +47,7 @@ func (e *ConfigError) Error() string {
 		}
 		all = append(all, f.Error())
 	}
-	return fmt.Sprintf("stage %s: %s", e.Block, strings.Join(all, "; "))
+	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
 }
 
 // Process is a running stage: its methods are those of package sdk, of
@@ -85,7 +86,7 @@ type incarnation struct {
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
 		if err := os.MkdirAll(spec.StateDir, 0o755); err != nil {
-			return nil, fmt.Errorf("stage %s: make its state folder: %w", spec.Block, err)
+			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
 	p := &Process{
@@ -127,9 +128,9 @@ func (p *Process) Close() error {
 
 // launch starts a process, configures it and opens its stream.
 func (p *Process) launch(ctx context.Context) (incarnation, error) {
-	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
+	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, name: p.name(), sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
 	if err != nil {
-		return incarnation{}, fmt.Errorf("stage %s: the plugin %s did not start: %w", p.spec.Block, p.program(), err)
+		return incarnation{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
 	}
 	in, err := p.configure(ctx, c)
 	if err != nil {
@@ -138,10 +139,13 @@ func (p *Process) launch(ctx context.Context) (incarnation, error) {
 		if errors.As(err, &config) {
 			return incarnation{}, err
 		}
-		return incarnation{}, fmt.Errorf("stage %s: %s%s", p.spec.Block, p.out.mask.text(err.Error()), p.out.tail())
+		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.mask.text(err.Error()), p.out.tail())
 	}
 	return in, nil
 }
+
+// name is what a person knows the stage by; a list of processes shows it too.
+func (p *Process) name() string { return fmt.Sprintf("%s.%s", p.spec.Kind, p.spec.Block) }
 
 func (p *Process) program() string {
 	if len(p.spec.Command) == 0 {
@@ -167,7 +171,7 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 		return incarnation{}, fmt.Errorf("the plugin could not be configured: %w", err)
 	}
 	if faults := reply.GetErrors(); len(faults) > 0 {
-		refused := &ConfigError{Block: p.spec.Block}
+		refused := &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block}
 		for _, f := range faults {
 			err := errors.New(p.out.mask.text(f.GetMessage()))
 			refused.Faults = append(refused.Faults, sdk.ArgumentError{Argument: f.GetArgument(), Err: err})

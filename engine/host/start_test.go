@@ -64,7 +64,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 			if err == nil {
 				t.Fatal("it started")
 			}
-			for _, want := range append(c.want, "stage it: the plugin ") {
+			for _, want := range append(c.want, "sample.it: the plugin ") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("got %q, which lacks %q", err, want)
 				}

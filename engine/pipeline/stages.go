@@ -227,7 +227,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments) *Retrieve {
 	}
 	r.Ranking.Mode = sdk.Mode(a.choice("mode", string(sdk.ModeHybrid), string(sdk.ModeHybrid), string(sdk.ModeDense), string(sdk.ModeLexical)))
 	r.Ranking.Method = a.choice("fusion", "weighted", "weighted", "rrf")
-	r.Ranking.DenseWeight = a.share("dense_weight", 0.8)
+	r.Ranking.DenseWeight = a.share("dense_weight", 0.7)
 	r.Ranking.K = a.int("rrf_k", 60, 1)
 	return r
 }

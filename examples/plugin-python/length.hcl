@@ -16,5 +16,10 @@ pipeline "intent" {
       short_label = "order_status"
     }
   }
-  elect "intent" { use = "soft" }
+  elect "intent" {
+    use = "soft"
+    config {
+      weights = { length = "0.05" } # it knows little
+    }
+  }
 }

@@ -96,7 +96,7 @@ func open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remot
 		return nil, nil, err
 	}
 	return &remote.Stage{
-		Call: session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(),
+		Call: session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom()),
 	}, session, nil
 }
 
