@@ -96,6 +96,6 @@ pipeline "intent" {
   elect "intent" {
     use    = var.election
     accept = "answer in labels"
-    flag   = "agreement < 0.5"
+    flag   = "agreement < 0.4"
   }
 }

@@ -190,7 +190,7 @@ func setField(v reflect.Value, typ ArgumentType, raw json.RawMessage) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		return fmt.Errorf("it must be a %s", typ)
+		return fmt.Errorf("it must be of type %s", typ)
 	}
 	return nil
 }

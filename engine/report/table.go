@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	tableRows  = 12 // answers that a person gets to see
-	tableWidth = 64 // runes of a text
+	tableRows   = 12 // answers that a person gets to see
+	tableWidth  = 64 // runes of a text
+	remarkWidth = 100
 )
 
 // table shows the first answers to a person.
@@ -81,7 +82,7 @@ func remark(r run.Result) string {
 	if r.Flagged {
 		all = append(all, "flagged")
 	}
-	return strings.Join(all, ", ")
+	return shorten(strings.Join(all, ", "), remarkWidth)
 }
 
 // shorten makes a text fit one line of n runes.

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// some results: answered, undecided, failed, and of a retrieval.
+func some() []run.Result {
+	votes := []run.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
+	for _, label := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		votes = append(votes, run.Vote{Voter: "knn", Answer: label, Weight: 1.0 / 7, Accepted: true})
+	}
+	return []run.Result{
+		{Line: 2, ID: "1", Text: "tab\there, <b> & \"quotes\"", Answer: "a", Agreement: 2.0 / 3, Votes: votes},
+		{Line: 3, ID: "2", Text: "nothing", Expected: "b", Flagged: true, Reason: "no voter gave an acceptable answer"},
+		{Line: 4, ID: "3", Text: "bad \xff", Failure: &run.Failure{Stage: "sample.llm", Err: errors.New("busy\nagain")}},
+		{Line: 5, ID: "4", Text: "find", RetrievalOnly: true, Candidates: []sdk.Candidate{
+			{ID: "c1", Text: "found", Score: .5, Dense: .25, Lexical: sdk.Unscored, Meta: sdk.Meta{"page": 3.0}}}},
+	}
+}
+
+func render(t *testing.T, format string, results []run.Result) string {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := NewResults(format, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if err := w.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestJSONL(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(render(t, JSONL, some())), "\n")
+	want := []string{
+		`{"id":"1","text":"tab\there, <b> & \"quotes\"","answer":"a","agreement":0.666667,"flagged":false,"votes":[` +
+			`{"voter":"llm","answer":"a","weight":1,"accepted":true},{"voter":"llm","answer":"?","weight":1,"accepted":false},` +
+			`{"voter":"knn","answer":"a","weight":0.142857,"accepted":true},{"voter":"knn","answer":"b","weight":0.142857,"accepted":true},` +
+			`{"voter":"knn","answer":"c","weight":0.142857,"accepted":true},{"voter":"knn","answer":"d","weight":0.142857,"accepted":true},` +
+			`{"voter":"knn","answer":"e","weight":0.142857,"accepted":true}]}`,
+		`{"id":"2","text":"nothing","expected":"b","answer":null,"agreement":0,"flagged":true,"reason":"no voter gave an acceptable answer","votes":[]}`,
+		`{"id":"3","text":"bad ` + "\uFFFD" + `","answer":null,"agreement":0,"flagged":false,"votes":[],"error":{"line":4,"stage":"sample.llm","message":"busy\nagain"}}`,
+		`{"id":"4","text":"find","answer":null,"agreement":0,"flagged":false,"votes":[],"candidates":[{"id":"c1","text":"found","score":0.5,"dense":0.25,"meta":{"page":3}}]}`,
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+func TestTSV(t *testing.T) {
+	want := "id\ttext\tanswer\tagreement\tflagged\terror\n" +
+		"1\ttab here, <b> & \"quotes\"\ta\t0.6667\tfalse\t\n" +
+		"2\tnothing\t\t0.0000\ttrue\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy again\n"
+	if d := cmp.Diff(want, render(t, TSV, some()[:3])); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestTable(t *testing.T) {
+	results := some()
+	for range 20 {
+		results = append(results, run.Result{Text: strings.Repeat("é", 100), Answer: "a", Agreement: 1, Expected: "b"})
+	}
+	got := render(t, Table, results)
+	for _, want := range []string{
+		"TEXT ", "tab here, <b> & \"quotes\"  ", " 67 %", "no voter gave an acceptable answer, flagged",
+		"line 4 failed: sample.llm: busy", "c1", strings.Repeat("é", 63) + "…", "expected b", "... and 12 more; --output FILE keeps them all\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 1+12+1 {
+		t.Errorf("%d lines:\n%s", n, got)
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	if _, err := NewResults("xml", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, true)
+	p.every = 0
+	p.start = time.Now().Add(-2 * time.Second)
+	p.Update("answered", 100, 300)
+	p.Update("answered", 200, 0)
+	p.Clear()
+	got := out.String()
+	for _, want := range []string{"answered: 100 of 300, ", " left", "\r\x1b[Kanswered: 200, ", "/s\r\x1b[K"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+}

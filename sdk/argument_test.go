@@ -1,0 +1,144 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type allTypes struct {
+	Text    string            `config:"text,required" doc:"d"`
+	Key     string            `config:"key,secret"`
+	Count   int               `config:"count" default:"15"`
+	Share   float64           `config:"share" default:"0.5"`
+	On      bool              `config:"on" default:"true"`
+	Wait    time.Duration     `config:"wait" default:"1m30s"`
+	File    Path              `config:"file"`
+	Names   []string          `config:"names" default:"a,b"`
+	Weights map[string]string `config:"weights"`
+	Way     string            `config:"way" default:"up" one_of:"up,down"`
+	ignored int
+}
+
+// open opens a stage of allTypes with a config and returns what it was given.
+func open(t *testing.T, config string) (allTypes, error) {
+	t.Helper()
+	var got allTypes
+	s := SampleStage("s", "d", func(_ context.Context, _ Setup, c allTypes) (Sampler, error) {
+		got = c
+		return nil, nil
+	})
+	_, err := s.Open(t.Context(), Setup{}, []byte(config))
+	return got, err
+}
+
+func TestConfig(t *testing.T) {
+	defaults := allTypes{Text: "x", Count: 15, Share: .5, On: true, Wait: 90 * time.Second, Names: []string{"a", "b"}, Way: "up"}
+	tests := []struct {
+		name, config string
+		change       func(*allTypes)
+	}{
+		{"defaults", `{"text": "x"}`, func(*allTypes) {}},
+		{"null is not given", `{"text": "x", "count": null}`, func(*allTypes) {}},
+		{"everything", `{"text": "y", "key": "k", "count": 0, "share": 2, "on": false, "wait": "2s", "file": "/f", "names": [], "weights": {"a": "1"}, "way": "down"}`,
+			func(c *allTypes) {
+				*c = allTypes{Text: "y", Key: "k", Share: 2, Wait: 2 * time.Second, File: "/f", Names: []string{}, Weights: map[string]string{"a": "1"}, Way: "down"}
+			}},
+	}
+	for _, test := range tests {
+		want := defaults
+		test.change(&want)
+		got, err := open(t, test.config)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(allTypes{})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, d)
+		}
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	tests := []struct{ config, argument, text string }{
+		{`{}`, "text", "required"},
+		{`{"text": 3}`, "text", "of type string"},
+		{`{"text": "x", "count": 1.5}`, "count", "of type int"},
+		{`{"text": "x", "count": "3"}`, "count", "of type int"},
+		{`{"text": "x", "wait": 5}`, "wait", `such as "1m30s"`},
+		{`{"text": "x", "wait": "soon"}`, "wait", `"soon" is not a duration`},
+		{`{"text": "x", "names": "a"}`, "names", "list(string)"},
+		{`{"text": "x", "way": "left"}`, "way", "not one of up, down"},
+		{`{"text": "x", "colour": 1}`, "colour", "no such argument"},
+		{`[]`, "", "not a JSON object"},
+	}
+	for _, test := range tests {
+		_, err := open(t, test.config)
+		var fault *ArgumentError
+		if errors.As(err, &fault) && fault.Argument != test.argument {
+			t.Errorf("%s: the fault is of %q, want %q", test.config, fault.Argument, test.argument)
+		}
+		if err == nil || !strings.Contains(err.Error(), test.text) {
+			t.Errorf("%s: got %v, want %q", test.config, err, test.text)
+		}
+	}
+	_, err := open(t, `{"count": "x", "way": "left"}`)
+	if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) != 3 {
+		t.Errorf("three faults at once give %v", err)
+	}
+}
+
+func TestDescription(t *testing.T) {
+	s := SampleStage("s", "d", func(context.Context, Setup, allTypes) (Sampler, error) { return nil, nil }, Reads(ColumnText), Network(), PreferBatch(7))
+	if len(s.Arguments) != 10 || !s.Network || s.Batch != 7 || s.Reads != Of(ColumnText) {
+		t.Errorf("described as %+v", s)
+	}
+	want := Argument{Name: "way", Type: TypeString, Default: []byte(`"up"`), OneOf: []string{"up", "down"}}
+	if d := cmp.Diff(want, s.Arguments[9]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if !s.Arguments[0].Required || !s.Arguments[1].Secret {
+		t.Errorf("flags are lost: %+v", s.Arguments[:2])
+	}
+}
+
+// A struct that cannot be described is a mistake in a program.
+func TestImpossibleConfigs(t *testing.T) {
+	for name, describe := range map[string]func(){
+		"no struct": func() { arguments[int]() },
+		"unknown type": func() {
+			arguments[struct {
+				F []int `config:"f"`
+			}]()
+		},
+		"wrong default": func() {
+			arguments[struct {
+				F int `config:"f" default:"many"`
+			}]()
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			describe()
+		}()
+	}
+}
+
+func TestCodes(t *testing.T) {
+	cause := errors.New("busy")
+	err := Transient(cause, time.Second)
+	var coded *Error
+	if CodeOf(err) != CodeTransient || !errors.Is(err, cause) || !errors.As(err, &coded) || coded.RetryAfter != time.Second {
+		t.Errorf("transient error %#v", err)
+	}
+	if CodeOf(cause) != CodeInternal || CodeOf(Invalid(cause)) != CodeInvalid {
+		t.Error("codes are lost")
+	}
+}
