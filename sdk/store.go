@@ -81,8 +81,8 @@ type Hit struct {
 // Scan says which entries to return, and which parts of them. ID, Label and
 // Hash are always there.
 type Scan struct {
-	After   string // Page.Next of the page before; empty: from the start
-	Limit   int
+	After   string   // Page.Next of the page before; empty: from the start
+	Limit   int      // most entries of a page; a store may end it earlier, to fit a message
 	Labels  []string // only entries with one of these labels; none: all
 	Texts   bool     // with Text, Context and Meta
 	Vectors bool     // with Vector

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -13,7 +14,8 @@ import (
 )
 
 const (
-	embedBatch = 256     // rows per call of the embedder
+	embedBatch = 256     // rows per call of the embedder, at most
+	batchBytes = 8 << 20 // of text per call, at most: it has to fit a message
 	inFlight   = 2       // batches under way: one is embedded while one is stored
 	scanPage   = 4096    // entries per page of a scan
 	checkpoint = 1 << 14 // rows after which a first build is committed, to go on from after a kill
@@ -162,7 +164,7 @@ func (b *builder) fit(ctx context.Context, entries []sdk.Entry) (err error) {
 	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
 		return err
 	}
-	for batch := range slices.Chunk(entries, scanPage) {
+	for batch := range batches(entries, scanPage) {
 		if err := b.embedder.Fit(ctx, passages(batch)); err != nil {
 			return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 		}
@@ -204,7 +206,7 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(embedded)
-		for batch := range slices.Chunk(entries, embedBatch) {
+		for batch := range batches(entries, embedBatch) {
 			vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(batch))
 			if err != nil {
 				return fmt.Errorf("embed: %w", err)
@@ -251,6 +253,24 @@ func (b *builder) commit(ctx context.Context) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
+}
+
+// batches cuts entries into batches of at most n entries and about batchBytes
+// bytes of text.
+func batches(entries []sdk.Entry, n int) iter.Seq[[]sdk.Entry] {
+	return func(yield func([]sdk.Entry) bool) {
+		for len(entries) > 0 {
+			size, end := 0, 0
+			for end < min(n, len(entries)) && (end == 0 || size < batchBytes) {
+				size += len(entries[end].Text) + len(entries[end].Context)
+				end++
+			}
+			if !yield(entries[:end]) {
+				return
+			}
+			entries = entries[end:]
+		}
+	}
 }
 
 // passages are the texts that are embedded: an entry's context stands before

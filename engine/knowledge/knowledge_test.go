@@ -263,6 +263,22 @@ func TestRowsWithoutIDs(t *testing.T) {
 	}
 }
 
+// Long texts and many of them: no call may outgrow a message of the wire.
+func TestLongTexts(t *testing.T) {
+	b := newBench(t)
+	rows := make([]string, 70)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("abcd ", 200_000), i%3)
+	}
+	if k, embedded := b.open(rows...); len(embedded) != 70 || len(k.Labels) != 3 {
+		t.Errorf("%d embedded, labels %q", len(embedded), k.Labels)
+	}
+	k, _ := b.open(rows...)
+	if all, err := k.Random(t.Context(), []string{"p"}, 100); err != nil || len(all[0]) != 70 {
+		t.Errorf("%d examples, %v", len(all[0]), err)
+	}
+}
+
 func TestSourceErrors(t *testing.T) {
 	b := newBench(t)
 	for name, content := range map[string]string{"empty": "", "only a header": "id\ttext\tlabel\n", "no header": "1\ta\tx\n", "utf-16": "\xff\xfea\x00"} {

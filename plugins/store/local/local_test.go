@@ -62,9 +62,15 @@ func entry(id, text string, vector ...float32) sdk.Entry {
 // everything returns all entries of "c", with all of their parts.
 func everything(t testing.TB, s *store) []sdk.Entry {
 	t.Helper()
-	page, err := s.Scan(ctx, "c", sdk.Scan{Texts: true, Vectors: true})
-	must(t, err)
-	return page.Entries
+	var all []sdk.Entry
+	for after := ""; ; {
+		page, err := s.Scan(ctx, "c", sdk.Scan{Texts: true, Vectors: true, After: after})
+		must(t, err)
+		all = append(all, page.Entries...)
+		if after = page.Next; after == "" {
+			return all
+		}
+	}
 }
 
 func ids(entries []sdk.Entry) string {
@@ -393,7 +399,13 @@ func TestLargeBatchesTakeSeveralFrames(t *testing.T) {
 		t.Errorf("%d frames", n)
 	}
 	must(t, s.Commit(ctx, "c", nil))
-	all := everything(t, openSmall(t, dir))
+	s = openSmall(t, dir)
+	first, err := s.Scan(ctx, "c", sdk.Scan{Texts: true})
+	must(t, err)
+	if n := len(first.Entries); n == 0 || n > 6 {
+		t.Errorf("a page of %d entries of 3.3 MB each does not fit a message", n)
+	}
+	all := everything(t, s)
 	if ids(all) != "0 1 2 3 4 5 6 7" || !bytes.Equal([]byte(all[7].Text), []byte(big)) {
 		t.Error("the batch did not come back")
 	}
