@@ -115,8 +115,8 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 		return err
 	}
 	if len(gone) > 0 {
-		if err := b.store.Delete(ctx, b.main, gone); err != nil {
-			return fmt.Errorf("delete: %w", err)
+		if err := written("delete", b.store.Delete(ctx, b.main, gone)); err != nil {
+			return err
 		}
 	}
 	b.note.Complete = true
@@ -225,8 +225,8 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 	g.Go(func() error {
 		done := 0
 		for batch := range embedded {
-			if err := b.store.Put(ctx, b.main, batch); err != nil {
-				return fmt.Errorf("store: %w", err)
+			if err := written("store", b.store.Put(ctx, b.main, batch)); err != nil {
+				return err
 			}
 			before := done
 			done += len(batch)
@@ -249,10 +249,7 @@ func (b *builder) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.store.Commit(ctx, b.main, n); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	return nil
+	return written("commit", b.store.Commit(ctx, b.main, n))
 }
 
 // batches cuts entries into batches of at most n entries and about batchBytes

@@ -3,7 +3,6 @@ package knowledge
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -95,9 +94,12 @@ func (b *builder) centroidsOf(ctx context.Context, labels, known map[string]bool
 		known[label] = true
 		entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: sums[label].vector()})
 	}
-	return errors.Join(
-		b.store.Delete(ctx, b.centroids, gone),
-		b.store.Put(ctx, b.centroids, entries),
-		b.store.Commit(ctx, b.centroids, state),
-	)
+	err = b.store.Delete(ctx, b.centroids, gone)
+	if err == nil {
+		err = b.store.Put(ctx, b.centroids, entries)
+	}
+	if err == nil {
+		err = b.store.Commit(ctx, b.centroids, state)
+	}
+	return written("store centroids", err)
 }

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -51,9 +51,9 @@ type Stages interface {
 // Options are what Open needs beside the block and its stages.
 type Options struct {
 	Stdin    io.Reader
-	Log      *slog.Logger
-	Progress func(done, total int) // rows embedded so far; may be nil
-	Plan     bool                  // only report what would be done
+	Progress func(done, total int)        // rows embedded so far; may be nil
+	Waiting  func(name string, why error) // told once when another process is building it; may be nil
+	Plan     bool                         // only report what would be done
 }
 
 // Knowledge is a knowledge block that is ready to be searched.
@@ -140,15 +140,52 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	if err != nil {
 		return nil, err
 	}
-	k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
-	k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
-	k.main = collectionName(block, embedder)
-	k.centroids = k.main + "-labels"
-	b := builder{Knowledge: k, stages: stages, options: o}
-	if err := b.build(ctx); err != nil {
-		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	for waited := false; ; waited = true {
+		k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
+		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		k.main = collectionName(block, embedder)
+		k.centroids = k.main + "-labels"
+		b := builder{Knowledge: k, stages: stages, options: o}
+		err := b.build(ctx)
+		var busy *busyError
+		switch {
+		case err == nil:
+			return k, nil
+		case !errors.As(err, &busy):
+			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+		case !waited && o.Waiting != nil:
+			o.Waiting(block.Name, busy.err)
+		}
+		// Another process builds the same knowledge: once it is done, little
+		// or nothing is left to do.
+		embedder = b.embedder
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return k, nil
+}
+
+// retryAfter is how long a builder waits for another one before it looks
+// again.
+const retryAfter = 300 * time.Millisecond
+
+// busyError says that the store cannot be written to at the moment.
+type busyError struct{ err error }
+
+func (e *busyError) Error() string { return e.err.Error() }
+func (e *busyError) Unwrap() error { return e.err }
+
+// written wraps the error of a write to the store.
+func written(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if sdk.CodeOf(err) == sdk.CodeTransient {
+		return &busyError{err}
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // collectionName names a collection after all that its content depends on,

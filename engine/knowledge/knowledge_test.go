@@ -348,3 +348,32 @@ func TestRandomExamples(t *testing.T) {
 		t.Errorf("more than there are: %d, %v", len(all[0]), err)
 	}
 }
+
+// Two builders of the same knowledge: one waits for the other, and both end
+// with the same.
+func TestTwoBuilders(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"id\ttext\tlabel"}
+	for i := range 2000 {
+		rows = append(rows, fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("a", i%7+1)+strings.Repeat("b", i%5), i%3))
+	}
+	if err := os.WriteFile(b.block.Source.Path, []byte(strings.Join(rows, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error)
+	for range 2 {
+		own := stages{t, b.stages.dir, &letters{}}
+		go func() {
+			k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
+			if err == nil && (k.Report.Entries != 2000 || len(k.Labels) != 3) {
+				err = fmt.Errorf("%d entries, labels %q", k.Report.Entries, k.Labels)
+			}
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -32,15 +31,14 @@ type LaunchRequest struct {
 type Options struct {
 	Launch    Launch
 	Stdin     io.Reader
-	Log       *slog.Logger
 	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
 	Building  func(name string, done, total int) // told while knowledge is embedded; may be nil
+	Waiting   func(name string, why error)       // told when another process is building it; may be nil
 }
 
 // Run is a pipeline that is ready for items.
 type Run struct {
 	pipeline  *pipeline.Pipeline
-	log       *slog.Logger
 	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
 	labels    map[*pipeline.Knowledge]*rule.LabelSet
 	stages    []*stage // by position in the pipeline; nil: not run
@@ -67,7 +65,7 @@ func (s *stage) String() string { return s.Block + "." + s.Name }
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	r := &Run{
-		pipeline: p, log: o.Log, retrieve: -1, elect: -1,
+		pipeline: p, retrieve: -1, elect: -1,
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
 		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
 		stages:    make([]*stage, len(p.Stages)),
@@ -150,7 +148,7 @@ func (r *Run) needs(i int) []int {
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		k, err := knowledge.Open(ctx, block, Stages(block, o.Launch), knowledge.Options{
-			Stdin: o.Stdin, Log: o.Log,
+			Stdin: o.Stdin, Waiting: o.Waiting,
 			Progress: func(done, total int) {
 				if o.Building != nil {
 					o.Building(block.Name, done, total)

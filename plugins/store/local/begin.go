@@ -39,7 +39,7 @@ func (c *collection) begin() (err error) {
 	}
 	f.Close() // of nil: an error that does not matter
 	if !now.same(c.state) {
-		return sdk.Invalid(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name))
+		return sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name), 0)
 	}
 	a, err := c.openLog()
 	if err != nil {
