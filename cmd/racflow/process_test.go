@@ -67,24 +67,7 @@ func TestStagesAreProcesses(t *testing.T) {
 // startRun starts a run that waits for its standard input.
 func startRun(t *testing.T) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
-	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Under its own name the test binary is racflow; see TestMain.
-	binary := filepath.Join(dir, "racflow")
-	if err := os.Link(self, binary); err != nil {
-		if err := os.Symlink(self, binary); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pipelines, err := filepath.Abs("../../pipelines/intent.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := exec.Command(binary, "run", "-var", "embedder=hashing", "--input", "-", pipelines)
-	run.Dir = dir
+	run := racflow(t, t.TempDir(), "run", "-var", "embedder=hashing", "--input", "-", intent(t))
 	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush")
 	output := &bytes.Buffer{}
 	run.Stdout, run.Stderr = output, output
