@@ -21,7 +21,6 @@ type allTypes struct {
 	Names   []string          `config:"names" default:"a,b"`
 	Weights map[string]string `config:"weights"`
 	Way     string            `config:"way" default:"up" one_of:"up,down"`
-	ignored int
 }
 
 // open opens a stage of allTypes with a config and returns what it was given.
@@ -56,7 +55,7 @@ func TestConfig(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(allTypes{})); d != "" {
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, d)
 		}
 	}

@@ -53,7 +53,8 @@ func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 			return nil, err
 		}
 	}
-	process := newRunningProcess(exec.Command(path, command[1:]...), l.out)
+	// Not CommandContext: ctx bounds the start, and the process outlives it.
+	process := newRunningProcess(exec.Command(path, command[1:]...), l.out) //nolint:noctx
 	var sockets string
 	config := h.tls.Clone() // go-plugin adds the plugin's certificate to it
 	client := plugin.NewClient(&plugin.ClientConfig{
