@@ -141,7 +141,7 @@ func TestOneWriterManyReaders(t *testing.T) {
 		t.Errorf("a reader's state changed under it: %d entries", n)
 	}
 	err = other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)})
-	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
+	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), "open it again") {
 		t.Fatalf("writing to a state that has passed: %v", err)
 	}
 	if c := mustOpen(t, other, 2); c.Entries != 1 {
