@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -45,7 +47,8 @@ func (r *record) samples(stages []int) []sdk.Sample {
 }
 
 // inputs are the stages that another stage reads from: the nearest above that
-// writes a column, or all voters above.
+// writes a column, or all voters above. Those that are not among needs may
+// still be at work when the stage is: it must not look at their outputs.
 type inputs struct {
 	retrieve int // -1: none
 	prompt   int
@@ -53,18 +56,23 @@ type inputs struct {
 	needs    []int // all stages that must be done first, transitively
 }
 
-// item puts together what a stage that reads the given columns gets to see.
-func (r *record) item(in inputs, reads sdk.Columns) sdk.Item {
+// sees reports whether the stage may look at another's output, or at its own.
+func (in inputs) sees(stage, self int) bool {
+	return stage >= 0 && (stage == self || slices.Contains(in.needs, stage))
+}
+
+// item puts together what a stage gets to see.
+func (s *stage) item(r *record) sdk.Item {
 	it := sdk.Item{ID: r.id, Text: r.row.Text, Meta: r.row.Meta}
-	if in.retrieve >= 0 {
-		out := &r.outputs[in.retrieve]
+	if s.in.sees(s.in.retrieve, s.index) {
+		out := &r.outputs[s.in.retrieve]
 		it.Vector, it.Candidates, it.Prototypes = out.vector, out.candidates, out.prototypes
 	}
-	if in.prompt >= 0 {
-		it.Prompts = r.outputs[in.prompt].prompts
+	if s.in.sees(s.in.prompt, s.index) {
+		it.Prompts = r.outputs[s.in.prompt].prompts
 	}
-	if reads.Has(sdk.ColumnSamples) {
-		it.Samples = r.samples(in.voters)
+	if s.Info.Reads.Has(sdk.ColumnSamples) {
+		it.Samples = r.samples(s.in.voters)
 	}
 	return it
 }

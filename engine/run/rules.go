@@ -12,7 +12,7 @@ import (
 // env is what the rules of a stage see of a record. Only what the rule reads
 // is computed.
 func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
-	e := &rule.Env{Item: rec.item(s.in, 0), Labels: s.labels}
+	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
 	if r.Reads("candidate_labels") {
 		e.CandidateLabels = candidateLabels(e.Item.Candidates)
 	}

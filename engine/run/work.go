@@ -53,7 +53,7 @@ func stageWork[T any](s *stage, process any, call func(context.Context, sdk.Batc
 	return func(ctx context.Context, records []*record) error {
 		b := sdk.Batch{Items: make([]sdk.Item, len(records))}
 		for i, rec := range records {
-			b.Items[i] = rec.item(s.in, s.Info.Reads)
+			b.Items[i] = s.item(rec)
 		}
 		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
 			b.Labels = s.knowledge.Labels
