@@ -1,6 +1,6 @@
-// Package simd holds the float32 routines that racflow's own plugins spend
-// their time in: matrix products for the encoder, dot products for the store,
-// softmax and GELU for attention layers.
+// Package simd holds the routines that racflow's own plugins spend their time
+// in, most of them on float32: matrix products for the encoder, softmax and GELU
+// for attention layers, dot products for the store, of floats and of bytes.
 //
 // Each routine exists once per instruction set: AVX-512, AVX2 with FMA, and
 // plain Go for every other machine. A [Kernel] is one such set; [Best] is the
@@ -11,5 +11,6 @@
 // The package knows no goroutines and keeps no state between calls. It does not
 // check shapes that come from outside the program: a wrong shape is a mistake
 // of the caller and panics. Results of two kernels differ by rounding only,
-// because they add the same products in a different order.
+// because they add the same products in a different order; those of whole numbers
+// do not differ.
 package simd

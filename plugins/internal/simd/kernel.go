@@ -21,6 +21,11 @@ type Kernel struct {
 	expSum  func(x []float32, shift, scale float32) float32
 	scale   func(x []float32, factor float32)
 	gelu    func(x []float32)
+
+	// bytes is what the length of a query of dotInt8 is a multiple of. The
+	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
+	bytes   int
+	dotInt8 func(dst []int32, query, rows []int8, stride int)
 }
 
 // kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
@@ -29,6 +34,7 @@ var kernels = append(native(), &Kernel{
 	tileRows: 2, tileCols: 4, tile: tilePortable,
 	lanes: 1, dot: dotPortable, maximum: maximumPortable,
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
+	bytes: 1, dotInt8: dotInt8Portable,
 })
 
 // Best returns the fastest kernel that this CPU can run.

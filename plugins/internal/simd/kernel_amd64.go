@@ -7,12 +7,17 @@ import "golang.org/x/sys/cpu"
 func native() []*Kernel {
 	var ks []*Kernel
 	if cpu.X86.HasAVX512F {
-		ks = append(ks, &Kernel{
+		k := &Kernel{
 			name:     "avx512",
 			tileRows: 12, tileCols: 32, tile: tileAVX512,
 			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
 			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
-		})
+			bytes: 32, dotInt8: dotInt8AVX2,
+		}
+		if cpu.X86.HasAVX512VNNI {
+			k.bytes, k.dotInt8 = 64, dotInt8VNNI
+		}
+		ks = append(ks, k)
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		ks = append(ks, &Kernel{
@@ -20,6 +25,7 @@ func native() []*Kernel {
 			tileRows: 6, tileCols: 16, tile: tileAVX2,
 			lanes: 8, dot: dotAVX2, maximum: maximumAVX2,
 			expSum: expSumAVX2, scale: scaleAVX2, gelu: geluAVX2,
+			bytes: 32, dotInt8: dotInt8AVX2,
 		})
 	}
 	return ks
@@ -60,3 +66,9 @@ func scaleAVX2(x []float32, factor float32)
 
 //go:noescape
 func geluAVX2(x []float32)
+
+//go:noescape
+func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
+
+//go:noescape
+func dotInt8AVX2(dst []int32, query, rows []int8, stride int)

@@ -1,0 +1,133 @@
+#include "textflag.h"
+
+// The query is a multiple of 64 (VNNI) or 32 (AVX2) bytes long, dst a multiple
+// of four; see Kernel.DotInt8. Four rows are worked on at a time, with a pointer
+// at the first of them, SI, and the distance of the fourth in R9.
+
+DATA int8Sign<>+0(SB)/4, $0x80808080
+GLOBL int8Sign<>(SB), RODATA|NOPTR, $4
+
+// VPDPBUSD multiplies unsigned with signed bytes. The rows are made unsigned by
+// adding 128 to each byte, which is what flipping the sign bit does, and the sum
+// of 128 times the query is taken off again: it is what Z31 starts with, negated.
+
+#define ROW64(ROW, SUM) \
+	VPXORD ROW, Z30, Z4; \
+	VPDPBUSD Z5, Z4, SUM
+
+// func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
+TEXT ·dotInt8VNNI(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DX
+	MOVQ dst_len+8(FP), BX
+	MOVQ query_base+24(FP), DI
+	MOVQ query_len+32(FP), CX
+	MOVQ rows_base+48(FP), SI
+	MOVQ stride+72(FP), R8
+	LEAQ (R8)(R8*2), R9
+	VPBROADCASTD int8Sign<>(SB), Z30
+	VPXORD Z31, Z31, Z31
+	XORQ AX, AX
+
+sum:
+	VPDPBUSD (DI)(AX*1), Z30, Z31
+	ADDQ $64, AX
+	CMPQ AX, CX
+	JLT sum
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z31, Z0, Z31
+
+rows:
+	VMOVDQA64 Z31, Z0
+	VMOVDQA64 Z31, Z1
+	VMOVDQA64 Z31, Z2
+	VMOVDQA64 Z31, Z3
+	MOVQ SI, R10
+	XORQ AX, AX
+
+loop:
+	VMOVDQU64 (DI)(AX*1), Z5
+	ROW64((R10), Z0)
+	ROW64((R10)(R8*1), Z1)
+	ROW64((R10)(R8*2), Z2)
+	ROW64((R10)(R9*1), Z3)
+	ADDQ $64, R10
+	ADDQ $64, AX
+	CMPQ AX, CX
+	JLT loop
+
+	VEXTRACTI64X4 $1, Z0, Y4
+	VEXTRACTI64X4 $1, Z1, Y5
+	VEXTRACTI64X4 $1, Z2, Y6
+	VEXTRACTI64X4 $1, Z3, Y7
+	VPADDD Y4, Y0, Y0
+	VPADDD Y5, Y1, Y1
+	VPADDD Y6, Y2, Y2
+	VPADDD Y7, Y3, Y3
+	VPHADDD Y1, Y0, Y0
+	VPHADDD Y3, Y2, Y2
+	VPHADDD Y2, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDD X1, X0, X0
+	VMOVDQU X0, (DX)
+	LEAQ (SI)(R8*4), SI
+	ADDQ $16, DX
+	SUBQ $4, BX
+	JNZ rows
+	VZEROUPPER
+	RET
+
+// VPMADDUBSW multiplies unsigned with signed bytes and adds pairs into words,
+// which do not overflow: 2·127·127 < 2^15. The rows are made unsigned by giving
+// the query the sign of the row.
+
+#define ROW32(ROW, SUM) \
+	VMOVDQU ROW, Y6; \
+	VPABSB Y6, Y7; \
+	VPSIGNB Y6, Y5, Y6; \
+	VPMADDUBSW Y6, Y7, Y6; \
+	VPMADDWD Y4, Y6, Y6; \
+	VPADDD Y6, SUM, SUM
+
+// func dotInt8AVX2(dst []int32, query, rows []int8, stride int)
+TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DX
+	MOVQ dst_len+8(FP), BX
+	MOVQ query_base+24(FP), DI
+	MOVQ query_len+32(FP), CX
+	MOVQ rows_base+48(FP), SI
+	MOVQ stride+72(FP), R8
+	LEAQ (R8)(R8*2), R9
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW $15, Y4, Y4     // ones
+
+rows:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ SI, R10
+	XORQ AX, AX
+
+loop:
+	VMOVDQU (DI)(AX*1), Y5
+	ROW32((R10), Y0)
+	ROW32((R10)(R8*1), Y1)
+	ROW32((R10)(R8*2), Y2)
+	ROW32((R10)(R9*1), Y3)
+	ADDQ $32, R10
+	ADDQ $32, AX
+	CMPQ AX, CX
+	JLT loop
+
+	VPHADDD Y1, Y0, Y0
+	VPHADDD Y3, Y2, Y2
+	VPHADDD Y2, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDD X1, X0, X0
+	VMOVDQU X0, (DX)
+	LEAQ (SI)(R8*4), SI
+	ADDQ $16, DX
+	SUBQ $4, BX
+	JNZ rows
+	VZEROUPPER
+	RET
