@@ -1,9 +1,11 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,127 +17,142 @@ var negativeInfinity = float32(math.Inf(-1))
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
-	// productFrom is the number of queries from which a matrix product, which
-	// packs them first, is faster than single dot products.
-	productFrom = 3
+	// pendingRows bounds the rows that a probe puts off, and so its memory.
+	pendingRows = 4096
 )
 
 // nearest returns for each query the depth rows of highest cosine, best first.
 // The queries are normalised; an empty one finds nothing.
 func (t *table) nearest(ctx context.Context, queries [][]float32, depth int) ([][]scored, error) {
-	found := make([][]scored, len(queries))
-	var asked []int
+	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
 		if len(q) > 0 {
-			asked = append(asked, i)
+			asked = append(asked, t.newProbe(i, q, depth))
 		}
 	}
-	for len(asked) > 0 {
-		group := asked[:min(queryGroup, len(asked))]
-		asked = asked[len(group):]
-		packed := make([]float32, 0, len(group)*t.dimension)
-		for _, i := range group {
-			packed = append(packed, queries[i]...)
-		}
-		tops, err := t.scan(ctx, packed, len(group), depth)
-		if err != nil {
+	for group := range slices.Chunk(asked, queryGroup) {
+		if err := t.scan(ctx, group); err != nil {
 			return nil, err
 		}
-		for j, i := range group {
-			// The product of many queries and the dot product of one differ in the
-			// last digits; a hit's score is always the latter.
-			for k, s := range tops[j].heap {
-				tops[j].heap[k].score = t.vectors.cosine(queries[i], s.row)
-			}
-			found[i] = tops[j].sorted()
-		}
+	}
+	found := make([][]scored, len(queries))
+	for i := range asked {
+		found[asked[i].number] = asked[i].best.sorted()
 	}
 	return found, nil
 }
 
-// scan compares n queries with all vectors, a block at a time on every core.
-func (t *table) scan(ctx context.Context, queries []float32, n, depth int) ([]top, error) {
-	blocks := t.vectors.blocks
-	var product *simd.Matrix
-	if n >= productFrom {
-		product = t.vectors.kernel.NewMatrix().PackRows(simd.NewView(queries, n, t.dimension), nil)
-	}
-	workers := max(1, min(runtime.GOMAXPROCS(0), len(blocks)))
-	results := make([][]top, workers)
+// scan passes all blocks by the probes, on every core.
+func (t *table) scan(ctx context.Context, probes []probe) error {
+	blocks := int64(len(t.vectors.blocks))
+	workers := make([][]probe, min(runtime.GOMAXPROCS(0), int(blocks)))
 	var next atomic.Int64
 	var running sync.WaitGroup
 	for w := range workers {
+		workers[w] = slices.Clone(probes)
 		running.Go(func() {
-			s := scanner{table: t, queries: queries, product: product, tops: newTops(t.rows, n, depth)}
-			for ctx.Err() == nil {
-				b := int(next.Add(1)) - 1
-				if b >= len(blocks) {
-					break
+			dots := make([]int32, blockRows)
+			for b := next.Add(1) - 1; b < blocks && ctx.Err() == nil; b = next.Add(1) - 1 {
+				for i := range workers[w] {
+					workers[w][i].pass(&t.vectors, int(b), dots)
 				}
-				s.block(int32(b*blockRows), blocks[b])
 			}
-			results[w] = s.tops
+			for i := range workers[w] {
+				workers[w][i].settle(&t.vectors)
+			}
 		})
 	}
 	running.Wait()
-	tops := results[0]
-	for _, more := range results[1:] {
-		for i := range tops {
-			tops[i].merge(&more[i])
+	for _, found := range workers {
+		for i := range found {
+			probes[i].best.merge(&found[i].best)
 		}
 	}
-	return tops, ctx.Err()
+	return ctx.Err()
 }
 
-func newTops(rows []row, n, depth int) []top {
-	tops := make([]top, n)
-	for i := range tops {
-		tops[i] = top{rows: rows, depth: min(depth, len(rows))}
-	}
-	return tops
+// probe is one query on its way over the vectors. Only rows that their coarse
+// vectors do not rule out are scored in full, and as late as possible, because
+// by then fewer are left. The result is that of scoring every row in full.
+type probe struct {
+	number int // of the query
+	exact  []float32
+	coarse []int8
+	// The cosine is the dot product of the coarse vectors times both scales, give
+	// or take slope times what the row lost plus slack.
+	scale, slope, slack float32
+
+	best    top      // by cosine, of the rows scored in full
+	sure    top      // by the least that the cosine can be
+	pending []scored // by the most that the cosine can be
 }
 
-// scanner is the work of one goroutine of a scan.
-type scanner struct {
-	table   *table
-	queries []float32
-	product *simd.Matrix // nil: few queries
-	scores  []float32
-	scratch simd.Scratch
-	tops    []top
+// newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
+// where q' and x' are what the coarse vectors stand for,
+//
+//	|q·x - q'·x'| = |q·f + e·x - e·f| <= |f|·(1 + |e|) + |e|
+//
+// by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. On top comes what
+// float32 arithmetic may be off by: n·2⁻²⁴ for a product of n terms, and the
+// same again for the norms, the lengths and the bounds themselves.
+func (t *table) newProbe(number int, query []float32, depth int) probe {
+	p := probe{number: number, exact: query, coarse: make([]int8, width(t.dimension))}
+	var lost float32
+	p.scale, lost = simd.Quantise(p.coarse, query)
+	p.slope = 1 + lost
+	p.slack = lost + float32(t.dimension+32)/(1<<23)
+	p.best = top{rows: t.rows, depth: min(depth, len(t.rows))}
+	p.sure = p.best
+	return p
 }
 
-// block compares the queries with the vectors of one block, whose first row is
-// given.
-func (s *scanner) block(first int32, vectors []float32) {
-	n, dimension := len(s.tops), s.table.dimension
-	count := len(vectors) / dimension
-	if s.product == nil {
-		for j := range s.tops {
-			query, best := s.queries[j*dimension:][:dimension], &s.tops[j]
-			floor := best.floor()
-			for i := range count {
-				score := s.table.vectors.kernel.Dot(query, vectors[i*dimension:][:dimension])
-				if score >= floor {
-					best.offer(scored{score, first + int32(i)})
-					floor = best.floor()
-				}
-			}
+// pass looks at the vectors of one block.
+func (p *probe) pass(v *vectors, number int, dots []int32) {
+	b, first := &v.blocks[number], int32(number*blockRows)
+	if !v.coarse() {
+		for i := range len(b.exact) / v.dimension {
+			p.score(v, first+int32(i))
 		}
 		return
 	}
-	if s.scores == nil {
-		s.scores = make([]float32, blockRows*n)
-	}
-	s.product.Mul(simd.NewView(s.scores, count, n), simd.NewView(vectors, count, dimension), &s.scratch)
-	for j := range s.tops {
-		best := &s.tops[j]
-		floor := best.floor()
-		for i := range count {
-			if score := s.scores[i*n+j]; score >= floor {
-				best.offer(scored{score, first + int32(i)})
-				floor = best.floor()
-			}
+	dots = dots[:len(b.grids)]
+	v.kernel.DotInt8(dots, p.coarse, b.coarse)
+	floor := p.floor()
+	for i, g := range b.grids {
+		middle, reach := float32(dots[i])*p.scale*g.scale, p.slope*g.lost+p.slack
+		if middle+reach < floor {
+			continue
 		}
+		row := first + int32(i)
+		p.sure.offer(scored{middle - reach, row})
+		p.pending = append(p.pending, scored{middle + reach, row})
+		if len(p.pending) == pendingRows {
+			p.settle(v)
+		}
+		floor = p.floor()
 	}
 }
+
+// settle scores the pending rows that may still be among the best.
+func (p *probe) settle(v *vectors) {
+	floor := p.floor()
+	p.pending = slices.DeleteFunc(p.pending, func(s scored) bool { return s.score < floor })
+	slices.SortFunc(p.pending, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	for _, s := range p.pending {
+		if s.score < p.floor() {
+			break
+		}
+		p.score(v, s.row)
+	}
+	p.pending = p.pending[:0]
+}
+
+// score offers a row with its cosine.
+func (p *probe) score(v *vectors, row int32) {
+	if score := v.cosine(p.exact, row); score >= p.best.floor() {
+		p.best.offer(scored{score, row})
+	}
+}
+
+// floor is the cosine that a row must reach to be among the best.
+func (p *probe) floor() float32 { return max(p.best.floor(), p.sure.floor()) }

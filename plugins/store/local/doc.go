@@ -12,6 +12,7 @@
 // from end to end, words in inverted lists. Deleted rows leave holes in both,
 // and when the holes outweigh the rest, log and memory are rewritten.
 //
-// The package does not embed, fuse or approximate: it compares the query with
-// every vector and leaves the ranking of the two sides to package fuse.
+// The package does not embed, fuse or approximate: a search has the result of
+// comparing the query with every vector, though most are ruled out by a coarser
+// copy, and the ranking of the two sides is left to package fuse.
 package local

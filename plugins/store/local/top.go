@@ -29,10 +29,11 @@ func (t *top) floor() float32 {
 
 // offer takes a row in, unless it is a hole or all that is kept is better.
 func (t *top) offer(s scored) {
-	if t.rows[s.row].id == "" {
+	full := len(t.heap) == t.depth
+	if full && t.compare(s, t.heap[0]) >= 0 || t.rows[s.row].id == "" {
 		return
 	}
-	if len(t.heap) < t.depth {
+	if !full {
 		t.heap = append(t.heap, s)
 		for i := len(t.heap) - 1; i > 0; {
 			up := (i - 1) / 2
@@ -42,9 +43,6 @@ func (t *top) offer(s scored) {
 			t.heap[up], t.heap[i] = t.heap[i], t.heap[up]
 			i = up
 		}
-		return
-	}
-	if t.compare(s, t.heap[0]) >= 0 {
 		return
 	}
 	t.heap[0] = s

@@ -6,35 +6,65 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// blockRows is the number of vectors in a block: few enough that a block of
-// usual dimension stays in the second-level cache while many queries pass over
-// it.
-const blockRows = 256
+// blockRows is the number of vectors in a block: few enough that the coarse ones
+// stay in the first-level cache while many queries pass over them.
+const blockRows = 64
 
 // vectors keeps the vectors of all rows, holes included, in blocks.
 type vectors struct {
 	dimension int
 	kernel    *simd.Kernel
-	blocks    [][]float32
+	blocks    []block
 }
+
+// block is some vectors one after another, and again in a quarter of the memory
+// with a precision that is enough to rule most of them out.
+type block struct {
+	exact  []float32
+	coarse []int8 // width(dimension) bytes each; none if they are of no use
+	grids  []grid // a grid for each coarse vector
+}
+
+// grid says what a coarse vector stands for: the vector is scale times the whole
+// numbers plus a rest of length lost.
+type grid struct{ scale, lost float32 }
+
+// width is the length of a coarse vector: the dimension, and zeros up to where
+// the kernels are fastest.
+func width(dimension int) int { return (dimension + 63) &^ 63 }
+
+// coarse reports whether coarse vectors save time. In plain Go bytes take no less
+// of it than floats.
+func (v *vectors) coarse() bool { return v.kernel != simd.Portable() }
 
 func (v *vectors) append(x []float32) {
 	if v.dimension == 0 {
 		return
 	}
 	last := len(v.blocks) - 1
-	if last < 0 || len(v.blocks[last]) == blockRows*v.dimension {
-		v.blocks = append(v.blocks, make([]float32, 0, blockRows*v.dimension))
+	if last < 0 || len(v.blocks[last].exact) == blockRows*v.dimension {
+		v.blocks = append(v.blocks, block{exact: make([]float32, 0, blockRows*v.dimension)})
 		last++
+		if v.coarse() {
+			v.blocks[last].coarse = make([]int8, 0, blockRows*width(v.dimension))
+			v.blocks[last].grids = make([]grid, 0, blockRows)
+		}
 	}
-	v.blocks[last] = append(v.blocks[last], x...)
+	b := &v.blocks[last]
+	b.exact = append(b.exact, x...)
+	if v.coarse() {
+		n := len(b.coarse)
+		b.coarse = b.coarse[:n+width(v.dimension)]
+		scale, lost := simd.Quantise(b.coarse[n:], x)
+		b.grids = append(b.grids, grid{scale, lost})
+	}
 }
 
 func (v *vectors) row(r int32) []float32 {
 	if v.dimension == 0 {
 		return nil
 	}
-	return v.blocks[r/blockRows][int(r%blockRows)*v.dimension:][:v.dimension]
+	return v.blocks[r/blockRows].exact[int(r%blockRows)*v.dimension:][:v.dimension]
 }
 
 // cosine returns the cosine of a normalised query and a row; 0 for a row

@@ -1,0 +1,177 @@
+package local
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// denseTable returns a table of vectors alone, a row for each, under ids that do
+// not follow the order of the rows.
+func denseTable(r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *table {
+	t := newTable(dimension, nil)
+	t.vectors.kernel = k
+	for i, number := range r.Perm(len(rows)) {
+		unit, _ := normalise(nil, rows[i])
+		t.rows = append(t.rows, row{id: fmt.Sprintf("%06d", number)})
+		t.vectors.append(unit)
+	}
+	return t
+}
+
+// bruteForce scores every row and sorts them all.
+func bruteForce(t *table, query []float32, depth int) []scored {
+	var all []scored
+	for i := range t.rows {
+		if t.rows[i].id != "" {
+			all = append(all, scored{t.vectors.cosine(query, int32(i)), int32(i)})
+		}
+	}
+	slices.SortFunc(all, (&top{rows: t.rows}).compare)
+	return all[:min(depth, len(all))]
+}
+
+// fillings make the vectors that are hard to tell apart by coarse ones.
+var fillings = map[string]func(r *rand.Rand, n, dimension int) [][]float32{
+	"independent": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(int, int) float64 { return r.NormFloat64() })
+	},
+	"near duplicates": func(r *rand.Rand, n, dimension int) [][]float32 {
+		base, noise := make([]float64, dimension), math.Exp2(-r.Float64()*26)
+		for i := range base {
+			base[i] = r.NormFloat64()
+		}
+		return vectorsOf(n, dimension, func(_, j int) float64 { return base[j] + noise*r.NormFloat64() })
+	},
+	"equal": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(_, j int) float64 { return math.Sin(float64(j + 1)) })
+	},
+	"clusters with ties": func(r *rand.Rand, n, dimension int) [][]float32 {
+		centres := vectorsOf(1+n/50, dimension, func(int, int) float64 { return r.NormFloat64() })
+		var rows [][]float32
+		for range n {
+			x := slices.Clone(centres[r.IntN(len(centres))])
+			if r.IntN(2) == 0 {
+				x[r.IntN(dimension)] += float32(r.NormFloat64() * 1e-3)
+			}
+			rows = append(rows, x)
+		}
+		return rows
+	},
+	"few values": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(int, int) float64 { return float64(r.IntN(3) - 1) })
+	},
+	"zero but for some": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(i, j int) float64 {
+			if i%40 != 0 || j != i/40%dimension {
+				return 0
+			}
+			return float64(1 - i/40%2*2)
+		})
+	},
+	"one large value": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(_, j int) float64 {
+			if j == 0 {
+				return 100
+			}
+			return r.NormFloat64() / 3
+		})
+	},
+	"getting better": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(i, j int) float64 { return math.Cos(float64(j)) + r.NormFloat64()*float64(n-i)/float64(n) })
+	},
+}
+
+func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
+	rows := make([][]float32, n)
+	for i := range rows {
+		rows[i] = make([]float32, dimension)
+		for j := range rows[i] {
+			rows[i][j] = float32(value(i, j))
+		}
+	}
+	return rows
+}
+
+// TestNearestIsExact wants what brute force has, to the last bit and in order.
+func TestNearestIsExact(t *testing.T) {
+	for name, fill := range fillings {
+		for _, k := range simd.Kernels() {
+			t.Run(fmt.Sprint(name, "/", k), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(24) {
+					r := rand.New(rand.NewPCG(seed, 5))
+					n, dimension := 1+r.IntN(1500), 1+r.IntN(150)
+					if seed%8 == 7 {
+						n = 2*pendingRows + 100 // more than may be pending
+					}
+					tab := denseTable(r, k, dimension, fill(r, n, dimension))
+					for range r.IntN(n) / 3 {
+						tab.rows[r.IntN(n)].id = "" // a hole
+					}
+					var queries [][]float32
+					for range 1 + r.IntN(4) {
+						query := fill(r, 1, dimension)[0]
+						if r.IntN(2) == 0 {
+							query = slices.Clone(tab.vectors.row(int32(r.IntN(n))))
+							query[r.IntN(dimension)] += float32(r.NormFloat64() / 10)
+						}
+						if unit, _ := normalise(nil, query); !isZero(unit) {
+							queries = append(queries, unit)
+						}
+					}
+					depth := 1 + r.IntN(100)
+					if seed%6 == 5 {
+						depth = n + 10
+					}
+					found, err := tab.nearest(ctx, queries, depth)
+					must(t, err)
+					for i, q := range queries {
+						if want := bruteForce(tab, q, depth); !slices.Equal(found[i], want) {
+							t.Fatalf("seed %d, %d × %d, query %d, depth %d: got %v, want %v", seed, n, dimension, i, depth, found[i], want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestBounds wants the cosine of every row within what a probe takes for certain.
+func TestBounds(t *testing.T) {
+	for name, fill := range fillings {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(8, 9))
+			for range 20 {
+				dimension := 1 + r.IntN(900)
+				rows := fill(r, 60, dimension)
+				tab := denseTable(r, simd.Best(), dimension, rows)
+				query, _ := normalise(nil, rows[0])
+				if isZero(query) {
+					continue
+				}
+				p := tab.newProbe(0, query, 1)
+				for i := range rows {
+					coarse, g := make([]int8, width(dimension)), grid{}
+					g.scale, g.lost = simd.Quantise(coarse, tab.vectors.row(int32(i)))
+					var dot, exact float64
+					for j, c := range coarse {
+						dot += float64(c) * float64(p.coarse[j])
+					}
+					for j, v := range tab.vectors.row(int32(i)) {
+						exact += float64(v) * float64(query[j])
+					}
+					off := math.Abs(exact - dot*float64(p.scale)*float64(g.scale))
+					// The second half of slack's arithmetic part is the dot product's own.
+					if most := p.slope*g.lost + p.slack - float32(dimension)/(1<<24); off > float64(most) {
+						t.Fatalf("%d dimensions: off by %g, not %g", dimension, off, most)
+					}
+				}
+			}
+		})
+	}
+}
