@@ -49,36 +49,38 @@ func dotInt8Portable(dst []int32, query, rows []int8, stride int) {
 // is close to x. It returns the scale and, as lost, the Euclidean length of the
 // difference x - scale·dst. A dst longer than x is filled up with zeros. The
 // values must be finite.
-func Quantise(dst []int8, x []float32) (scale, lost float32) {
-	var bits uint32 // of the largest magnitude; they compare as the floats do
-	for _, v := range x {
-		bits = max(bits, math.Float32bits(v)&^(1<<31))
-	}
-	top := math.Float32frombits(bits)
+func (k *Kernel) Quantise(dst []int8, x []float32) (scale, lost float32) {
 	clear(dst[len(x):])
+	n := k.whole(len(x))
+	top := max(k.magnitude(x[:n]), magnitudePortable(x[n:]))
 	inverse := 127 / top
 	if scale = top / 127; top < 1e-30 {
 		scale, inverse = 0, 0 // the quotients may not be finite
 	}
-	// Adding this number, in whose neighbourhood floats are whole numbers, rounds.
-	const rounder = 3 << 22
-	var s0, s1 float32
-	dst = dst[:len(x)]
-	for i := 0; i+1 < len(x) && i+1 < len(dst); i += 2 {
-		y0, y1 := x[i]*inverse, x[i+1]*inverse
-		f0, f1 := y0+rounder, y1+rounder
-		dst[i], dst[i+1] = int8(math.Float32bits(f0)), int8(math.Float32bits(f1))
-		y0 -= f0 - rounder
-		y1 -= f1 - rounder
-		s0 += y0 * y0
-		s1 += y1 * y1
+	square := k.quantise(dst[:n], x[:n], inverse) + quantisePortable(dst[n:len(x)], x[n:], inverse)
+	return scale, scale * float32(math.Sqrt(float64(square)))
+}
+
+// magnitudePortable returns the largest |x[i]|.
+func magnitudePortable(x []float32) float32 {
+	var bits uint32 // without the sign they compare as the floats do
+	for _, v := range x {
+		bits = max(bits, math.Float32bits(v)&^(1<<31))
 	}
-	if last := len(x) - 1; last&1 == 0 {
-		y := x[last] * inverse
+	return math.Float32frombits(bits)
+}
+
+// quantisePortable sets dst to x times inverse, rounded to even, and returns the
+// sum of the squares of what rounding took off. The products must be within ±128.
+func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
+	const rounder = 3 << 22 // near it, floats are whole numbers
+	var sum float32
+	for i, v := range x {
+		y := v * inverse
 		f := y + rounder
-		dst[last] = int8(math.Float32bits(f))
+		dst[i] = int8(math.Float32bits(f))
 		y -= f - rounder
-		s0 += y * y
+		sum += y * y
 	}
-	return scale, scale * float32(math.Sqrt(float64(s0+s1)))
+	return sum
 }

@@ -87,7 +87,10 @@ func FuzzDotInt8(f *testing.F) {
 }
 
 func TestQuantise(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	eachKernel(t, testQuantise)
+}
+
+func testQuantise(t *testing.T, k *Kernel, r *rand.Rand) {
 	for n := range 200 {
 		x := randoms(r, n)
 		size := math.Exp(r.NormFloat64() * 20)
@@ -96,9 +99,17 @@ func TestQuantise(t *testing.T) {
 		}
 		for i := range x {
 			x[i] *= float32(size)
+			if n%5 == 4 { // halves, which round to even
+				x[i] = float32(r.IntN(255)-127) / 2
+				x[0] = 127
+			}
 		}
 		dst := slices.Repeat([]int8{99}, n+r.IntN(9))
-		scale, lost := Quantise(dst, x)
+		scale, lost := k.Quantise(dst, x)
+		plain := make([]int8, len(dst))
+		if same, _ := Portable().Quantise(plain, x); !slices.Equal(dst, plain) || scale != same {
+			t.Fatalf("%d values: got %v times %g, want %v times %g", n, dst, scale, plain, same)
+		}
 		var top, square, want float64
 		for i, v := range x {
 			rest := float64(v) - float64(scale)*float64(dst[i])
@@ -135,9 +146,11 @@ func BenchmarkInt8(b *testing.B) {
 		})
 	}
 	x := randoms(r, length)
-	b.Run("quantise", func(b *testing.B) {
-		for b.Loop() {
-			Quantise(query, x)
-		}
-	})
+	for _, k := range Kernels() {
+		b.Run(fmt.Sprint("quantise/", k), func(b *testing.B) {
+			for b.Loop() {
+				k.Quantise(query, x)
+			}
+		})
+	}
 }

@@ -26,6 +26,10 @@ type Kernel struct {
 	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
 	bytes   int
 	dotInt8 func(dst []int32, query, rows []int8, stride int)
+
+	// magnitude and quantise take floats, a multiple of lanes.
+	magnitude func(x []float32) float32
+	quantise  func(dst []int8, x []float32, inverse float32) float32
 }
 
 // kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
@@ -35,6 +39,7 @@ var kernels = append(native(), &Kernel{
 	lanes: 1, dot: dotPortable, maximum: maximumPortable,
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
 	bytes: 1, dotInt8: dotInt8Portable,
+	magnitude: magnitudePortable, quantise: quantisePortable,
 })
 
 // Best returns the fastest kernel that this CPU can run.

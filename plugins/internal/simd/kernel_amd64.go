@@ -12,6 +12,7 @@ func native() []*Kernel {
 			tileRows: 12, tileCols: 32, tile: tileAVX512,
 			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
 			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
+			magnitude: magnitudeAVX512, quantise: quantiseAVX512,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		}
 		if cpu.X86.HasAVX512VNNI {
@@ -25,6 +26,7 @@ func native() []*Kernel {
 			tileRows: 6, tileCols: 16, tile: tileAVX2,
 			lanes: 8, dot: dotAVX2, maximum: maximumAVX2,
 			expSum: expSumAVX2, scale: scaleAVX2, gelu: geluAVX2,
+			magnitude: magnitudeAVX2, quantise: quantiseAVX2,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		})
 	}
@@ -72,3 +74,15 @@ func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
 
 //go:noescape
 func dotInt8AVX2(dst []int32, query, rows []int8, stride int)
+
+//go:noescape
+func magnitudeAVX512(x []float32) float32
+
+//go:noescape
+func quantiseAVX512(dst []int8, x []float32, inverse float32) float32
+
+//go:noescape
+func magnitudeAVX2(x []float32) float32
+
+//go:noescape
+func quantiseAVX2(dst []int8, x []float32, inverse float32) float32

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
 var negativeInfinity = float32(math.Inf(-1))
@@ -98,7 +96,7 @@ type probe struct {
 func (t *table) newProbe(number int, query []float32, depth int) probe {
 	p := probe{number: number, exact: query, coarse: make([]int8, width(t.dimension))}
 	var lost float32
-	p.scale, lost = simd.Quantise(p.coarse, query)
+	p.scale, lost = t.vectors.kernel.Quantise(p.coarse, query)
 	p.slope = 1 + lost
 	p.slack = lost + float32(t.dimension+32)/(1<<23)
 	p.best = top{rows: t.rows, depth: min(depth, len(t.rows))}

@@ -157,7 +157,7 @@ func TestBounds(t *testing.T) {
 				p := tab.newProbe(0, query, 1)
 				for i := range rows {
 					coarse, g := make([]int8, width(dimension)), grid{}
-					g.scale, g.lost = simd.Quantise(coarse, tab.vectors.row(int32(i)))
+					g.scale, g.lost = tab.vectors.kernel.Quantise(coarse, tab.vectors.row(int32(i)))
 					var dot, exact float64
 					for j, c := range coarse {
 						dot += float64(c) * float64(p.coarse[j])

@@ -55,7 +55,7 @@ func (v *vectors) append(x []float32) {
 	if v.coarse() {
 		n := len(b.coarse)
 		b.coarse = b.coarse[:n+width(v.dimension)]
-		scale, lost := simd.Quantise(b.coarse[n:], x)
+		scale, lost := v.kernel.Quantise(b.coarse[n:], x)
 		b.grids = append(b.grids, grid{scale, lost})
 	}
 }
