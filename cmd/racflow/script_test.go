@@ -13,9 +13,9 @@ import (
 )
 
 // TestMain makes the test binary racflow itself: the scripts call it by that
-// name, and it starts itself for the stages.
+// name, and it starts itself for the stages. By another name it is a plugin.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"racflow": main})
+	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-leak": leakPlugin})
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -44,8 +45,9 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				delete(open, a.Name)
 				delete(public, a.Name)
 				c.Ranges[a.Name] = a.SrcRange
-				raw, isSecret, ok := l.configValue(arg, a.Expr)
+				raw, secrets, isSecret, ok := l.configValue(arg, a.Expr)
 				given[a.Name] = raw != nil || !ok
+				c.Secrets = append(c.Secrets, secrets...)
 				if raw != nil {
 					open[a.Name], public[a.Name] = raw, raw
 					if isSecret {
@@ -61,6 +63,8 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				used.Name, arg.Name, purpose(arg), arg.Name)
 		}
 	}
+	slices.Sort(c.Secrets)
+	c.Secrets = slices.Compact(c.Secrets)
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
 	return c
@@ -113,36 +117,37 @@ func (l *loader) checkOther(b *hclsyntax.Block, kind sdk.Kind) {
 }
 
 // configValue evaluates an argument and makes it JSON, nil where it is null and
-// so counts as left out. It reports false where the value is at fault or, in a
-// stage that is off, unknown.
-func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMessage, isSecret, ok bool) {
+// so counts as left out. Where the value is secret, it returns the strings that
+// nobody may see. It reports false where the value is at fault or, in a stage
+// that is off, unknown.
+func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMessage, secrets []string, isSecret, ok bool) {
 	v, marks := l.eval(e).UnmarkDeep()
 	isSecret = arg.Secret || len(marks) > 0
 	if !v.IsWhollyKnown() {
-		return nil, isSecret, false
+		return nil, nil, isSecret, false
 	}
 	if v.IsNull() {
-		return nil, isSecret, true
+		return nil, nil, isSecret, true
 	}
 	want := configTypes[arg.Type]
 	converted, err := convert.Convert(v, want)
 	if err != nil {
 		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
-		return nil, isSecret, false
+		return nil, nil, isSecret, false
 	}
 	if arg.Type == sdk.TypePath {
 		converted = cty.StringVal(absolute(converted.AsString(), l.dir))
 	}
 	if arg.Type == sdk.TypeInt && !converted.AsBigFloat().IsInt() {
 		l.fault(e.Range(), "Wrong type", "%s is a whole number.", arg.Name)
-		return nil, isSecret, false
+		return nil, nil, isSecret, false
 	}
 	if arg.Type == sdk.TypeInt {
 		n, _ := converted.AsBigFloat().Int(new(big.Int))
 		raw = json.RawMessage(n.String()) // never in exponents
 	} else if raw, err = ctyjson.Marshal(converted, want); err != nil {
 		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
-		return nil, isSecret, false
+		return nil, nil, isSecret, false
 	}
 	if err := arg.Check(raw); err != nil {
 		detail := err.Error()
@@ -150,9 +155,38 @@ func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMe
 			detail = "its value does not fit" // the cause would quote it
 		}
 		l.fault(e.Range(), "Invalid argument", "%s: %s.", arg.Name, detail)
-		return nil, isSecret, false
+		return nil, nil, isSecret, false
 	}
-	return raw, isSecret, true
+	if isSecret {
+		secrets = secretStrings(converted, marks)
+	}
+	return raw, secrets, isSecret, true
+}
+
+// secretStrings returns what a plugin that got a secret value could tell: the
+// strings and numbers in the value, and the secrets that it was made from.
+func secretStrings(v cty.Value, marks cty.ValueMarks) []string {
+	var all []string
+	add := func(s string) {
+		if s != "" {
+			all = append(all, s)
+		}
+	}
+	for m := range marks {
+		if s, ok := m.(secret); ok {
+			add(s.value)
+		}
+	}
+	_ = cty.Walk(v, func(_ cty.Path, leaf cty.Value) (bool, error) {
+		if leaf.IsNull() || leaf.Type() != cty.String && leaf.Type() != cty.Number {
+			return true, nil
+		}
+		if text, err := convert.Convert(leaf, cty.String); err == nil {
+			add(text.AsString())
+		}
+		return true, nil
+	})
+	return all
 }
 
 var configTypes = map[sdk.ArgumentType]cty.Type{

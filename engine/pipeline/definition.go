@@ -54,7 +54,7 @@ type Pipeline struct {
 	Name   string
 	Input  *Source  // nil: the file names none
 	Stages []*Stage // in file order, disabled ones too
-	Batch  int      // items per batch
+	Batch  int      // items per batch; 0: what suits the stages
 	Range  hcl.Range
 }
 
@@ -129,8 +129,9 @@ type Config struct {
 	// Public is the same object with "(secret)" for every secret: for plans,
 	// reports, fingerprints and cache keys.
 	Public json.RawMessage
-	// Secrets are the secret strings in Open, so that they can be masked
-	// wherever a plugin might say them.
+	// Secrets are the secret strings in Open and the secrets that they were
+	// made from, sorted, so that they can be masked wherever a plugin might say
+	// them.
 	Secrets []string
 	// Ranges are where arguments stand in the file, for faults that only the
 	// plugin finds.

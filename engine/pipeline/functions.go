@@ -19,7 +19,7 @@ const maxFile = 1 << 20
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
-		"secret": l.environment("secret", func(v cty.Value) cty.Value { return v.Mark(secret) }),
+		"secret": l.environment("secret", func(v cty.Value) cty.Value { return v.Mark(secretOf(v)) }),
 		"file": onPath(func(path string) (string, error) {
 			return readText(absolute(path, l.dir))
 		}),
@@ -66,6 +66,13 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 				"the environment has no %s %s; set it, or give a default as the second argument", what, name)
 		},
 	})
+}
+
+func secretOf(v cty.Value) secret {
+	if !v.IsKnown() {
+		return secret{}
+	}
+	return secret{v.AsString()}
 }
 
 func onPath(f func(path string) (string, error)) function.Function {

@@ -199,6 +199,12 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(public, string(llm.Config.Public)); d != "" {
 		t.Errorf("public (-want +got):\n%s", d)
 	}
+	if d := cmp.Diff([]string{"Bearer hush", "hush", "plain but the tag says secret"}, llm.Config.Secrets); d != "" {
+		t.Errorf("secrets (-want +got):\n%s", d)
+	}
+	if k.Store.Config.Secrets != nil {
+		t.Errorf("secrets of a stage that knows none: %q", k.Store.Config.Secrets)
+	}
 	if got := string(llm.Config.Ranges["model"].SliceBytes(file.Sources[file.Path].Bytes)); !strings.Contains(got, "var.model") {
 		t.Errorf("the range of model holds %q", got)
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/racflow/racflow/engine/rule"
 )
 
-// mark is what secret() puts on a value. It clings to everything that is made
-// from the value.
-type mark string
-
-const secret mark = "secret"
+// secret is the mark that secret() puts on a value, with the value itself. It
+// clings to everything that is made from the value, so that whoever gets such
+// a thing is known to know the secret.
+type secret struct{ value string }
 
 // setContext makes what expressions can refer to from the variables and locals
 // that are known so far.

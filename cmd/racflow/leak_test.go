@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+)
+
+// leakConfig is the config of a voter that tells its key in the way it is told.
+type leakConfig struct {
+	Key   string `config:"key,required,secret" doc:"What it tells."`
+	Token string `config:"token,required" doc:"The same; its declaration does not say that it is secret."`
+	How   string `config:"how,required" doc:"How it tells: open, error, row, panic."`
+}
+
+// leakPlugin is the main function of a third party's plugin; see TestMain.
+func leakPlugin() {
+	stage := sdk.SampleStage("voter", "", func(_ context.Context, s sdk.Setup, c leakConfig) (sdk.Sampler, error) {
+		fmt.Fprintln(os.Stderr, "opened with", c.Key, c.Token)
+		s.Log.Info("opened with "+c.Key, "token", c.Token)
+		if c.How == "open" {
+			return nil, errors.New("cannot open with " + c.Key + " and " + c.Token)
+		}
+		return leak{c}, nil
+	})
+	serve.Plugin(sdk.Plugin{Name: "leak", Version: "0.1.0", Stages: []sdk.Stage{stage}})
+}
+
+type leak struct{ config leakConfig }
+
+func (l leak) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	err := fmt.Errorf("refused %s and %q", l.config.Key, l.config.Token)
+	switch l.config.How {
+	case "panic":
+		panic(err)
+	case "row":
+		return make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{0: err}
+	}
+	return nil, err
+}
+
+// TestNobodyLearnsASecret runs a plugin that tells its secrets in every way it
+// can: they are in no result, no message and no file.
+func TestNobodyLearnsASecret(t *testing.T) {
+	for _, how := range []string{"open", "error", "row", "panic"} {
+		t.Run(how, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "leak.hcl"), []byte(leakFile), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\tlabel\nwhere is it\tstatus\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := racflow(t, dir, "run", "--plugins", ".", "-var", "how="+how, "leak.hcl")
+			if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak")); err != nil {
+				t.Fatal(err)
+			}
+			c.Env = append(os.Environ(), "LEAK_KEY=sk-hush", "LEAK_TOKEN=tok\"hush&", "RACFLOW_LOG=debug")
+			var stdout, stderr bytes.Buffer
+			c.Stdout, c.Stderr = &stdout, &stderr
+			if err := c.Run(); err == nil {
+				t.Error("the run succeeds")
+			}
+			if all := stdout.String() + stderr.String(); strings.Contains(all, "hush") {
+				t.Errorf("a secret is told:\n%s", all)
+			}
+			if !strings.Contains(stderr.String(), "opened with (secret)") {
+				t.Errorf("what the plugin says is not told:\n%s", stderr.String())
+			}
+			checkFiles(t, dir, "hush")
+		})
+	}
+}
+
+const leakFile = `
+variable "how" { type = string }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "rows.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "voter" {
+    use     = "leak/voter"
+    retries = 0
+    config {
+      key   = secret("LEAK_KEY")
+      token = "Bearer ${secret("LEAK_TOKEN")}"
+      how   = var.how
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`
