@@ -50,6 +50,10 @@ func Transient(err error, after time.Duration) error {
 	return &Error{Code: CodeTransient, RetryAfter: after, Err: err}
 }
 
+// ErrCrashed says that a stage's process ended while it worked on a batch, each
+// time it was given it.
+var ErrCrashed = errors.New("the stage's process ended")
+
 // ArgumentError says that one argument of a stage's config is at fault. Open
 // functions return it (or several, with errors.Join) so that the engine can
 // point at the argument's line.

@@ -20,7 +20,7 @@ func (p *Process) call(ctx context.Context, req *stagepb.Request) (*stagepb.Repl
 			return nil, err
 		}
 		if err := p.ledger.before(req); err != nil {
-			return nil, p.about(err)
+			return nil, sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
 		}
 		send := session.Call
 		if attempt > 0 {
@@ -43,10 +43,10 @@ func (p *Process) call(ctx context.Context, req *stagepb.Request) (*stagepb.Repl
 			return nil, p.about(ErrClosed)
 		}
 		if _, changes := changeOf(req); changes {
-			return nil, p.about(ErrRestarted)
+			return nil, sdk.Transient(p.about(ErrRestarted), 0)
 		}
 		if attempt++; attempt == p.host.limits.attempts {
-			return nil, p.about(fmt.Errorf("the plugin ended %d times while it worked on this%s", attempt, p.out.tail()))
+			return nil, p.about(fmt.Errorf("%w: %d times on this batch; with batch = 1 one item fails alone%s", sdk.ErrCrashed, attempt, p.out.tail()))
 		}
 	}
 }

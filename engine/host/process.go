@@ -91,7 +91,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p := &Process{
 		host: h, spec: spec, state: spec.State, ledger: newLedger(),
-		out:  &output{log: h.options.Log.With("stage", spec.Block), mask: newMask(spec.Secrets)},
+		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), mask: newMask(spec.Secrets)},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)

@@ -105,7 +105,7 @@ func TestOutputOfAnyKindIsHarmless(t *testing.T) {
 	waitFor(t, "all output is in the log", 5*time.Second, func() bool {
 		s := log.String()
 		return strings.Contains(s, "@message") && strings.Contains(s, "eeee...") && strings.Contains(s, "oooo...") &&
-			strings.Contains(s, `level=WARN msg="low on memory" stage=it free=3`)
+			strings.Contains(s, `level=WARN msg="low on memory" stage=sample.it free=3`)
 	})
 	if len(log.String()) > 64<<10 {
 		t.Errorf("the log has %d bytes", len(log.String()))

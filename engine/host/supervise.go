@@ -1,6 +1,8 @@
 package host
 
 import (
+	"github.com/racflow/racflow/sdk"
+
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -66,11 +68,11 @@ func (p *Process) restart(failures *int) bool {
 	var last error
 	for {
 		if *failures++; *failures > p.host.limits.restarts {
-			err := fmt.Errorf("the plugin ended %d times in a row and is not started again%s", *failures, p.out.tail())
-			if last != nil {
-				err = last
+			err := p.about(fmt.Errorf("the plugin ended %d times in a row and is not started again%s", *failures, p.out.tail()))
+			if last != nil { // launch has named the stage in it
+				err = &sdk.Error{Code: sdk.CodeInternal, Err: last}
 			}
-			p.publish(p.current, p.about(err))
+			p.publish(p.current, err)
 			return false
 		}
 		if !p.pause(*failures) {

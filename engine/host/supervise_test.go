@@ -52,7 +52,7 @@ func TestPoisonousBatchFailsAlone(t *testing.T) {
 			}
 			got, err := ask(t, p, text)
 			if text == "crash" {
-				if sdk.CodeOf(err) != sdk.CodeInternal || err == nil || !strings.Contains(err.Error(), "ended 3 times") {
+				if sdk.CodeOf(err) != sdk.CodeInternal || err == nil || !strings.Contains(err.Error(), "process ended: 3 times on this batch") {
 					return fmt.Errorf("the poison gave %q, %v", got, err)
 				}
 				return nil

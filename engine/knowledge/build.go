@@ -3,10 +3,12 @@ package knowledge
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,11 +16,11 @@ import (
 )
 
 const (
-	embedBatch = 256     // rows per call of the embedder, at most
-	batchBytes = 8 << 20 // of text per call, at most: it has to fit a message
-	inFlight   = 2       // batches under way: one is embedded while one is stored
-	scanPage   = 4096    // entries per page of a scan
-	checkpoint = 1 << 14 // rows after which a first build is committed, to go on from after a kill
+	embedBatch = 256             // rows per call of the embedder, at most
+	batchBytes = 8 << 20         // of text per call, at most: it has to fit a message
+	inFlight   = 2               // batches under way: one is embedded while one is stored
+	scanPage   = 4096            // entries per page of a scan
+	checkpoint = 5 * time.Second // after which a first build is committed, to go on from after a kill
 )
 
 // builder brings one store in step with its source.
@@ -27,6 +29,7 @@ type builder struct {
 	stages  Stages
 	options Options
 
+	rows     *rows // of the source; nil: not read yet
 	note     note
 	previous string            // note.Source before this build
 	old      map[string]stored // what the store holds
@@ -72,32 +75,33 @@ func (b *builder) build(ctx context.Context) error {
 	return b.buildCentroids(ctx, changed)
 }
 
-// update reads the source and redoes what differs from the store.
+// update redoes what differs between source and store.
 func (b *builder) update(ctx context.Context, changedLabels map[string]bool) error {
-	entries, digest, err := readSource(b.block.Source, b.options.Stdin, func(f Fault) {
-		if b.Report.FaultCount++; len(b.Report.Faults) < maxFaults {
-			b.Report.Faults = append(b.Report.Faults, f)
+	if b.rows == nil { // another try does not read standard input again
+		var err error
+		if b.rows, err = b.read(); err != nil {
+			return &SourceError{b.block.Source.Range, err}
 		}
-	})
-	if err != nil {
-		return &SourceError{b.block.Source.Range, err}
 	}
-	if len(entries) == 0 {
-		err := fmt.Errorf("%s holds no usable row: below the header a row needs a text", b.block.Source.Path)
-		if len(b.Report.Faults) > 0 {
-			err = fmt.Errorf("%w. The first fault: %s", err, b.Report.Faults[0])
-		}
-		return &SourceError{b.block.Source.Range, err}
-	}
+	b.Report.Faults, b.Report.FaultCount = b.rows.faults, b.rows.count
+	entries := slices.Clone(b.rows.entries)
+	var err error
 	if b.old, err = b.stored(ctx); err != nil {
 		return err
 	}
 	refit := b.mustFit(len(entries))
-	if refit && !b.options.Plan {
-		if err := b.fit(ctx, entries); err != nil {
+	if !b.options.Plan {
+		// Nothing is changed by this, but now no other process can write.
+		if err := written("lock", b.store.Delete(ctx, b.main, nil)); err != nil {
 			return err
 		}
+		if refit {
+			if err := b.fit(ctx, entries); err != nil {
+				return err
+			}
+		}
 	}
+	b.stamp(entries)
 	todo := b.differences(entries, refit, changedLabels)
 	var gone []string
 	for id, old := range b.old { // differences took out what the source still has
@@ -110,17 +114,44 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 		return nil
 	}
 	first := !b.note.Complete
-	b.note.Source, b.note.Complete, b.note.Faults = digest, false, b.Report.FaultCount
+	b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
 	if err := b.put(ctx, todo, first); err != nil {
 		return err
 	}
-	if len(gone) > 0 {
-		if err := written("delete", b.store.Delete(ctx, b.main, gone)); err != nil {
-			return err
-		}
+	if err := written("delete", b.store.Delete(ctx, b.main, gone)); err != nil {
+		return err
 	}
 	b.note.Complete = true
 	return b.commit(ctx)
+}
+
+func (b *builder) read() (*rows, error) {
+	r, err := readSource(b.block.Source, b.options.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.entries) == 0 {
+		err = fmt.Errorf("%s holds no usable row: below the header a row needs a text", b.block.Source.Path)
+		if len(r.faults) > 0 {
+			err = fmt.Errorf("%w. The first fault: %s", err, r.faults[0])
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// stamp makes the hashes depend on what the embedder was fitted to, so that
+// vectors of different fits never pass for each other, whenever a build was
+// cut off.
+func (b *builder) stamp(entries []sdk.Entry) {
+	if b.note.State == nil {
+		return
+	}
+	fitted := sha256.Sum256(b.note.State)
+	for i := range entries {
+		sum := sha256.Sum256(append(fitted[:], entries[i].Hash...))
+		entries[i].Hash = sum[:16]
+	}
 }
 
 // stored lists what the main collection holds.
@@ -223,20 +254,20 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 		return nil
 	})
 	g.Go(func() error {
-		done := 0
+		done, committed := 0, time.Now()
 		for batch := range embedded {
 			if err := written("store", b.store.Put(ctx, b.main, batch)); err != nil {
 				return err
 			}
-			before := done
 			done += len(batch)
 			if b.options.Progress != nil {
 				b.options.Progress(done, len(entries))
 			}
-			if first && done/checkpoint > before/checkpoint {
+			if first && time.Since(committed) > checkpoint {
 				if err := b.commit(ctx); err != nil {
 					return err
 				}
+				committed = time.Now()
 			}
 		}
 		return nil

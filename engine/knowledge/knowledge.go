@@ -140,25 +140,28 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	if err != nil {
 		return nil, err
 	}
-	for waited := false; ; waited = true {
+	var source *rows
+	for try := 1; ; try++ {
 		k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main = collectionName(block, embedder)
 		k.centroids = k.main + "-labels"
-		b := builder{Knowledge: k, stages: stages, options: o}
+		b := builder{Knowledge: k, stages: stages, options: o, rows: source}
 		err := b.build(ctx)
 		var busy *busyError
-		switch {
-		case err == nil:
+		if err == nil {
 			return k, nil
-		case !errors.As(err, &busy):
+		}
+		if !errors.As(err, &busy) || !busy.locked && try == maxTries {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
-		case !waited && o.Waiting != nil:
+		}
+		if try == 1 && o.Waiting != nil {
 			o.Waiting(block.Name, busy.err)
 		}
-		// Another process builds the same knowledge: once it is done, little
-		// or nothing is left to do.
-		embedder = b.embedder
+		// Where another process builds the same knowledge, little or nothing is
+		// left to do once it is done; where the store's process ended, what it
+		// had committed is still there.
+		embedder, source = b.embedder, b.rows
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
@@ -167,12 +170,19 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	}
 }
 
+// maxTries is how often a build starts over that was not kept out by another
+// one.
+const maxTries = 3
+
 // retryAfter is how long a builder waits for another one before it looks
 // again.
 const retryAfter = 300 * time.Millisecond
 
 // busyError says that the store cannot be written to at the moment.
-type busyError struct{ err error }
+type busyError struct {
+	err    error
+	locked bool // by another process, which it names
+}
 
 func (e *busyError) Error() string { return e.err.Error() }
 func (e *busyError) Unwrap() error { return e.err }
@@ -182,8 +192,8 @@ func written(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if sdk.CodeOf(err) == sdk.CodeTransient {
-		return &busyError{err}
+	if coded := new(sdk.Error); errors.As(err, &coded) && coded.Code == sdk.CodeTransient {
+		return &busyError{err, coded.RetryAfter > 0}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -194,7 +204,7 @@ func written(what string, err error) error {
 func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
-	for _, part := range []any{layout, block.Source.Path, block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
+	for _, part := range []any{layout, block.Source.Path, mappingDigest(block.Source), block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
 		if err := enc.Encode(part); err != nil {
 			panic(err) // strings, numbers and checked JSON always encode
 		}

@@ -27,10 +27,13 @@ func mappingDigest(s pipeline.Source) string {
 }
 
 // fileDigest is the digest that reading the whole source would give, without
-// parsing it; empty for standard input, which can be read only once.
+// parsing it; empty for standard input and pipes, which can be read only once.
 func fileDigest(s pipeline.Source) (string, error) {
 	if s.Path == "-" {
 		return "", nil
+	}
+	if info, err := os.Stat(s.Path); err != nil || !info.Mode().IsRegular() {
+		return "", err
 	}
 	f, err := os.Open(s.Path)
 	if err != nil {
@@ -44,28 +47,39 @@ func fileDigest(s pipeline.Source) (string, error) {
 	return mappingDigest(s) + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readSource reads all usable rows as entries without vectors. Rows that are
-// not usable go to fault.
-func readSource(s pipeline.Source, stdin io.Reader, fault func(Fault)) (entries []sdk.Entry, digest string, err error) {
+// rows is what a source holds.
+type rows struct {
+	entries []sdk.Entry // without vectors; Hash is that of the row alone
+	digest  string
+	faults  []Fault // the first maxFaults
+	count   int     // of all faults
+}
+
+// readSource reads all rows.
+func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
+	all := &rows{}
 	r, err := source.Open(s.Path, source.Format(s.Format), source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}, stdin)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer r.Close()
 	lines := map[string]int{} // id -> line
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return entries, mappingDigest(s) + r.Digest(), nil
+			all.digest = mappingDigest(s) + r.Digest()
+			return all, nil
 		}
 		if err != nil {
-			return nil, "", fmt.Errorf("read %s: %w", s.Path, err)
+			return nil, fmt.Errorf("read %s: %w", s.Path, err)
 		}
 		if row.Fault == nil && row.ID != "" && lines[row.ID] != 0 {
 			row.Fault = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
 		}
 		if row.Fault != nil {
-			fault(Fault{s.Path, row.Line, row.Fault})
+			if all.count++; len(all.faults) < maxFaults {
+				all.faults = append(all.faults, Fault{s.Path, row.Line, row.Fault})
+			}
 			continue
 		}
 		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Meta: row.Meta, Hash: contentHash(row)}
@@ -73,7 +87,7 @@ func readSource(s pipeline.Source, stdin io.Reader, fault func(Fault)) (entries 
 			e.ID = contentID(e.Hash, lines)
 		}
 		lines[e.ID] = row.Line
-		entries = append(entries, e)
+		all.entries = append(all.entries, e)
 	}
 }
 

@@ -45,7 +45,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	}
 	content, diags := b.Body.Content(schema)
 	l.add(diags)
-	p.Batch = arguments{l, content.Attributes}.int("batch", 64, 1)
+	p.Batch = arguments{l, content.Attributes}.int("batch", 0, 1)
 	var stages hcl.Blocks
 	for _, s := range content.Blocks {
 		if s.Type != "input" {

@@ -13,6 +13,14 @@ import (
 	"github.com/racflow/racflow/engine/source"
 )
 
+const (
+	// batchSize is how many items travel together where the file does not say.
+	batchSize = 64
+	// networkBatchSize is the same where a stage asks other machines: an answer
+	// that was paid for is then not kept waiting for many others.
+	networkBatchSize = 8
+)
+
 // window is how many batches are under way at a time: enough to keep every
 // stage busy while the slowest one works on another batch.
 const window = 4
@@ -31,6 +39,7 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 	g, ctx := errgroup.WithContext(ctx)
 	rows := make(chan source.Row)
 	readErr := make(chan error, 1)
+	var inputErr error // told after everything read before it has been answered
 	// This goroutine may be stuck in a read of standard input when everything
 	// else has ended, so nothing waits for it.
 	go func() { readErr <- read(ctx, next, rows) }()
@@ -48,12 +57,13 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			go func() { done <- r.batch(ctx, records) }()
+			go func() { done <- r.answer(ctx, records) }()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return <-readErr
+		inputErr = <-readErr
+		return nil
 	})
 	g.Go(func() error {
 		for done := range queue {
@@ -71,6 +81,9 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 		return nil
 	})
 	err := g.Wait()
+	if err == nil {
+		err = inputErr
+	}
 	totals.Elapsed = time.Since(start)
 	totals.Stages = r.times()
 	return totals, err
@@ -100,7 +113,7 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*record {
 	var records []*record
 	var late <-chan time.Time
-	for len(records) < r.pipeline.Batch {
+	for len(records) < r.batch {
 		select {
 		case row, ok := <-rows:
 			if !ok {
@@ -123,9 +136,9 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*record {
 	return records
 }
 
-// batch takes records through all stages, each as soon as those that it needs
+// answer takes records through all stages, each as soon as those that it needs
 // are done.
-func (r *Run) batch(ctx context.Context, records []*record) []Result {
+func (r *Run) answer(ctx context.Context, records []*record) []Result {
 	start := time.Now()
 	var good []*record
 	for _, rec := range records {
@@ -174,6 +187,9 @@ func (r *Run) result(rec *record) Result {
 		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
 			result.Failure = f
 		}
+	}
+	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
+		result.Reason = "no election was held: its when rule does not hold"
 	}
 	samples := rec.samples(r.voters)
 	result.Votes = votes(samples)

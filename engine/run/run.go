@@ -45,6 +45,7 @@ type Run struct {
 	retrieve  int      // the last retrieve stage; -1: none
 	elect     int      // the last elect stage; -1: none
 	voters    []int
+	batch     int // items that travel together
 }
 
 // stage is a stage of the pipeline that is run.
@@ -56,6 +57,7 @@ type stage struct {
 	labels    *rule.LabelSet
 	work      work
 	fallbacks []*stage // as Stage.Fallbacks
+	rescue    bool     // it is a fallback itself
 	rows      atomic.Int64
 	busy      atomic.Int64
 }
@@ -119,6 +121,15 @@ func (r *Run) arrange() {
 		}
 	}
 	r.voters = in.voters
+	if r.batch = r.pipeline.Batch; r.batch > 0 {
+		return
+	}
+	r.batch = batchSize
+	for _, s := range r.stages {
+		if s != nil && s.Info.Network {
+			r.batch = networkBatchSize
+		}
+	}
 }
 
 // needs returns all stages that stage i waits for, directly or not.
@@ -220,7 +231,7 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 		return err
 	}
 	for _, f := range s.Fallbacks {
-		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels}
+		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, rescue: true}
 		var process any
 		if fs.Kind != "" {
 			if process, err = launch(ctx, LaunchRequest{Stage: fs.Stage}); err != nil {

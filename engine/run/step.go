@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -150,6 +151,10 @@ func (s *stage) call(ctx context.Context, records []*record) []error {
 	return errs
 }
 
+// maxWait is the longest that a stage may ask to be left alone. Items that
+// would have to wait longer fail, and say so.
+const maxWait = time.Minute
+
 // callWithRetries calls once and then again with the records that failed in a
 // way that may pass.
 func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []error) {
@@ -162,20 +167,21 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 		for i, n := range at {
 			todo[i] = records[n]
 		}
-		err := s.callOnce(ctx, todo)
-		var rows sdk.RowErrors
-		perRow := errors.As(err, &rows)
+		results := s.callApart(ctx, todo)
 		var again []int
 		var wait time.Duration
 		for i, n := range at {
-			if errs[n] = err; perRow {
-				errs[n] = rows[i]
-			}
+			errs[n] = results[i]
 			var coded *sdk.Error
-			if errors.As(errs[n], &coded) && coded.Code == sdk.CodeTransient {
-				again = append(again, n)
-				wait = max(wait, coded.RetryAfter)
+			if !errors.As(errs[n], &coded) || coded.Code != sdk.CodeTransient {
+				continue
 			}
+			if coded.RetryAfter > maxWait {
+				errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", errs[n], coded.RetryAfter)
+				continue
+			}
+			again = append(again, n)
+			wait = max(wait, coded.RetryAfter)
 		}
 		if at = again; len(at) == 0 || attempt >= s.Retries || !sleep(ctx, max(wait, backOff(attempt))) {
 			return
@@ -183,14 +189,48 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 	}
 }
 
-func (s *stage) callOnce(ctx context.Context, records []*record) error {
-	if s.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
-		defer cancel()
+// callApart calls with a batch and, where it fails as a whole for a reason
+// that may lie in one of its items, or in its size, with each half. A batch
+// that ends the process or runs out of time is not tried again in parts: that
+// would cost as many processes, or as much time.
+func (s *stage) callApart(ctx context.Context, records []*record) []error {
+	err := s.callOnce(ctx, records)
+	errs := make([]error, len(records))
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		for i := range errs {
+			errs[i] = rows[i]
+		}
+		return errs
 	}
+	code := sdk.CodeOf(err)
+	if err != nil && len(records) > 1 && ctx.Err() == nil && !errors.Is(err, sdk.ErrCrashed) &&
+		(code == sdk.CodeInternal || code == sdk.CodeInvalid) {
+		half := len(records) / 2
+		return append(s.callApart(ctx, records[:half]), s.callApart(ctx, records[half:])...)
+	}
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// defaultTimeout bounds a call of a stage that sets no timeout, so that one
+// that hangs does not hold up the run for ever.
+const defaultTimeout = 10 * time.Minute
+
+func (s *stage) callOnce(ctx context.Context, records []*record) error {
+	timeout := s.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	start := time.Now()
-	err := s.work(ctx, records)
+	err := s.work(within, records)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("no answer within %s; timeout = \"...\" sets another limit", timeout)}
+	}
 	s.busy.Add(int64(time.Since(start)))
 	s.rows.Add(int64(len(records)))
 	return err

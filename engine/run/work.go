@@ -115,13 +115,15 @@ func (r *Run) retrieveWork(s *stage) work {
 		}
 		var nearest [][]sdk.Candidate
 		if prototypes {
-			if vectors == nil {
+			if vectors == nil && !s.rescue { // a fallback works without what may have failed
 				if vectors, err = s.knowledge.Embed(ctx, texts); err != nil {
 					return err
 				}
 			}
-			if nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes); err != nil {
-				return err
+			if vectors != nil {
+				if nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes); err != nil {
+					return err
+				}
 			}
 		}
 		for i, rec := range records {

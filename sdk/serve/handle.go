@@ -74,6 +74,9 @@ func fill[T any](reply *stagepb.Reply, n int, results []T, err error, encode fun
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
+	if results == nil && failed != nil {
+		results = make([]T, n) // every row failed, or the others have nothing
+	}
 	if len(results) != n {
 		return fmt.Errorf("the stage returned %d results for %d rows", len(results), n)
 	}
