@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/eval"
@@ -20,8 +22,13 @@ per label, what each voter reaches alone, agreement, rate and latency. An item
 that failed or got no answer counts as wrong.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, args[0])
+			if err != nil {
+				return err
+			}
+			defer j.close()
 			counter := eval.NewCounter()
-			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(batch []run.Result) error {
+			o, err := j.run(c.Context(), func(batch []run.Result) error {
 				for _, r := range batch {
 					counter.Add(r)
 				}
@@ -31,6 +38,9 @@ that failed or got no answer counts as wrong.`,
 				return err
 			}
 			r := counter.Report(o.totals)
+			if r.Scored == 0 {
+				return fmt.Errorf("no item of %s has a label to compare answers with: name the column that holds it with label = \"...\" in the input block", j.path)
+			}
 			if asJSON {
 				err = writeJSON(c.OutOrStdout(), r)
 			} else {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,25 +69,36 @@ error. Exit code 0: every item was answered; 1: the run could not start or
 broke off; 3: some items or rows failed; 130: interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			// A wrong format shows before anything starts.
+			format := resultFormat(format, output, c.OutOrStdout())
+			if _, err := report.NewResults(format, io.Discard); err != nil {
+				return err
+			}
+			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, args[0])
+			if err != nil {
+				return err
+			}
+			defer j.close()
 			out := c.OutOrStdout()
 			if output != "" {
-				f, err := os.Create(output)
+				// Only now: a run that cannot start leaves older results alone.
+				f, err := createOutput(output, j.inputs())
 				if err != nil {
 					return err
 				}
 				defer func() { err = errors.Join(err, f.Close()) }()
 				out = f
 			}
-			results, err := report.NewResults(resultFormat(format, output, out), out)
+			results, err := report.NewResults(format, out)
 			if err != nil {
 				return err
 			}
 			counter := eval.NewCounter()
-			o, err := perform(c.Context(), c.InOrStdin(), &flags, &input, args[0], func(batch []run.Result) error {
+			o, err := j.run(c.Context(), func(batch []run.Result) error {
 				for _, r := range batch {
 					counter.Add(r)
 					if err := results.Write(r); err != nil {
-						return err
+						return fmt.Errorf("write results: %w", err)
 					}
 				}
 				if !results.Streams() {
@@ -96,12 +106,13 @@ broke off; 3: some items or rows failed; 130: interrupted.`,
 				}
 				return results.Flush() // what was answered is not lost with the process
 			})
-			if flushErr := results.Flush(); flushErr != nil {
-				err = errors.Join(err, fmt.Errorf("write results: %w", flushErr))
+			if err != nil && c.Context().Err() == nil {
+				return errors.Join(err, results.Flush())
 			}
-			if o != nil {
-				o.summarize(c.ErrOrStderr(), counter, output)
+			if err := results.Flush(); err != nil {
+				return fmt.Errorf("write results: %w", err)
 			}
+			o.summarize(c.ErrOrStderr(), counter, output)
 			if err != nil {
 				return err
 			}
@@ -160,36 +171,15 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	fmt.Fprintln(w)
 }
 
-// perform runs a pipeline file from start to end. It returns an outcome
-// whenever items were taken through, also together with an error.
-func perform(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, sink func([]run.Result) error) (*outcome, error) {
-	s, err := flags.start(ctx, path, input.input)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	items, err := input.open(s.pipeline, stdin)
-	if err != nil {
-		return nil, err
-	}
-	defer items.Close()
-	r, err := s.open(ctx, stdin)
-	if err != nil {
-		return nil, err
-	}
-	done := 0
-	s.progress.Restart()
-	totals, err := r.Items(ctx, input.rows(items), func(batch []run.Result) error {
-		done += len(batch)
-		s.progress.Update("answered", done, input.limit)
-		for _, result := range batch {
-			if result.Failure != nil {
-				s.tellFailure(result)
+// createOutput makes the file of the results. It refuses to write over one
+// that the run reads.
+func createOutput(path string, inputs []string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil {
+		for _, input := range inputs {
+			if read, err := os.Stat(input); err == nil && os.SameFile(info, read) {
+				return nil, fmt.Errorf("--output %s would write over what this run reads; choose another file", path)
 			}
 		}
-		return sink(batch)
-	})
-	s.progress.Clear()
-	s.tellMoreFailures()
-	return &outcome{totals, s.faults}, err
+	}
+	return os.Create(path)
 }

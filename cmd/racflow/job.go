@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// job is a pipeline with the items that it will work on: what run and eval
+// have in common.
+type job struct {
+	session *session
+	input   *inputFlags
+	items   *source.Reader
+	path    string // of the items
+	ready   *run.Run
+}
+
+// newJob loads a file, opens the input, brings the knowledge up to date and
+// starts the stages.
+func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string) (*job, error) {
+	s, err := flags.start(ctx, path, input.input)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{session: s, input: input, path: input.input}
+	if j.path == "" && s.pipeline.Input != nil {
+		j.path = s.pipeline.Input.Path
+	}
+	if j.items, err = input.open(s.pipeline, stdin); err == nil {
+		j.ready, err = s.open(ctx, stdin)
+	}
+	if err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *job) close() {
+	if j.items != nil {
+		_ = j.items.Close() // it was only read
+	}
+	j.session.close()
+}
+
+// inputs are the files that the run reads.
+func (j *job) inputs() []string {
+	all := []string{j.session.file.Path, j.path}
+	for _, k := range j.session.pipeline.Knowledge() {
+		all = append(all, k.Source.Path)
+	}
+	return all
+}
+
+// run takes the items through the pipeline. The outcome is that of the items
+// that sink got, also together with an error.
+func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome, error) {
+	s, done := j.session, 0
+	s.progress.Restart()
+	totals, err := j.ready.Items(ctx, j.input.rows(j.items), func(batch []run.Result) error {
+		done += len(batch)
+		s.progress.Update("answered", done, j.input.limit)
+		for _, result := range batch {
+			if result.Failure != nil {
+				s.tellFailure(result)
+			}
+		}
+		return sink(batch)
+	})
+	s.progress.Clear()
+	s.tellMoreFailures()
+	return &outcome{totals, s.faults}, err
+}
