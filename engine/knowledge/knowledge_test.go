@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,7 @@ type letters struct {
 	passages    []string
 	fingerprint string
 	fail        error
+	failAfter   int // passages; 0: never
 }
 
 func (l *letters) Dimension() int { return 4 }
@@ -38,6 +40,9 @@ func (l *letters) Dimension() int { return 4 }
 func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
 	if l.fail != nil {
 		return nil, l.fail
+	}
+	if l.failAfter > 0 && len(l.passages) >= l.failAfter {
+		return nil, errors.New("cut off")
 	}
 	if l.fits && l.state == nil {
 		return nil, errors.New("embedding before being fitted")
@@ -70,6 +75,7 @@ type stages struct {
 	t        *testing.T
 	dir      string
 	embedder *letters
+	losses   *atomic.Int64 // Puts at which the store's process ends; nil: none
 }
 
 func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
@@ -78,7 +84,11 @@ func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, e
 }
 
 func (s stages) Store(context.Context) (knowledge.Store, error) {
-	return sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
+	store, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
+	if err != nil || s.losses == nil {
+		return store, err
+	}
+	return lossy{store, s.losses}, nil
 }
 
 var _ knowledge.Store = (*remote.Stage)(nil)
@@ -95,7 +105,7 @@ func newBench(t *testing.T) *bench {
 	dir := t.TempDir()
 	e := &letters{}
 	return &bench{
-		t: t, embedder: e, stages: stages{t, filepath.Join(dir, "state"), e},
+		t: t, embedder: e, stages: stages{t: t, dir: filepath.Join(dir, "state"), embedder: e},
 		block: &pipeline.Knowledge{
 			Name:     "k",
 			Source:   pipeline.Source{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"},
@@ -120,6 +130,22 @@ func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	}
 	slices.Sort(b.embedder.passages)
 	return k, b.embedder.passages
+}
+
+// openFailing opens the knowledge over a file's content. Its processes end with
+// it, as they do when a run ends.
+func (b *bench) openFailing(content string) (err error) {
+	b.t.Helper()
+	if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.embedder.passages = nil
+	b.t.Run("failing", func(t *testing.T) {
+		own := b.stages
+		own.t = t
+		_, err = knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
+	})
+	return err
 }
 
 func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
@@ -238,6 +264,56 @@ func TestFitting(t *testing.T) {
 	}
 }
 
+// A build that was cut off after a refit must not leave vectors of two fits
+// behind that pass for one.
+func TestAFitThatWasCutOff(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits = true
+	rows := make([]string, 600)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("%d\t%s\tx", i, strings.Repeat("a", i+1))
+	}
+	b.open(rows[:300]...)
+	b.embedder.failAfter = 300
+	if err := b.openFailing(strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n")); err == nil {
+		t.Fatal("the build was not cut off")
+	}
+	b.embedder.failAfter = 0
+	if _, embedded := b.open(rows...); len(embedded) != 600 {
+		t.Errorf("%d of 600 rows were embedded with the new fit", len(embedded))
+	}
+	if _, embedded := b.open(rows[:599]...); len(embedded) != 0 {
+		t.Errorf("then %d were embedded again", len(embedded))
+	}
+}
+
+// A store whose process ended in the middle is started over.
+func TestAStoreThatWasLost(t *testing.T) {
+	b := newBench(t)
+	b.stages.losses = &atomic.Int64{}
+	b.stages.losses.Store(2)
+	if k, _ := b.open("1\ta\tx", "2\tb\ty"); k.Report.Entries != 2 || len(k.Labels) != 2 {
+		t.Errorf("report %+v", k.Report)
+	}
+	b.stages.losses.Store(100)
+	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "gone again") {
+		t.Errorf("a store that is always lost gives %v", err)
+	}
+}
+
+// lossy is a store whose process ends at some Puts.
+type lossy struct {
+	knowledge.Store
+	losses *atomic.Int64
+}
+
+func (l lossy) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
+	if l.losses.Add(-1) >= 0 {
+		return sdk.Transient(errors.New("gone again"), 0)
+	}
+	return l.Store.Put(ctx, collection, entries)
+}
+
 func TestFaults(t *testing.T) {
 	b := newBench(t)
 	for range 2 { // faults are told again though nothing changed
@@ -297,10 +373,7 @@ func TestFailedBuildLeavesWhatWasThere(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")
 	b.embedder.fail = errors.New("out of order")
-	if err := os.WriteFile(b.block.Source.Path, []byte("id\ttext\tlabel\n9\td\tz\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{}); err == nil || !strings.Contains(err.Error(), "out of order") {
+	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "out of order") {
 		t.Fatalf("got %v", err)
 	}
 	b.embedder.fail = nil
@@ -362,7 +435,7 @@ func TestTwoBuilders(t *testing.T) {
 	}
 	errs := make(chan error)
 	for range 2 {
-		own := stages{t, b.stages.dir, &letters{}}
+		own := stages{t: t, dir: b.stages.dir, embedder: &letters{}}
 		go func() {
 			k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
 			if err == nil && (k.Report.Entries != 2000 || len(k.Labels) != 3) {

@@ -108,13 +108,15 @@ type process struct{ *remote.Stage }
 
 func (process) Fingerprint() string { return "" }
 
-// open loads a pipeline, whose blocks stand in body, and opens it. Its stages
-// run behind the real wire, in memory.
-func open(t *testing.T, c catalog, body string) *run.Run {
+// open loads a pipeline, whose blocks stand in body, and opens it, with pairs of
+// replacements in the knowledge block. Its stages run behind the real wire, in
+// memory.
+func open(t *testing.T, c catalog, body string, replace ...string) *run.Run {
 	t.Helper()
+	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")
-	for name, content := range map[string]string{"rows.tsv": rows, "p.hcl": knowledgeBlock + "pipeline \"p\" {\n" + body + "\n}\n"} {
+	for name, content := range map[string]string{"rows.tsv": rows, "p.hcl": block + "pipeline \"p\" {\n" + body + "\n}\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -298,6 +300,119 @@ func TestRetries(t *testing.T) {
 			t.Errorf("%q was asked %d times, want %d", text, calls[text], n)
 		}
 	}
+}
+
+// A stage that fails a batch as a whole because of one item, or because of its
+// size, is asked again with parts of it.
+func TestAPoisonousItemFailsAlone(t *testing.T) {
+	whole := func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+		samples := make([][]sdk.Sample, len(b.Items))
+		for i, item := range b.Items {
+			if item.Text == "poison" {
+				panic("it is poisoned")
+			}
+			samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "x", Weight: 1}}}}
+		}
+		if len(b.Items) > 4 {
+			return nil, sdk.Invalid(errors.New("too many at once"))
+		}
+		return samples, nil
+	}
+	stage := sdk.SampleStage("whole", "A voter of the test.",
+		func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return sampler(whole), nil }, sdk.Reads(sdk.ColumnText))
+	r := open(t, newCatalog(stage), `
+		sample "v" { use = "whole" }
+		elect "e" { use = "majority" }`)
+	got := answers(t, r, "a", "b", "c", "d", "e", "poison", "f", "g", "h", "i")
+	for i, answer := range got {
+		if i == 5 && !strings.Contains(answer, "!sample.v") || i != 5 && answer != "x" {
+			t.Errorf("answer %d is %q", i, answer)
+		}
+	}
+}
+
+type sampler func(context.Context, sdk.Batch) ([][]sdk.Sample, error)
+
+func (f sampler) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) { return f(ctx, b) }
+
+func TestNobodyWaitsForAnHour(t *testing.T) {
+	r := open(t, newCatalog(voter("v", func(sdk.Item) ([]string, error) {
+		return nil, sdk.Transient(errors.New("too busy"), time.Hour)
+	})), `
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "a"), "!sample.v: too busy; it asks to wait 1h0m0s, longer than a run waits")
+}
+
+func TestTimeout(t *testing.T) {
+	r := open(t, newCatalog(voter("v", func(item sdk.Item) ([]string, error) {
+		if item.Text == "slow" {
+			time.Sleep(3 * time.Second)
+		}
+		return []string{"x"}, nil
+	})), `
+		sample "v" {
+			use     = "v"
+			timeout = "200ms"
+			batch   = 1
+		}
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
+}
+
+func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
+	r := open(t, newCatalog(voter("v", always("x"))), `
+		batch = 2
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	n, answered := 0, 0
+	broken := errors.New("the disk is gone")
+	totals, err := r.Items(t.Context(), func() (source.Row, error) {
+		if n++; n > 5 {
+			return source.Row{}, broken
+		}
+		return source.Row{Line: n, Text: "x"}, nil
+	}, func(results []run.Result) error { answered += len(results); return nil })
+	if !errors.Is(err, broken) || answered != 5 || totals.Items != 5 {
+		t.Errorf("%d answered, %d counted, %v", answered, totals.Items, err)
+	}
+}
+
+func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
+	var broken atomic.Bool
+	stage := sdk.EmbedStage("letters", "An embedder of the test.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) {
+		return lengths{&broken}, nil
+	})
+	r := open(t, newCatalog(stage), `
+		retrieve "near" {
+			from = knowledge.k
+			fallback "lexical" {
+				when = "failed"
+				mode = "lexical"
+			}
+		}
+		sample "knn" { use = "neighbours" }
+		sample "proto" { use = "prototype" }
+		elect "e" { use = "soft" }`, `use = "hashing"`, `use = "letters"`)
+	answers(t, r, "an apple")
+	broken.Store(true)
+	want(t, answers(t, r, "red apple", "fast car"), "fruit", "vehicle")
+}
+
+// lengths embeds a text as its length.
+type lengths struct{ broken *atomic.Bool }
+
+func (lengths) Dimension() int { return 2 }
+
+func (l lengths) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
+	if l.broken.Load() {
+		return nil, errors.New("out of order")
+	}
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		vectors[i] = []float32{float32(len(text)), 1}
+	}
+	return vectors, nil
 }
 
 func TestOnlyDoubtfulItemsGoOn(t *testing.T) {
