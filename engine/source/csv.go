@@ -2,51 +2,204 @@ package source
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 )
 
 func (r *Reader) startCSV(in *bufio.Reader) error {
-	c := csv.NewReader(in)
-	c.FieldsPerRecord = -1 // checked per row, so that one bad row fails alone
-	names, err := c.Read()
+	records := &records{in: &lines{in: in}}
+	first, err := records.next()
 	if err != nil {
-		return r.csvHeaderError(err)
+		return r.csvHeaderError(1, err)
+	}
+	var parse parser
+	if first.fault != nil {
+		return r.csvHeaderError(first.line, first.fault)
+	}
+	names, err := parse.fields(first.text)
+	if err != nil {
+		return r.csvHeaderError(first.line, err)
 	}
 	h, err := r.header(names)
 	if err != nil {
 		return err
 	}
 	r.next = func() (Row, error) {
-		fields, err := c.Read()
-		var bad *csv.ParseError
-		switch {
-		case errors.As(err, &bad):
-			return Row{Line: bad.StartLine, Fault: bad.Err}, nil
-		case err != nil:
+		record, err := records.next()
+		if err != nil {
 			return Row{}, err
 		}
-		line, _ := c.FieldPos(0)
-		size := 0
-		for _, f := range fields {
-			size += len(f)
+		if record.fault != nil {
+			return Row{Line: record.line, Fault: record.fault}, nil
 		}
-		if size > MaxRow {
-			return Row{Line: line, Fault: errTooLong}, nil
+		fields, err := parse.fields(record.text)
+		if err != nil {
+			var bad *csv.ParseError
+			if errors.As(err, &bad) {
+				err = bad.Err // its line counts from the record
+			}
+			return Row{Line: record.line, Fault: err}, nil
 		}
-		return h.row(line, fields), nil
+		return h.row(record.line, fields), nil
 	}
 	return nil
 }
 
-func (r *Reader) csvHeaderError(err error) error {
+func (r *Reader) csvHeaderError(line int, err error) error {
 	var bad *csv.ParseError
 	if errors.As(err, &bad) {
-		return r.fileError(bad.Line, bad.Column, bad.Err)
+		return r.fileError(line+bad.Line-1, bad.Column, bad.Err)
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("the file has no header line")
 	}
-	return r.fileError(1, 1, err)
+	return r.fileError(line, 1, err)
+}
+
+// records splits a CSV file into records before they are parsed, so that a
+// quote that is never closed costs one row and not the rest of the file.
+type records struct {
+	in      *lines
+	pending []physical // lines read ahead, to be read again
+}
+
+// physical is a line of the file, without its end.
+type physical struct {
+	line int
+	text []byte
+	err  error
+}
+
+// record is a row as it is written: one line, or several where a quoted field
+// holds line ends.
+type record struct {
+	line  int
+	text  []byte
+	fault error
+}
+
+func (r *records) next() (record, error) {
+	first := r.read()
+	for first.err == nil && len(first.text) == 0 {
+		first = r.read()
+	}
+	whole := record{line: first.line, text: first.text}
+	if first.err != nil {
+		return whole.failed(first.err)
+	}
+	var ahead []physical // since the line on which the quote opened
+	opened := first.line
+	for state, _ := quotes(first.text, closed); state == open; {
+		p := r.read()
+		if p.err != nil && !errors.Is(p.err, errTooLong) && !errors.Is(p.err, io.EOF) {
+			return record{}, p.err
+		}
+		ahead = append(ahead, p)
+		var anew bool
+		state, anew = quotes(p.text, open)
+		if p.err != nil || state == broken || len(whole.text)+len(p.text) > MaxRow {
+			// The quote that closes it may well be the opening one of another row.
+			r.pending = append(ahead, r.pending...)
+			whole.fault = neverClosed(opened)
+			return whole, nil
+		}
+		whole.text = append(append(whole.text, '\n'), p.text...)
+		if anew {
+			opened, ahead = p.line, nil
+		}
+	}
+	return whole, nil
+}
+
+func neverClosed(line int) error {
+	return fmt.Errorf("the quote that opens a field on line %d is never closed, or not within %d bytes; "+
+		"close it, or quote the whole field and double each quote in it", line, MaxRow)
+}
+
+// quoting is how a line ends.
+type quoting int
+
+const (
+	closed quoting = iota
+	open           // in a quoted field
+	broken         // there is a quote where none may be: the record ends here
+)
+
+// quotes returns how a line ends, given how the one before it did, and whether
+// it is this line that opens the field in which it ends.
+func quotes(line []byte, before quoting) (after quoting, anew bool) {
+	for state := before; ; {
+		if state == closed {
+			if len(line) == 0 || line[0] != '"' {
+				field, rest, more := bytes.Cut(line, []byte{','})
+				if bytes.IndexByte(field, '"') >= 0 {
+					return broken, false
+				}
+				if !more {
+					return closed, false
+				}
+				line = rest
+				continue
+			}
+			line, anew = line[1:], true
+		}
+		end := bytes.IndexByte(line, '"')
+		if end < 0 {
+			return open, anew
+		}
+		line = line[end+1:]
+		switch {
+		case len(line) == 0:
+			return closed, false
+		case line[0] == '"':
+			state = open
+		case line[0] == ',':
+			state = closed
+		default:
+			return broken, false
+		}
+		line = line[1:]
+	}
+}
+
+// failed is a record that could not be read: a fault where only it is too
+// long, else the end of reading.
+func (r record) failed(err error) (record, error) {
+	if errors.Is(err, errTooLong) {
+		r.fault = err
+		return r, nil
+	}
+	return record{}, err
+}
+
+func (r *records) read() physical {
+	if len(r.pending) > 0 {
+		p := r.pending[0]
+		r.pending = r.pending[1:]
+		return p
+	}
+	text, err := r.in.next()
+	return physical{r.in.n, text, err}
+}
+
+// parser splits records into fields.
+type parser struct {
+	text bytes.Reader
+	csv  *csv.Reader
+}
+
+func (p *parser) fields(record []byte) ([]string, error) {
+	p.text.Reset(record)
+	if p.csv == nil {
+		p.csv = csv.NewReader(&p.text)
+		p.csv.FieldsPerRecord = -1 // checked per row, so that one bad row fails alone
+	}
+	fields, err := p.csv.Read()
+	if err != nil {
+		p.csv = nil // it may hold the rest of the record
+	}
+	return fields, err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -170,7 +171,11 @@ func (r *Reader) startJSONL(in *bufio.Reader) {
 
 func (r *Reader) jsonRow(n int, line []byte) Row {
 	row := Row{Line: n}
-	var object map[string]any
+	if !utf8.Valid(line) {
+		row.Fault = errNotUTF8
+		return row
+	}
+	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -180,28 +185,29 @@ func (r *Reader) jsonRow(n int, line []byte) Row {
 		}
 		return row
 	}
-	take := func(name string, numbers bool) string {
-		v, ok := object[name]
+	// Numbers stay as they are written: an id may have more digits than a
+	// float64.
+	take := func(name string, numbers bool) (text string) {
+		raw := string(object[name])
 		delete(object, name)
-		switch v := v.(type) {
-		case string:
-			return v
-		case float64:
-			if numbers {
-				return strconv.FormatFloat(v, 'f', -1, 64)
-			}
-		case nil:
-			if !ok {
-				return ""
-			}
+		switch {
+		case raw == "" || raw == "null":
+		case raw[0] == '"' && json.Unmarshal([]byte(raw), &text) == nil:
+		case numbers && strings.ContainsAny(raw[:1], "-0123456789"):
+			return raw
+		default:
+			row.Fault = fmt.Errorf("%q is not a string", name)
 		}
-		row.Fault = fmt.Errorf("%q is not a string", name)
-		return ""
+		return text
 	}
 	row.ID, row.Text, row.Label = take(r.mapping.ID, true), take(r.mapping.Text, false), take(r.mapping.Label, true)
-	for name, v := range object {
+	for name, raw := range object {
 		if r.mapping.Meta != nil && !slices.Contains(r.mapping.Meta, name) {
 			continue
+		}
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			row.Fault = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
 		}
 		switch v.(type) {
 		case string, float64, bool:

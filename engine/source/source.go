@@ -101,7 +101,7 @@ func Open(path string, format Format, m Mapping, stdin io.Reader) (*Reader, erro
 }
 
 func (r *Reader) start(format Format, in *bufio.Reader) error {
-	if err := r.checkEncoding(in); err != nil {
+	if err := r.checkEncoding(format, in); err != nil {
 		return err
 	}
 	switch format {
@@ -116,9 +116,9 @@ func (r *Reader) start(format Format, in *bufio.Reader) error {
 	return fmt.Errorf("unknown format %q: use tsv, csv or jsonl", format)
 }
 
-// checkEncoding drops a UTF-8 byte order mark and refuses what is not UTF-8 at
-// first sight; single bad rows are found later.
-func (r *Reader) checkEncoding(in *bufio.Reader) error {
+// checkEncoding drops a UTF-8 byte order mark and refuses what is not lines of
+// UTF-8 at first sight; single bad rows are found later.
+func (r *Reader) checkEncoding(format Format, in *bufio.Reader) error {
 	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 		return r.fileError(1, 1, err)
 	}
@@ -127,20 +127,21 @@ func (r *Reader) checkEncoding(in *bufio.Reader) error {
 	if err != nil {
 		return r.fileError(1, 1, err)
 	}
+	first, _, whole := bytes.Cut(head, []byte("\n"))
 	switch {
 	case len(head) == 0:
 		return r.fileError(1, 1, errors.New("the file is empty"))
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}), bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
+		return r.fileError(1, 1, errors.New("the file is UTF-16; save it as UTF-8"))
+	case bytes.IndexByte(first, 0) >= 0:
+		return r.fileError(1, 1, errors.New("the file is binary; rows are UTF-8 text"))
+	case !whole && bytes.IndexByte(head[:len(head)-1], '\r') >= 0: // after the last byte, there may come a newline
+		return r.fileError(1, 1, errors.New("its lines end in carriage returns alone; save the file with Unix or Windows line ends"))
+	case whole && format != JSONL && !utf8.Valid(first):
+		return r.fileError(1, 1, errors.New("the first line is not UTF-8; save the file as UTF-8"))
 	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
 		_, err := in.Discard(3)
 		return err
-	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}), bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
-		return r.fileError(1, 1, errors.New("the file is UTF-16; save it as UTF-8"))
-	case bytes.IndexByte(head, 0) >= 0:
-		return r.fileError(1, 1, errors.New("the file is binary; rows are UTF-8 text"))
-	}
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if len(line) < len(head) && !utf8.Valid(line) {
-		return r.fileError(1, 1, errors.New("the first line is not UTF-8; save the file as UTF-8"))
 	}
 	return nil
 }
@@ -163,11 +164,14 @@ func check(row Row) Row {
 	switch {
 	case row.Fault != nil:
 	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label):
-		row.Fault = errors.New("it is not valid UTF-8")
+		row.Fault = errNotUTF8
 	case strings.TrimSpace(row.Text) == "":
 		row.Fault = errors.New("it has no text")
 	}
 	return row
 }
 
-var errTooLong = errors.New("it is longer than " + strconv.Itoa(MaxRow) + " bytes")
+var (
+	errTooLong = errors.New("it is longer than " + strconv.Itoa(MaxRow) + " bytes")
+	errNotUTF8 = errors.New("it is not valid UTF-8")
+)

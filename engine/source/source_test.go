@@ -35,6 +35,10 @@ func readAll(t *testing.T, format Format, m Mapping, content string) ([]Row, err
 
 func TestRows(t *testing.T) {
 	long := strings.Repeat("x", 10<<20)
+	var moreText []Row
+	for i := range MaxRow / 10 {
+		moreText = append(moreText, Row{Line: 3 + i, Text: "more text"})
+	}
 	tests := []struct {
 		name, content string
 		format        Format
@@ -64,11 +68,39 @@ func TestRows(t *testing.T) {
 			{Line: 2, Fault: errors.New(`bare " in non-quoted-field`)},
 			{Line: 3, Fault: errTooLong},
 			{Line: 4, Text: "fine", Label: "y"}}},
+		{"quotes that stay open", "text,label\n\"a,x\nb,y\n\"c\n\nd\",\"z\nfine,\"y\"\n\"e\n", CSV, columns, []Row{
+			{Line: 2, Fault: neverClosed(2)},
+			{Line: 3, Text: "b", Label: "y"},
+			{Line: 4, Fault: neverClosed(6)},
+			{Line: 7, Text: "fine", Label: "y"},
+			{Line: 8, Fault: neverClosed(8)}}},
+		{"a quote open over more than a row", "text\n\"a\n" + strings.Repeat("more text\n", MaxRow/10) + "\"b\"\n" + "\"\n", CSV, columns,
+			append(append([]Row{{Line: 2, Fault: neverClosed(2)}}, moreText...),
+				Row{Line: 3 + MaxRow/10, Text: "b"}, Row{Line: 4 + MaxRow/10, Fault: neverClosed(4 + MaxRow/10)})},
+		{"a long line after an open quote", "text\n\"a\n" + long + "\nb\n", CSV, columns,
+			[]Row{{Line: 2, Fault: neverClosed(2)}, {Line: 3, Fault: errTooLong}, {Line: 4, Text: "b"}}},
+		{"quotes in the wrong places", "text,label\n\"a\"b,x\n\"a\"\"\nb\",\"\"\na\"b,\"x\nfine,y", CSV, columns, []Row{
+			{Line: 2, Fault: errors.New(`extraneous or missing " in quoted-field`)},
+			{Line: 3, Text: "a\"\nb"},
+			{Line: 5, Fault: errors.New(`bare " in non-quoted-field`)},
+			{Line: 6, Text: "fine", Label: "y"}}},
 		{"bad json rows", "{\"text\": 3}\n[1]\n{\"text\"\n{\"text\":\"ok\"}", JSONL, columns, []Row{
 			{Line: 1, Fault: errors.New(`"text" is not a string`)},
 			{Line: 2, Fault: errors.New("it is not a JSON object")},
 			{Line: 3, Fault: errors.New("column 7: it is not JSON: unexpected end of JSON input")},
 			{Line: 4, Text: "ok"}}},
+		{"a zero byte is a row's own affair", "text\nb\x00d\n\x00\x00\ngood\n", TSV, columns,
+			[]Row{{Line: 2, Text: "b\x00d"}, {Line: 3, Text: "\x00\x00"}, {Line: 4, Text: "good"}}},
+		{"one line without an end", "{\"text\": \"a\"}\r", JSONL, columns, []Row{{Line: 1, Text: "a"}}},
+		{"jsonl ids are numbers of any length", `{"id": 1234567890123456789, "label": -1e3, "text": "a", "n": 1e2}` + "\n", JSONL, columns,
+			[]Row{{Line: 1, ID: "1234567890123456789", Text: "a", Label: "-1e3", Meta: sdk.Meta{"n": 100.0}}}},
+		{"jsonl null is none", `{"id": null, "label": null, "text": "a", "n": null}` + "\n" + `{"text": null}`, JSONL, columns, []Row{
+			{Line: 1, Text: "a"},
+			{Line: 2, Fault: errors.New("it has no text")}}},
+		{"jsonl that is not utf-8", "{\"text\": \"\xff\"}\n{\"text\": \"a\", \"x\": \"\xff\"}\n{\"text\": \"a\", \"x\": 1e999}\n", JSONL, columns, []Row{
+			{Line: 1, Fault: errNotUTF8},
+			{Line: 2, Fault: errNotUTF8},
+			{Line: 3, Text: "a", Fault: errors.New(`"x" cannot be kept as metadata: json: cannot unmarshal number 1e999 into Go value of type float64`)}}},
 	}
 	sameText := cmp.Comparer(func(a, b error) bool {
 		return a == b || a != nil && b != nil && a.Error() == b.Error()
@@ -96,6 +128,7 @@ func TestFileErrors(t *testing.T) {
 		{"no header", "hello there\tgreet\nbye\tleave\n", TSV, `-:1:1: there is no column "text"`},
 		{"utf-16", "\xff\xfet\x00", TSV, "UTF-16"},
 		{"binary", "PK\x03\x04\x00\x00", CSV, "binary"},
+		{"old Mac line ends", "text\tlabel\ra\tb\rc\td\r", TSV, "carriage returns"},
 		{"latin-1 header", "text\tl\xe4bel\nhello\tx\n", TSV, "not UTF-8"},
 		{"two of a name", "text\ttext\n", TSV, `two columns are named "text"`},
 		{"broken csv header", "te\"xt,label\n", CSV, "-:1:"},
