@@ -98,6 +98,18 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestTableIsShownAndNotObeyed(t *testing.T) {
+	const hostile = "\x1b]0;title\a\u009b2J\u202e\x00"
+	got := render(t, Table, []run.Result{
+		{Text: hostile, Answer: hostile, Expected: hostile + "x"},
+		{Text: "a", RetrievalOnly: true, Candidates: []sdk.Candidate{{ID: hostile}}},
+		{Text: "a", Failure: &run.Failure{Stage: "s", Err: errors.New(hostile)}},
+	})
+	if strings.ContainsAny(got, hostile[:1]+"\a\u009b\u202e\x00") || strings.Count(got, "\uFFFD]0;title\uFFFD") != 5 {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
 	if _, err := NewResults("xml", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
 		t.Errorf("got %v", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/run"
@@ -59,7 +60,7 @@ func answer(r run.Result) string {
 	case r.Failure != nil || r.Answer == "":
 		return "-"
 	}
-	return r.Answer
+	return shorten(r.Answer, tableWidth)
 }
 
 func agreement(r run.Result) string {
@@ -85,9 +86,16 @@ func remark(r run.Result) string {
 	return shorten(strings.Join(all, ", "), remarkWidth)
 }
 
-// shorten makes a text fit one line of n runes.
+// shorten makes a text fit one line of n runes. What a terminal would obey
+// instead of show is replaced: texts and answers come from anywhere.
 func shorten(text string, n int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return utf8.RuneError
+		}
+		return r // a byte that is no UTF-8 comes as utf8.RuneError
+	}, text)
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
