@@ -20,7 +20,7 @@ func newEval() *cobra.Command {
 		Long: `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
 per label, what each voter reaches alone, agreement, rate and latency. An item
 that failed or got no answer counts as wrong.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, args[0])
 			if err != nil {

@@ -11,7 +11,7 @@ func newGraph() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph FILE",
 		Short: "Draw the stages of a file as a Mermaid flowchart",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.session(c.Context())
 			if err != nil {

@@ -21,9 +21,9 @@ func newPlan() *cobra.Command {
 		Short: "Show what a run would build and call",
 		Long: `Show what a run would build and call: the variables, what of the knowledge is
 out of date, and which stage would work on how many items. The knowledge's own
-stages are started to compare it with its source; nothing is written, embedded
+stages are started to compare it with its source; nothing is embedded, stored
 or asked.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.start(c.Context(), args[0], input.input)
 			if err != nil {

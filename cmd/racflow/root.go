@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,14 @@ Start with: racflow run pipelines/intent.hcl`,
 	}
 	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newVersion())
 	return root
+}
+
+// oneFile checks the arguments of a verb that works on a pipeline file.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one pipeline file, such as: racflow %s pipelines/intent.hcl", c.Name())
+	}
+	return nil
 }
 
 // singleDash lets -var and -var-file be written with one dash, as in other

@@ -67,7 +67,7 @@ brought up to date first: only what changed since the last run is embedded.
 Results go to standard output, or to --output; everything else to standard
 error. Exit code 0: every item was answered; 1: the run could not start or
 broke off; 3: some items or rows failed; 130: interrupted.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			// A wrong format shows before anything starts.
 			format := resultFormat(format, output, c.OutOrStdout())

@@ -39,6 +39,9 @@ type session struct {
 // session makes ready to load files and start processes. It does neither.
 func (f *fileFlags) session(ctx context.Context) (*session, error) {
 	s := &session{flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
+	if f.state == "" {
+		return nil, errors.New("--state is empty: name a folder")
+	}
 	var err error
 	if s.state, err = filepath.Abs(f.state); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func newValidate() *cobra.Command {
 		Long: `Check a pipeline file: syntax, names, types, rules and the arguments of every
 stage. All faults are reported at once, with file, line, column and advice. No
 model is started and no network is used.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.session(c.Context())
 			if err != nil {

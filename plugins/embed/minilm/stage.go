@@ -34,6 +34,9 @@ func open(_ context.Context, _ sdk.Setup, c stageConfig) (sdk.Embedder, error) {
 		}
 	}
 	m, err := Load(dir)
+	if err != nil && c.Model == "" {
+		return nil, fmt.Errorf("%w; racflow model pull minilm brings the model anew", err)
+	}
 	if err != nil {
 		return nil, &sdk.ArgumentError{Argument: "model", Err: err}
 	}
