@@ -49,10 +49,12 @@ func (t *table) scan(ctx context.Context, probes []probe) error {
 	for w := range workers {
 		workers[w] = slices.Clone(probes)
 		running.Go(func() {
-			dots := make([]int32, blockRows)
+			dots := make([]int32, passRows)
 			for b := next.Add(1) - 1; b < blocks && ctx.Err() == nil; b = next.Add(1) - 1 {
-				for i := range workers[w] {
-					workers[w][i].pass(&t.vectors, int(b), dots)
+				for from := 0; from < t.vectors.rows(int(b)); from += passRows {
+					for i := range workers[w] {
+						workers[w][i].pass(&t.vectors, int(b), from, dots)
+					}
 				}
 			}
 			for i := range workers[w] {
@@ -104,19 +106,20 @@ func (t *table) newProbe(number int, query []float32, depth int) probe {
 	return p
 }
 
-// pass looks at the vectors of one block.
-func (p *probe) pass(v *vectors, number int, dots []int32) {
-	b, first := &v.blocks[number], int32(number*blockRows)
+// pass looks at the vectors of one block, passRows of them at most.
+func (p *probe) pass(v *vectors, block, from int, dots []int32) {
+	first, to := int32(block*blockRows+from), min(from+passRows, v.rows(block))
 	if !v.coarse() {
-		for i := range len(b.exact) / v.dimension {
+		for i := range to - from {
 			p.score(v, first+int32(i))
 		}
 		return
 	}
-	dots = dots[:len(b.grids)]
-	v.kernel.DotInt8(dots, p.coarse, b.coarse)
+	b, size := &v.blocks[block], len(p.coarse)
+	dots = dots[:to-from]
+	v.kernel.DotInt8(dots, p.coarse, b.coarse[from*size:to*size])
 	floor := p.floor()
-	for i, g := range b.grids {
+	for i, g := range b.grids[from:to] {
 		middle, reach := float32(dots[i])*p.scale*g.scale, p.slope*g.lost+p.slack
 		if middle+reach < floor {
 			continue

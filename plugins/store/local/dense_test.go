@@ -175,3 +175,41 @@ func TestBounds(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkNearest is the dense side alone, over vectors in all directions, which
+// are the hardest to tell apart.
+func BenchmarkNearest(b *testing.B) {
+	const depth = 60
+	for _, n := range []int{100_000, 500_000} {
+		if n > 100_000 && testing.Short() {
+			continue // takes 1 GB
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		t, x := newTable(benchDimension, nil), make([]float32, benchDimension)
+		vector := func() []float32 {
+			for i := range x {
+				x[i] = r.Float32() - 0.5
+			}
+			unit, _ := normalise(nil, x)
+			return unit
+		}
+		for i := range n {
+			t.rows = append(t.rows, row{id: fmt.Sprint(i)})
+			t.vectors.append(vector())
+		}
+		for _, count := range []int{1, 4, 64} {
+			queries := make([][]float32, count)
+			for i := range queries {
+				queries[i] = vector()
+			}
+			b.Run(fmt.Sprintf("rows=%d/queries=%d", n, count), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := t.nearest(ctx, queries, depth); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*count), "µs/query")
+			})
+		}
+	}
+}

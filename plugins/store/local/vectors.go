@@ -6,9 +6,13 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// blockRows is the number of vectors in a block: few enough that the coarse ones
-// stay in the first-level cache while many queries pass over them.
-const blockRows = 64
+const (
+	// blockRows is the number of vectors in a block.
+	blockRows = 256
+	// passRows is how many of them many queries pass over one after another: few
+	// enough that the coarse ones stay in the first-level cache meanwhile.
+	passRows = 64
+)
 
 // vectors keeps the vectors of all rows, holes included, in blocks.
 type vectors struct {
@@ -37,12 +41,15 @@ func width(dimension int) int { return (dimension + 63) &^ 63 }
 // of it than floats.
 func (v *vectors) coarse() bool { return v.kernel != simd.Portable() }
 
+// rows returns the number of vectors in a block.
+func (v *vectors) rows(block int) int { return len(v.blocks[block].exact) / v.dimension }
+
 func (v *vectors) append(x []float32) {
 	if v.dimension == 0 {
 		return
 	}
 	last := len(v.blocks) - 1
-	if last < 0 || len(v.blocks[last].exact) == blockRows*v.dimension {
+	if last < 0 || v.rows(last) == blockRows {
 		v.blocks = append(v.blocks, block{exact: make([]float32, 0, blockRows*v.dimension)})
 		last++
 		if v.coarse() {
