@@ -23,6 +23,7 @@ type catalog struct {
 	ctx     context.Context
 	host    *host.Host
 	builtIn []sdk.Stage
+	dirs    []string // that may hold plugins
 	found   []host.Found
 	faults  map[string]error // by plugin: why it could not be asked
 }
@@ -34,11 +35,12 @@ func (f *fileFlags) catalog(ctx context.Context, h *host.Host) (*catalog, error)
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "racflow", "plugins"))
 	}
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 	found, err := host.Find(dirs)
 	if err != nil {
 		return nil, err
 	}
-	return &catalog{ctx: ctx, host: h, builtIn: plugins.All(), found: found, faults: map[string]error{}}, nil
+	return &catalog{ctx: ctx, host: h, builtIn: plugins.All(), dirs: dirs, found: found, faults: map[string]error{}}, nil
 }
 
 // Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE.
@@ -47,7 +49,7 @@ func (c *catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	plugin, name, third := strings.Cut(use, "/")
 	if !third {
 		name = use
-	} else if stages = nil; c.command(use) != nil {
+	} else if stages = nil; c.command(use) != nil && c.faults[plugin] == nil {
 		p, err := c.host.Describe(c.ctx, c.command(use))
 		if err != nil {
 			c.faults[plugin] = err
@@ -92,9 +94,24 @@ func (c *catalog) command(use string) []string {
 	return nil
 }
 
-// tellFaults says which plugins could not be asked what they offer.
-func (c *catalog) tellFaults() {
-	for plugin, err := range c.faults {
-		fmt.Fprintf(os.Stderr, "plugin %s: %v\n", plugin, err)
+// Explain implements pipeline.Explainer.
+func (c *catalog) Explain(use string) error {
+	plugin, _, third := strings.Cut(use, "/")
+	switch {
+	case !third:
+		return nil
+	case c.faults[plugin] != nil:
+		return c.faults[plugin]
+	case c.command(use) != nil:
+		return nil // it has other stages
 	}
+	file := host.Prefix + plugin
+	for _, dir := range c.dirs {
+		path := filepath.Join(dir, file)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return fmt.Errorf("%s may not be executed; try: chmod +x %s", path, path)
+		}
+	}
+	return fmt.Errorf("there is no plugin %q: no folder of %s holds a program named %s; "+
+		"name the folder that does with --plugins or in %s", plugin, strings.Join(c.dirs, ", "), file, pluginsVariable)
 }

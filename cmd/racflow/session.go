@@ -78,7 +78,6 @@ func (s *session) read(path, input string) (hcl.Diagnostics, error) {
 	}
 	var diags hcl.Diagnostics
 	s.file, diags = pipeline.Load(path, options)
-	s.catalog.tellFaults()
 	return diags, nil
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// prefix begins the name of every third party's plugin binary.
-const prefix = "racflow-plugin-"
+// Prefix begins the name of every third party's plugin binary.
+const Prefix = "racflow-plugin-"
 
 // Found is a third party's plugin. A pipeline file uses its stages as
 // NAME/STAGE.
@@ -41,12 +41,15 @@ func Find(dirs []string) ([]Found, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for plugins: %w", err)
 		}
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("look for plugins: %s is not a folder", dir)
+		}
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("look for plugins: %w", err)
 		}
 		for _, e := range entries {
-			name, ok := strings.CutPrefix(e.Name(), prefix)
+			name, ok := strings.CutPrefix(e.Name(), Prefix)
 			if !ok || name == "" || seen[name] {
 				continue
 			}
@@ -63,11 +66,13 @@ func Find(dirs []string) ([]Found, error) {
 
 // Describe asks a third party's plugin what it offers. The answer is kept by
 // the hash of the program, so that the same one is started only once for it;
-// see Known.
+// see Known. A program that does not answer in time is ended.
 func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, error) {
 	if p, ok := h.Known(command); ok {
 		return p, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
+	defer cancel()
 	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: newMask(nil)}
 	c, err := h.spawn(ctx, launch{command: command, out: out})
 	if err != nil {
@@ -76,6 +81,9 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 	defer c.stop(h.limits.stop)
 	reply, err := stagepb.NewStageClient(c.conn).Describe(ctx, &stagepb.DescribeRequest{})
 	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not describe itself: %w%s", command[0], err, out.tail())
 	}
 	p, err := wire.DecodePlugin(reply)

@@ -44,6 +44,7 @@ type Host struct {
 // limits are the times and counts of supervision; tests shorten them.
 type limits struct {
 	start        time.Duration // until the process answers
+	describe     time.Duration // until it has said what it offers, when only that is asked
 	stop         time.Duration // for a process that was asked to end
 	healthEvery  time.Duration
 	healthWithin time.Duration // then it counts as stopped
@@ -77,7 +78,7 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		options: o, tls: config, certPEM: certPEM, sockets: socketFolder(), processes: map[*Process]bool{},
 		limits: limits{
-			start: o.StartTimeout, stop: 500 * time.Millisecond,
+			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: 50 * time.Millisecond, restarts: 5, attempts: 3,
 		},

@@ -183,6 +183,19 @@ func TestNobodyOutlivesAKilledHost(t *testing.T) {
 	}
 }
 
+func TestDescribeWaitsOnlySoLong(t *testing.T) {
+	h, _ := newHost(t)
+	h.limits.describe = 300 * time.Millisecond
+	begin := time.Now()
+	_, err := h.Describe(t.Context(), []string{self(t), "hangs"})
+	if err == nil || !strings.Contains(err.Error(), "did not answer within 300ms") || !strings.Contains(err.Error(), "waiting for a lock") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestFindAndDescribe(t *testing.T) {
 	h, _ := newHost(t)
 	first, second := t.TempDir(), t.TempDir()

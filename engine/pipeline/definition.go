@@ -145,3 +145,9 @@ type Catalog interface {
 	// Uses lists all names of a kind, for advice.
 	Uses(kind sdk.Kind) []string
 }
+
+// Explainer is a Catalog that can say why it does not offer a stage. Nil means
+// that there is nothing to say beyond that.
+type Explainer interface {
+	Explain(use string) error
+}

@@ -210,12 +210,22 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 	}
 	s.Use = use.AsString()
 	if s.Info, ok = l.Catalog.Stage(s.Kind, s.Use); !ok {
-		l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, orList(s.Use, l.Catalog.Uses(s.Kind)))
+		l.unknownStage(s, at)
 		return
 	}
 	info := s.Info
 	info.Name = s.Use // a labelled config is for the name that the file uses
 	s.Config = l.readConfig(b.configs, info, at)
+}
+
+func (l *loader) unknownStage(s *Stage, at hcl.Range) {
+	if e, ok := l.Catalog.(Explainer); ok {
+		if why := e.Explain(s.Use); why != nil {
+			l.fault(at, "Unusable plugin", "The %s stage %q cannot be used: %v.", s.Kind, s.Use, why)
+			return
+		}
+	}
+	l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, orList(s.Use, l.Catalog.Uses(s.Kind)))
 }
 
 func (l *loader) readRetrieve(b stageBody, a arguments) *Retrieve {
