@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -153,9 +154,13 @@ func (a arguments) int(name string, otherwise, least int) int {
 	if !ok {
 		return otherwise
 	}
-	n, exact := v.AsBigFloat().Int64()
-	if exact != 0 || n < int64(least) || n > math.MaxInt32 {
+	n, accuracy := v.AsBigFloat().Int64()
+	switch {
+	case !v.AsBigFloat().IsInt() || n < int64(least):
 		a.fault(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
+		return otherwise
+	case accuracy != big.Exact || n > math.MaxInt32:
+		a.fault(at, "Value out of range", "%s is too large: it is at most %d.", name, math.MaxInt32)
 		return otherwise
 	}
 	return int(n)
@@ -194,8 +199,12 @@ func (a arguments) duration(name string) time.Duration {
 		return 0
 	}
 	d, err := time.ParseDuration(v.AsString())
-	if err != nil || d <= 0 {
+	switch {
+	case err != nil:
 		a.fault(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
+		return 0
+	case d <= 0:
+		a.fault(at, "Invalid duration", `%s is more than 0. Leave it out to wait as long as it takes.`, name)
 		return 0
 	}
 	return d
