@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/spf13/cobra"
@@ -70,8 +71,13 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 }
 
 // replaceFile writes a file beside the old one first, so that a full disk
-// leaves the old one as it is.
+// leaves the old one as it is. A link stays one: the file it leads to is
+// replaced.
 func replaceFile(path string, content []byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
