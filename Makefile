@@ -30,13 +30,13 @@ test: build ## Run the tests
 .PHONY: check
 check: ## What must hold before a commit: format, vet, lint, generated code, race detector
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
-	@go vet ./...
+	@go vet ./... ./.ci/bench/...
 	@GOARCH=arm64 go vet ./...
 	@$(MAKE) --no-print-directory lint generated race
 
 .PHONY: lint
 lint: ## Run golangci-lint
-	@go tool -modfile=.ci/lint.mod golangci-lint run ./...
+	@go tool -modfile=.ci/lint.mod golangci-lint run ./... ./.ci/bench/...
 
 .PHONY: generated
 generated: ## Check that the generated code is current
@@ -48,7 +48,11 @@ race: ## Run the tests with the race detector (needs a C compiler)
 	@CGO_ENABLED=1 go test -race -short ./...
 
 .PHONY: bench
-bench: ## Run the benchmarks
+bench: ## Compare with faiss, tantivy, onnxruntime, chromadb ... (BENCH="--rounds 5 dense")
+	@.ci/bench/run $(BENCH)
+
+.PHONY: gobench
+gobench: ## Run the Go benchmarks
 	@go test -run '^$$' -bench . -benchmem ./engine/... ./plugins/... ./sdk/...
 
 .PHONY: fuzz

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	neighbours = 50
+	questions  = 1000
+	perCall    = 256 // items per call of a stage
+)
+
+// knn measures classification by the nearest neighbours: "eval" as a person
+// runs it, texts in and answers out, and "given" with the vectors at hand.
+func (b *bench) knn() (c contender, err error) {
+	given, err := b.given()
+	if err != nil {
+		return c, err
+	}
+	if _, err := b.eval(); err != nil { // builds the knowledge
+		return c, err
+	}
+	c.tasks = map[string]func() (reply, error){"given": given, "eval": b.eval}
+	return c, nil
+}
+
+// eval runs `racflow eval`. "ms" is what that reports per item; "whole" counts
+// the command from its start to its end: processes, opening the store, report.
+func (b *bench) eval() (reply, error) {
+	command := exec.CommandContext(b.ctx, b.binary, "eval", "--json", "--limit", fmt.Sprint(questions),
+		"--state", filepath.Join(b.scratch, "state"),
+		"-var", "train="+b.path("train.tsv"), "-var", "test="+b.path("test.tsv"), filepath.Join(filepath.Dir(b.binary), "..", ".ci", "bench", "knn.hcl"))
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	start := time.Now()
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("racflow eval: %w: %s", err, log.Bytes())
+	}
+	whole := milliseconds(start)
+	var report struct {
+		Items    float64 `json:"items"`
+		Accuracy float64 `json:"accuracy"`
+		Rate     float64 `json:"items_per_second"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		return nil, err
+	}
+	return reply{"n": report.Items, "ms": 1000 / report.Rate, "whole": whole / report.Items, "accuracy": report.Accuracy}, nil
+}
+
+// given returns the task of answering from vectors: the store's and the
+// voter's process, as in a run, without the embedder's.
+func (b *bench) given() (func() (reply, error), error) {
+	texts, labels, err := b.labelled("train.tsv")
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := b.matrix("train.f32")
+	if err != nil {
+		return nil, err
+	}
+	asked, err := b.matrix("test.f32")
+	if err != nil {
+		return nil, err
+	}
+	_, expected, err := b.labelled("test.tsv")
+	if err != nil {
+		return nil, err
+	}
+	store, err := b.start(sdk.KindStore, "local", "{}")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.collection(store, "", texts, labels, vectors); err != nil {
+		return nil, err
+	}
+	voter, err := b.start(sdk.KindSample, "neighbours", fmt.Sprintf(`{"k": %d}`, neighbours))
+	if err != nil {
+		return nil, err
+	}
+	n := min(questions, len(asked))
+	return func() (reply, error) {
+		right := 0
+		start := time.Now()
+		for first := 0; first < n; first += perCall {
+			last := min(first+perCall, n)
+			answers, err := b.classify(store, voter, asked[first:last])
+			if err != nil {
+				return nil, err
+			}
+			for i, answer := range answers {
+				if answer == expected[first+i] {
+					right++
+				}
+			}
+		}
+		count := float64(n)
+		return reply{"n": count, "ms": milliseconds(start) / count, "accuracy": float64(right) / count}, nil
+	}, nil
+}
+
+// classify returns the label that the nearest neighbours vote for.
+func (b *bench) classify(store, voter *host.Process, vectors [][]float32) ([]string, error) {
+	queries := make([]sdk.Query, len(vectors))
+	for i, v := range vectors {
+		queries[i].Vector = v
+	}
+	found, err := store.Retrieve(b.ctx, "c", sdk.Ranking{
+		Search: sdk.Search{Mode: sdk.ModeDense, Depth: neighbours},
+		Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: neighbours,
+	}, queries)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]sdk.Item, len(found))
+	for i, candidates := range found {
+		items[i] = sdk.Item{ID: fmt.Sprint(i), Candidates: candidates}
+	}
+	ballots, err := voter.Sample(b.ctx, sdk.Batch{Items: items})
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]string, len(ballots))
+	for i, samples := range ballots {
+		if len(samples) > 0 && len(samples[0].Answers) > 0 {
+			answers[i] = samples[0].Answers[0].Label
+		}
+	}
+	return answers, nil
+}
