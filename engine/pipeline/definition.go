@@ -105,7 +105,9 @@ type Retrieve struct {
 
 // Fallback takes over the items for which its rule holds, after its stage
 // failed on them or kept nothing. Its stage is the one it stands in with the
-// arguments that the fallback block changes.
+// arguments that the fallback block changes. Where it changes the mode of a
+// search, it does not inherit keep, which may ask for a score that this mode
+// does not give: it may have a keep of its own.
 type Fallback struct {
 	Name  string
 	When  *rule.Rule

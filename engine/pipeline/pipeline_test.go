@@ -177,7 +177,7 @@ func TestLoad(t *testing.T) {
 	}
 	ranking.Mode = sdk.ModeLexical
 	f := retrieve.Fallbacks[0]
-	if d := cmp.Diff(ranking, f.Stage.Retrieve.Ranking); d != "" || !f.When.Reads("failed") || f.Stage.Keep.Text() != "dense > 0.2" || f.Stage.When != nil {
+	if d := cmp.Diff(ranking, f.Stage.Retrieve.Ranking); d != "" || !f.When.Reads("failed") || f.Stage.Keep != nil || f.Stage.When != nil {
 		t.Errorf("fallback %+v (-want +got):\n%s", f.Stage, d)
 	}
 	llm := p.Stages[4]
@@ -242,6 +242,66 @@ pipeline "p" {
 `)
 	if s := file.Pipelines[0].Stages[3]; s.Enabled || string(s.Config.Open) != "{}" {
 		t.Errorf("got %+v", s)
+	}
+}
+
+func TestKeepAndMode(t *testing.T) {
+	path, o := unpack(t, txtar.Parse([]byte(`
+-- p.hcl --
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" {
+    from = knowledge.k
+    keep = "dense > 0.2"
+    fallback "same" {
+      when  = "failed"
+      mode  = "hybrid"
+      top_k = 5
+    }
+    fallback "other" {
+      when = "failed"
+      mode = "lexical"
+    }
+    fallback "own" {
+      when = "failed"
+      mode = "lexical"
+      keep = "lexical > 1"
+    }
+    fallback "never" {
+      when = "failed"
+      mode = "dense"
+      keep = "lexical > 1"
+    }
+  }
+  retrieve "never" {
+    from = knowledge.k
+    mode = "lexical"
+    keep = "dense > 0.2 and label != \"\""
+  }
+  retrieve "either" {
+    from = knowledge.k
+    mode = "lexical"
+    keep = "dense > 0.2 or score > 1"
+  }
+}
+`)))
+	file, diags := Load(path, o)
+	want := []string{"dense > 0.2", "", "lexical > 1", "lexical > 1"}
+	for i, f := range file.Pipelines[0].Stages[0].Fallbacks {
+		if got := f.Stage.Keep; want[i] == "" && got != nil || want[i] != "" && got.Text() != want[i] {
+			t.Errorf("%s has the keep %v, want %q", f.Name, got, want[i])
+		}
+	}
+	var lines []int
+	for _, d := range diags {
+		lines = append(lines, d.Subject.Start.Line)
+	}
+	if d := cmp.Diff([]int{27, 33}, lines); d != "" || diags.HasErrors() {
+		t.Errorf("warnings on lines (-want +got):\n%s\n%v", d, diags)
 	}
 }
 

@@ -129,21 +129,41 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	}
 	body := l.body(b, append(names, perItem...), append(nested, "fallback")...)
 	s := l.makeStage(body, at)
+	l.checkKeep(s, body.attrs)
 	for _, f := range l.distinct(body.fallbacks) {
-		s.Fallbacks = append(s.Fallbacks, l.readFallback(body, l.body(f, append(names, "when"), nested...), at, !s.Enabled))
+		s.Fallbacks = append(s.Fallbacks, l.readFallback(s, body, l.body(f, append(names, "when"), nested...), at))
 	}
 	return s
 }
 
+// checkKeep warns of a keep that asks only for the score of the side that does
+// not search.
+func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
+	if s.Retrieve == nil || s.Keep == nil {
+		return
+	}
+	mode := s.Retrieve.Ranking.Mode
+	other := map[sdk.Mode]string{sdk.ModeLexical: "dense", sdk.ModeDense: "lexical"}[mode]
+	if other == "" || !s.Keep.Reads(other) || s.Keep.Reads(string(mode)) || s.Keep.Reads("score") {
+		return
+	}
+	at := attrs["keep"].Expr.Range()
+	l.add(hcl.Diagnostics{{
+		Severity: hcl.DiagWarning, Summary: "Score that is never there", Subject: &at,
+		Detail: fmt.Sprintf("In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode),
+	}})
+}
+
 // readFallback reads a fallback as the stage it stands in, with the arguments
 // that it changes. A config of the stage holds on for the fallback, except an
-// unlabelled one when the fallback uses another plugin.
-func (l *loader) readFallback(stage, change stageBody, at place, off bool) Fallback {
+// unlabelled one when the fallback uses another plugin; so does keep, except
+// when the fallback searches in another mode, which gives other scores.
+func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallback {
 	f := Fallback{Name: change.block.Labels[0]}
 	seen := at.scope
 	seen.Candidates = seen.Candidates || stage.block.Type == "retrieve"
 	defer func(was bool) { l.off = was }(l.off)
-	l.off = off
+	l.off = !s.Enabled
 	if f.When = (arguments{l, change.attrs}).rule("when", rule.Fallback, seen); change.attrs["when"] == nil {
 		l.fault(change.block.DefRange, "Missing argument", `A fallback says for which items it stands in: when = "failed".`)
 	}
@@ -158,6 +178,10 @@ func (l *loader) readFallback(stage, change stageBody, at place, off bool) Fallb
 	}
 	merged.configs = append(merged.configs, change.configs...)
 	f.Stage = l.makeStage(merged, at)
+	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
+		f.Stage.Keep = nil
+	}
+	l.checkKeep(f.Stage, merged.attrs)
 	return f
 }
 
