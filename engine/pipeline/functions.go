@@ -19,7 +19,7 @@ const maxFile = 1 << 20
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
-		"secret": l.environment("secret", func(v cty.Value) cty.Value { return v.Mark(secretOf(v)) }),
+		"secret": l.environment("secret", l.markSecret),
 		"file": onPath(func(path string) (string, error) {
 			return readText(absolute(path, l.dir))
 		}),
@@ -68,11 +68,12 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 	})
 }
 
-func secretOf(v cty.Value) secret {
-	if !v.IsKnown() {
-		return secret{}
+func (l *loader) markSecret(v cty.Value) cty.Value {
+	if !v.IsKnown() || v.AsString() == "" {
+		return v.Mark(secret{})
 	}
-	return secret{v.AsString()}
+	l.secrets[v.AsString()] = true
+	return v.Mark(secret{v.AsString()})
 }
 
 func onPath(f func(path string) (string, error)) function.Function {

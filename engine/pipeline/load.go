@@ -48,7 +48,8 @@ type loader struct {
 
 	vars, locals map[string]cty.Value // unknown: at fault, and reported already
 	context      *hcl.EvalContext
-	off          bool // a stage that is not enabled is being read: its environment may be missing
+	secrets      map[string]bool // that secret() has read
+	off          bool            // a stage that is not enabled is being read: its environment may be missing
 }
 
 func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
@@ -59,6 +60,7 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)), src: src,
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
+		secrets: map[string]bool{},
 	}
 	if l.Getenv == nil {
 		l.Getenv = func(string) (string, bool) { return "", false }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,11 +36,23 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 		return cty.DynamicVal
 	}
 	v, diags := e.Value(l.context)
+	for _, d := range diags {
+		d.Detail = l.hide(d.Detail) // a function may quote what it cannot use
+	}
 	l.add(diags)
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
 	return v
+}
+
+// hide replaces the secrets that have been read so far.
+func (l *loader) hide(text string) string {
+	for _, s := range slices.Backward(keys(l.secrets)) { // the longer of two that begin alike first
+		text = strings.ReplaceAll(text, s, hidden)
+		text = strings.ReplaceAll(text, strings.Trim(strconv.Quote(s), `"`), hidden)
+	}
+	return text
 }
 
 // checkNames finds unknown variables and locals: HCL itself would not say
