@@ -32,18 +32,7 @@ func (r *Reader) startCSV(in *bufio.Reader) error {
 		if err != nil {
 			return Row{}, err
 		}
-		if record.fault != nil {
-			return Row{Line: record.line, Fault: record.fault}, nil
-		}
-		fields, err := parse.fields(record.text)
-		if err != nil {
-			var bad *csv.ParseError
-			if errors.As(err, &bad) {
-				err = bad.Err // its line counts from the record
-			}
-			return Row{Line: record.line, Fault: err}, nil
-		}
-		return h.row(record.line, fields), nil
+		return parse.row(h, record), nil
 	}
 	return nil
 }
@@ -68,9 +57,10 @@ type records struct {
 
 // physical is a line of the file, without its end.
 type physical struct {
-	line int
-	text []byte
-	err  error
+	line    int
+	text    []byte
+	tooLong bool // there is no text
+	end     bool // nor a line
 }
 
 // record is a row as it is written: one line, or several where a quoted field
@@ -82,25 +72,31 @@ type record struct {
 }
 
 func (r *records) next() (record, error) {
-	first := r.read()
-	for first.err == nil && len(first.text) == 0 {
-		first = r.read()
+	first, err := r.read()
+	for err == nil && !first.tooLong && !first.end && len(first.text) == 0 {
+		first, err = r.read()
 	}
 	whole := record{line: first.line, text: first.text}
-	if first.err != nil {
-		return whole.failed(first.err)
+	switch {
+	case err != nil:
+		return record{}, err
+	case first.end:
+		return record{}, io.EOF
+	case first.tooLong:
+		whole.fault = errTooLong
+		return whole, nil
 	}
 	var ahead []physical // since the line on which the quote opened
 	opened := first.line
 	for state, _ := quotes(first.text, closed); state == open; {
-		p := r.read()
-		if p.err != nil && !errors.Is(p.err, errTooLong) && !errors.Is(p.err, io.EOF) {
-			return record{}, p.err
+		p, err := r.read()
+		if err != nil {
+			return record{}, err
 		}
 		ahead = append(ahead, p)
 		var anew bool
 		state, anew = quotes(p.text, open)
-		if p.err != nil || state == broken || len(whole.text)+len(p.text) > MaxRow {
+		if p.tooLong || p.end || state == broken || len(whole.text)+len(p.text) > MaxRow {
 			// The quote that closes it may well be the opening one of another row.
 			r.pending = append(ahead, r.pending...)
 			whole.fault = neverClosed(opened)
@@ -165,30 +161,39 @@ func quotes(line []byte, before quoting) (after quoting, anew bool) {
 	}
 }
 
-// failed is a record that could not be read: a fault where only it is too
-// long, else the end of reading.
-func (r record) failed(err error) (record, error) {
-	if errors.Is(err, errTooLong) {
-		r.fault = err
-		return r, nil
-	}
-	return record{}, err
-}
-
-func (r *records) read() physical {
+func (r *records) read() (physical, error) {
 	if len(r.pending) > 0 {
 		p := r.pending[0]
 		r.pending = r.pending[1:]
-		return p
+		return p, nil
 	}
 	text, err := r.in.next()
-	return physical{r.in.n, text, err}
+	p := physical{line: r.in.n, text: text, tooLong: errors.Is(err, errTooLong), end: errors.Is(err, io.EOF)}
+	if p.tooLong || p.end {
+		err = nil
+	}
+	return p, err
 }
 
 // parser splits records into fields.
 type parser struct {
 	text bytes.Reader
 	csv  *csv.Reader
+}
+
+func (p *parser) row(h header, r record) Row {
+	if r.fault != nil {
+		return Row{Line: r.line, Fault: r.fault}
+	}
+	fields, err := p.fields(r.text)
+	var bad *csv.ParseError
+	switch {
+	case errors.As(err, &bad):
+		return Row{Line: r.line, Fault: bad.Err} // its line counts from the record
+	case err != nil:
+		return Row{Line: r.line, Fault: err}
+	}
+	return h.row(r.line, fields)
 }
 
 func (p *parser) fields(record []byte) ([]string, error) {
