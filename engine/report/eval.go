@@ -40,7 +40,7 @@ func Eval(w io.Writer, r eval.Report) error {
 	}
 	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
 	for _, l := range r.Worst(len(r.Labels)) {
-		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", l.Label, l.F1, l.Precision, l.Recall, l.Support)
+		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", shorten(l.Label, tableWidth), l.F1, l.Precision, l.Recall, l.Support)
 	}
 	return tw.Flush()
 }
