@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/model"
+)
+
+// TestAccuracy holds the main pipeline, without a language model, to what it
+// has reached on public data. The data may not be part of the project: it is
+// looked for beside the checkout.
+func TestAccuracy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("embeds thousands of texts")
+	}
+	data, err := filepath.Abs("../../../shared/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		set, input, embedder string
+		least                float64
+	}{
+		{"rage", "clinc_gold_test_public.tsv", "minilm", 0.865},
+		{"rage", "clinc_gold_test_public.tsv", "hashing", 0.70},
+		{"hwu64", "test_public.tsv", "hashing", 0.83},
+	}
+	for _, test := range tests {
+		t.Run(test.set+" "+test.embedder, func(t *testing.T) {
+			train, input := filepath.Join(data, test.set, "train.tsv"), filepath.Join(data, test.set, test.input)
+			if _, err := os.Stat(input); err != nil {
+				t.Skip("the data is not here: ", err)
+			}
+			if minilm, err := model.Find("minilm"); test.embedder == "minilm" {
+				if status, statusErr := minilm.Status(); err != nil || statusErr != nil || !status.Installed {
+					t.Skip("the model is not here: racflow model pull minilm")
+				}
+			}
+			out, err := racflow(t, t.TempDir(), "eval", "--json", "-var", "embedder="+test.embedder, "-var", "train="+train, "--input", input, intent(t)).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r eval.Report
+			if err := json.Unmarshal(out, &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Accuracy < test.least || r.Failed > 0 {
+				t.Errorf("accuracy %.4f with %d failed, want at least %.3f and none", r.Accuracy, r.Failed, test.least)
+			}
+			for _, v := range r.Voters {
+				if v.Accuracy > r.Accuracy {
+					t.Errorf("voter %s alone reaches %.4f, the election %.4f", v.Name, v.Accuracy, r.Accuracy)
+				}
+			}
+		})
+	}
+}
