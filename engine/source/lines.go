@@ -134,26 +134,18 @@ func (r *Reader) startTSV(in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	r.next = func() (Row, error) {
-		for {
-			line, err := l.next()
-			switch {
-			case errors.Is(err, errTooLong):
-				return Row{Line: l.n, Fault: err}, nil
-			case err != nil:
-				return Row{}, err
-			case len(bytes.TrimSpace(line)) == 0:
-				continue
-			}
-			return h.row(l.n, strings.Split(string(line), "\t")), nil
-		}
-	}
+	r.next = l.rows(func(line []byte) Row { return h.row(l.n, strings.Split(string(line), "\t")) })
 	return nil
 }
 
 func (r *Reader) startJSONL(in *bufio.Reader) {
 	l := &lines{in: in}
-	r.next = func() (Row, error) {
+	r.next = l.rows(func(line []byte) Row { return r.jsonRow(l.n, line) })
+}
+
+// rows makes a row of each line that is not blank.
+func (l *lines) rows(parse func(line []byte) Row) func() (Row, error) {
+	return func() (Row, error) {
 		for {
 			line, err := l.next()
 			switch {
@@ -161,10 +153,9 @@ func (r *Reader) startJSONL(in *bufio.Reader) {
 				return Row{Line: l.n, Fault: err}, nil
 			case err != nil:
 				return Row{}, err
-			case len(bytes.TrimSpace(line)) == 0:
-				continue
+			case len(bytes.TrimSpace(line)) > 0:
+				return parse(line), nil
 			}
-			return r.jsonRow(l.n, line), nil
 		}
 	}
 }
