@@ -40,7 +40,7 @@ func (f *inputFlags) open(p *pipeline.Pipeline, stdin io.Reader) (*source.Reader
 	if s.Path == "" {
 		return nil, fmt.Errorf("pipeline %q has no input block: name a file with --input", p.Name)
 	}
-	return source.Open(s.Path, source.Format(s.Format), source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}, stdin)
+	return s.Open(stdin)
 }
 
 // rows returns the reader's Next, ending after the limit.

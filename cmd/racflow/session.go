@@ -201,7 +201,7 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
 	s.faults += r.FaultCount
-	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r, "embedded"))
+	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
 		if i == maxTold {
 			fmt.Fprintf(os.Stderr, "... and %d more rows that cannot be used\n", r.FaultCount-maxTold)
@@ -212,10 +212,10 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 }
 
 // describeKnowledge says how a knowledge compares with its source.
-func describeKnowledge(r knowledge.Report, embedded string) string {
+func describeKnowledge(r knowledge.Report) string {
 	what := "up to date"
 	if n := r.Added + r.Changed; n+r.Removed > 0 {
-		what = fmt.Sprintf("%d %s with %s", n, embedded, r.Embedder)
+		what = fmt.Sprintf("%d embedded with %s", n, r.Embedder)
 		if r.Removed > 0 {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}

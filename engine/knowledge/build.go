@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -58,7 +59,7 @@ func (b *builder) build(ctx context.Context) error {
 			return err
 		}
 	}
-	digest, err := fileDigest(b.block.Source)
+	digest, err := source.Digest(b.block.Source.Path)
 	if err != nil {
 		return &SourceError{b.block.Source.Range, err}
 	}

@@ -35,7 +35,6 @@ type Store interface {
 	Put(ctx context.Context, collection string, entries []sdk.Entry) error
 	Delete(ctx context.Context, collection string, ids []string) error
 	Commit(ctx context.Context, collection string, note []byte) error
-	Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error)
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	sdk.Retriever
 }
@@ -121,7 +120,7 @@ const maxFaults = 1000
 
 // note is what the engine keeps with a commit of the main collection.
 type note struct {
-	Source   string `json:"source"`           // digest of the source and its mapping
+	Source   string `json:"source"`           // digest of the source
 	Complete bool   `json:"complete"`         // false: a first build is under way
 	State    []byte `json:"state,omitempty"`  // of a fitted embedder
 	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
@@ -204,7 +203,11 @@ func written(what string, err error) error {
 func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
-	for _, part := range []any{layout, block.Source.Path, mappingDigest(block.Source), block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer} {
+	s := block.Source
+	for _, part := range []any{
+		layout, s.Path, s.Format, s.ID, s.Text, s.Label, s.Meta,
+		block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer,
+	} {
 		if err := enc.Encode(part); err != nil {
 			panic(err) // strings, numbers and checked JSON always encode
 		}
@@ -249,8 +252,7 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 		queries[i].Vector = v
 	}
 	n := min(limit, len(k.Labels))
-	start := time.Now()
-	defer func() { k.searches.busy.Add(int64(time.Since(start))) }()
+	defer k.searches.add(0, time.Now()) // these rows were searched for before
 	return k.store.Retrieve(ctx, k.centroids, nearest(n), queries)
 }
 

@@ -7,45 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
-
-// mappingDigest starts every source digest: reading the same file in another
-// way gives other rows.
-func mappingDigest(s pipeline.Source) string {
-	m, err := json.Marshal([]any{s.Format, s.ID, s.Text, s.Label, s.Meta})
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	sum := sha256.Sum256(m)
-	return hex.EncodeToString(sum[:4]) + "-"
-}
-
-// fileDigest is the digest that reading the whole source would give, without
-// parsing it; empty for standard input and pipes, which can be read only once.
-func fileDigest(s pipeline.Source) (string, error) {
-	if s.Path == "-" {
-		return "", nil
-	}
-	if info, err := os.Stat(s.Path); err != nil || !info.Mode().IsRegular() {
-		return "", err
-	}
-	f, err := os.Open(s.Path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return mappingDigest(s) + hex.EncodeToString(h.Sum(nil)), nil
-}
 
 // rows is what a source holds.
 type rows struct {
@@ -58,7 +25,7 @@ type rows struct {
 // readSource reads all rows.
 func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
 	all := &rows{}
-	r, err := source.Open(s.Path, source.Format(s.Format), source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}, stdin)
+	r, err := s.Open(stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +34,7 @@ func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			all.digest = mappingDigest(s) + r.Digest()
+			all.digest = r.Digest()
 			return all, nil
 		}
 		if err != nil {

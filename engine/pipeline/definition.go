@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"encoding/json"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -47,6 +49,12 @@ type Source struct {
 	Label  string
 	Meta   []string // columns kept as metadata; nil: all others
 	Range  hcl.Range
+}
+
+// Open opens the source, or stdin where its path is "-".
+func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
+	m := source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}
+	return source.Open(s.Path, source.Format(s.Format), m, stdin)
 }
 
 // Pipeline is a pipeline block: what happens to each item of the input.

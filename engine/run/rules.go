@@ -106,25 +106,24 @@ func (s *stage) keep(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// accept marks which answers of samples may count. Without a rule all may.
+// accept takes the mark from those accepted answers that the stage's rule does
+// not accept.
 func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) error {
-	var e *rule.Env
-	if s.Accept != nil {
-		e = s.env(rec, s.Accept)
+	if s.Accept == nil {
+		return nil
 	}
+	e := s.env(rec, s.Accept)
 	for _, sample := range samples {
 		for i := range sample.Answers {
 			a := &sample.Answers[i]
-			if s.Accept == nil {
-				a.Accepted = a.Label != ""
+			if !a.Accepted {
 				continue
 			}
 			e.Answer = a.Label
-			ok, err := s.Accept.Eval(ctx, e)
-			if err != nil {
+			var err error
+			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
 				return fmt.Errorf("accept: %w", err)
 			}
-			a.Accepted = ok && a.Label != ""
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (s *stage) step(ctx context.Context, records []*record) {
 	if s.Block == "elect" {
 		// The election's own accept rule narrows what counts further.
 		for _, rec := range records {
-			if err := s.narrow(ctx, rec); err != nil {
+			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
 				rec.fail(s, err)
 			}
 		}
@@ -69,28 +69,6 @@ func (s *stage) settle(ctx context.Context, rec *record) error {
 		return s.flag(ctx, rec)
 	}
 	return nil
-}
-
-// narrow applies an election's accept rule to the answers that the voters'
-// own rules accepted.
-func (s *stage) narrow(ctx context.Context, rec *record) error {
-	if s.Accept == nil {
-		return nil
-	}
-	var rejected []*sdk.Answer
-	samples := rec.samples(s.in.voters)
-	for _, sample := range samples {
-		for i := range sample.Answers {
-			if !sample.Answers[i].Accepted {
-				rejected = append(rejected, &sample.Answers[i])
-			}
-		}
-	}
-	err := s.accept(ctx, rec, samples)
-	for _, a := range rejected {
-		a.Accepted = false
-	}
-	return err
 }
 
 // fallBack lets the first fallback whose rule holds take over an item that

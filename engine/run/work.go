@@ -32,6 +32,9 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 			return stageWork(s, process, p.Sample, func(rec *record, v []sdk.Sample) {
 				for i := range v {
 					v[i].Voter = s.Name
+					for j := range v[i].Answers { // whatever the plugin says of that
+						v[i].Answers[j].Accepted = v[i].Answers[j].Label != ""
+					}
 				}
 				rec.outputs[s.index].samples = v
 			}), nil

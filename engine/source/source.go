@@ -152,6 +152,25 @@ func (r *Reader) Next() (Row, error) { return r.next() }
 // Digest identifies what has been read so far; at the end, the whole content.
 func (r *Reader) Digest() string { return fmt.Sprintf("%x", r.digest.Sum(nil)) }
 
+// Digest is what Reader.Digest gives at the end of a file, without parsing the
+// file; empty for standard input and pipes, which can be read only once.
+func Digest(path string) (string, error) {
+	if path == "-" {
+		return "", nil
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return fmt.Sprintf("%x", h.Sum(nil)), err
+}
+
 // Close closes the file.
 func (r *Reader) Close() error { return r.close() }
 
