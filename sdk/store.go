@@ -58,10 +58,12 @@ type Search struct {
 	Depth int // entries wanted per side
 }
 
-// Query is what is searched for. Its vector is nil in a lexical search.
+// Query is what is searched for, and among what. Its vector is nil in a lexical
+// search.
 type Query struct {
 	Text   string
 	Vector []float32
+	Filter *Filter // nil: among all entries; queries may share one
 }
 
 // Hits are the best entries of each side, best first; ties stand in the order

@@ -281,6 +281,128 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_stage_proto_rawDescGZIP(), []int{3}
 }
 
+type FilterOp int32
+
+const (
+	FilterOp_FILTER_OP_UNSPECIFIED   FilterOp = 0
+	FilterOp_FILTER_OP_AND           FilterOp = 1
+	FilterOp_FILTER_OP_OR            FilterOp = 2
+	FilterOp_FILTER_OP_NOT           FilterOp = 3
+	FilterOp_FILTER_OP_IN            FilterOp = 4 // one of the values
+	FilterOp_FILTER_OP_LESS          FilterOp = 5
+	FilterOp_FILTER_OP_LESS_EQUAL    FilterOp = 6
+	FilterOp_FILTER_OP_GREATER       FilterOp = 7
+	FilterOp_FILTER_OP_GREATER_EQUAL FilterOp = 8
+	FilterOp_FILTER_OP_PREFIX        FilterOp = 9
+)
+
+// Enum value maps for FilterOp.
+var (
+	FilterOp_name = map[int32]string{
+		0: "FILTER_OP_UNSPECIFIED",
+		1: "FILTER_OP_AND",
+		2: "FILTER_OP_OR",
+		3: "FILTER_OP_NOT",
+		4: "FILTER_OP_IN",
+		5: "FILTER_OP_LESS",
+		6: "FILTER_OP_LESS_EQUAL",
+		7: "FILTER_OP_GREATER",
+		8: "FILTER_OP_GREATER_EQUAL",
+		9: "FILTER_OP_PREFIX",
+	}
+	FilterOp_value = map[string]int32{
+		"FILTER_OP_UNSPECIFIED":   0,
+		"FILTER_OP_AND":           1,
+		"FILTER_OP_OR":            2,
+		"FILTER_OP_NOT":           3,
+		"FILTER_OP_IN":            4,
+		"FILTER_OP_LESS":          5,
+		"FILTER_OP_LESS_EQUAL":    6,
+		"FILTER_OP_GREATER":       7,
+		"FILTER_OP_GREATER_EQUAL": 8,
+		"FILTER_OP_PREFIX":        9,
+	}
+)
+
+func (x FilterOp) Enum() *FilterOp {
+	p := new(FilterOp)
+	*p = x
+	return p
+}
+
+func (x FilterOp) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FilterOp) Descriptor() protoreflect.EnumDescriptor {
+	return file_stage_proto_enumTypes[4].Descriptor()
+}
+
+func (FilterOp) Type() protoreflect.EnumType {
+	return &file_stage_proto_enumTypes[4]
+}
+
+func (x FilterOp) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FilterOp.Descriptor instead.
+func (FilterOp) EnumDescriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{4}
+}
+
+type Field int32
+
+const (
+	Field_FIELD_UNSPECIFIED Field = 0
+	Field_FIELD_ID          Field = 1
+	Field_FIELD_LABEL       Field = 2
+	Field_FIELD_META        Field = 3
+)
+
+// Enum value maps for Field.
+var (
+	Field_name = map[int32]string{
+		0: "FIELD_UNSPECIFIED",
+		1: "FIELD_ID",
+		2: "FIELD_LABEL",
+		3: "FIELD_META",
+	}
+	Field_value = map[string]int32{
+		"FIELD_UNSPECIFIED": 0,
+		"FIELD_ID":          1,
+		"FIELD_LABEL":       2,
+		"FIELD_META":        3,
+	}
+)
+
+func (x Field) Enum() *Field {
+	p := new(Field)
+	*p = x
+	return p
+}
+
+func (x Field) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Field) Descriptor() protoreflect.EnumDescriptor {
+	return file_stage_proto_enumTypes[5].Descriptor()
+}
+
+func (Field) Type() protoreflect.EnumType {
+	return &file_stage_proto_enumTypes[5]
+}
+
+func (x Field) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Field.Descriptor instead.
+func (Field) EnumDescriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{5}
+}
+
 type Mode int32
 
 const (
@@ -317,11 +439,11 @@ func (x Mode) String() string {
 }
 
 func (Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stage_proto_enumTypes[4].Descriptor()
+	return file_stage_proto_enumTypes[6].Descriptor()
 }
 
 func (Mode) Type() protoreflect.EnumType {
-	return &file_stage_proto_enumTypes[4]
+	return &file_stage_proto_enumTypes[6]
 }
 
 func (x Mode) Number() protoreflect.EnumNumber {
@@ -330,7 +452,7 @@ func (x Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Mode.Descriptor instead.
 func (Mode) EnumDescriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{4}
+	return file_stage_proto_rawDescGZIP(), []int{6}
 }
 
 type Fusion int32
@@ -366,11 +488,11 @@ func (x Fusion) String() string {
 }
 
 func (Fusion) Descriptor() protoreflect.EnumDescriptor {
-	return file_stage_proto_enumTypes[5].Descriptor()
+	return file_stage_proto_enumTypes[7].Descriptor()
 }
 
 func (Fusion) Type() protoreflect.EnumType {
-	return &file_stage_proto_enumTypes[5]
+	return &file_stage_proto_enumTypes[7]
 }
 
 func (x Fusion) Number() protoreflect.EnumNumber {
@@ -379,7 +501,7 @@ func (x Fusion) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Fusion.Descriptor instead.
 func (Fusion) EnumDescriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{5}
+	return file_stage_proto_rawDescGZIP(), []int{7}
 }
 
 type Code int32
@@ -424,11 +546,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_stage_proto_enumTypes[6].Descriptor()
+	return file_stage_proto_enumTypes[8].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_stage_proto_enumTypes[6]
+	return &file_stage_proto_enumTypes[8]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -437,7 +559,7 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{6}
+	return file_stage_proto_rawDescGZIP(), []int{8}
 }
 
 type DescribeRequest struct {
@@ -1772,8 +1894,10 @@ type Search struct {
 	Fusion        Fusion                 `protobuf:"varint,5,opt,name=fusion,proto3,enum=racflow.stage.v1.Fusion" json:"fusion,omitempty"`
 	DenseWeight   float64                `protobuf:"fixed64,6,opt,name=dense_weight,json=denseWeight,proto3" json:"dense_weight,omitempty"` // weighted fusion; the lexical side has 1 - dense_weight
 	RrfK          uint32                 `protobuf:"varint,7,opt,name=rrf_k,json=rrfK,proto3" json:"rrf_k,omitempty"`
-	Texts         bool                   `protobuf:"varint,8,opt,name=texts,proto3" json:"texts,omitempty"`    // candidates with text, context and metadata
-	Queries       *Rows                  `protobuf:"bytes,9,opt,name=queries,proto3" json:"queries,omitempty"` // text and vector
+	Texts         bool                   `protobuf:"varint,8,opt,name=texts,proto3" json:"texts,omitempty"`                                        // candidates with text, context and metadata
+	Queries       *Rows                  `protobuf:"bytes,9,opt,name=queries,proto3" json:"queries,omitempty"`                                     // text and vector
+	Filters       []*Filter              `protobuf:"bytes,10,rep,name=filters,proto3" json:"filters,omitempty"`                                    // each once
+	QueryFilter   []uint32               `protobuf:"varint,11,rep,packed,name=query_filter,json=queryFilter,proto3" json:"query_filter,omitempty"` // per query: 1 + index into filters, 0 for none; absent: none at all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1871,6 +1995,197 @@ func (x *Search) GetQueries() *Rows {
 	return nil
 }
 
+func (x *Search) GetFilters() []*Filter {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+func (x *Search) GetQueryFilter() []uint32 {
+	if x != nil {
+		return x.QueryFilter
+	}
+	return nil
+}
+
+// Filter selects the entries that a query is searched among. AND, OR and NOT
+// combine parts; the others compare a field with values of the same type.
+// Metadata that is missing or of another type fits no comparison.
+type Filter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Op            FilterOp               `protobuf:"varint,1,opt,name=op,proto3,enum=racflow.stage.v1.FilterOp" json:"op,omitempty"`
+	Parts         []*Filter              `protobuf:"bytes,2,rep,name=parts,proto3" json:"parts,omitempty"` // AND, OR: any number, none gives true or false; NOT: one; at most 32 deep
+	Field         Field                  `protobuf:"varint,3,opt,name=field,proto3,enum=racflow.stage.v1.Field" json:"field,omitempty"`
+	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`       // of the metadata
+	Values        []*Value               `protobuf:"bytes,5,rep,name=values,proto3" json:"values,omitempty"` // one, but for IN
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Filter) Reset() {
+	*x = Filter{}
+	mi := &file_stage_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Filter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Filter) ProtoMessage() {}
+
+func (x *Filter) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Filter.ProtoReflect.Descriptor instead.
+func (*Filter) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Filter) GetOp() FilterOp {
+	if x != nil {
+		return x.Op
+	}
+	return FilterOp_FILTER_OP_UNSPECIFIED
+}
+
+func (x *Filter) GetParts() []*Filter {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *Filter) GetField() Field {
+	if x != nil {
+		return x.Field
+	}
+	return Field_FIELD_UNSPECIFIED
+}
+
+func (x *Filter) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Filter) GetValues() []*Value {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type Value struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Value:
+	//
+	//	*Value_Text
+	//	*Value_Number
+	//	*Value_Truth
+	Value         isValue_Value `protobuf_oneof:"value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Value) Reset() {
+	*x = Value{}
+	mi := &file_stage_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Value) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Value) ProtoMessage() {}
+
+func (x *Value) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Value.ProtoReflect.Descriptor instead.
+func (*Value) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Value) GetValue() isValue_Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Value) GetText() string {
+	if x != nil {
+		if x, ok := x.Value.(*Value_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+func (x *Value) GetNumber() float64 {
+	if x != nil {
+		if x, ok := x.Value.(*Value_Number); ok {
+			return x.Number
+		}
+	}
+	return 0
+}
+
+func (x *Value) GetTruth() bool {
+	if x != nil {
+		if x, ok := x.Value.(*Value_Truth); ok {
+			return x.Truth
+		}
+	}
+	return false
+}
+
+type isValue_Value interface {
+	isValue_Value()
+}
+
+type Value_Text struct {
+	Text string `protobuf:"bytes,1,opt,name=text,proto3,oneof"` // compared by its bytes
+}
+
+type Value_Number struct {
+	Number float64 `protobuf:"fixed64,2,opt,name=number,proto3,oneof"`
+}
+
+type Value_Truth struct {
+	Truth bool `protobuf:"varint,3,opt,name=truth,proto3,oneof"`
+}
+
+func (*Value_Text) isValue_Value() {}
+
+func (*Value_Number) isValue_Value() {}
+
+func (*Value_Truth) isValue_Value() {}
+
 type Get struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
@@ -1881,7 +2196,7 @@ type Get struct {
 
 func (x *Get) Reset() {
 	*x = Get{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2208,7 @@ func (x *Get) String() string {
 func (*Get) ProtoMessage() {}
 
 func (x *Get) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2221,7 @@ func (x *Get) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Get.ProtoReflect.Descriptor instead.
 func (*Get) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Get) GetCollection() string {
@@ -1937,7 +2252,7 @@ type Scan struct {
 
 func (x *Scan) Reset() {
 	*x = Scan{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2264,7 @@ func (x *Scan) String() string {
 func (*Scan) ProtoMessage() {}
 
 func (x *Scan) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2277,7 @@ func (x *Scan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scan.ProtoReflect.Descriptor instead.
 func (*Scan) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Scan) GetCollection() string {
@@ -2022,7 +2337,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2349,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2362,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -2109,7 +2424,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2436,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2449,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -2162,7 +2477,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +2489,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +2502,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Failure) GetCode() Code {
@@ -2222,7 +2537,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2549,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2562,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -2297,7 +2612,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2624,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2637,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -2456,7 +2771,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2783,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2796,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -2571,7 +2886,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2583,7 +2898,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2596,7 +2911,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -2630,7 +2945,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2957,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2970,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -2732,7 +3047,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +3059,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +3072,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -2879,7 +3194,7 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
 	"collection\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\fR\x04note\"\xb1\x02\n" +
+	"\x04note\x18\x02 \x01(\fR\x04note\"\x88\x03\n" +
 	"\x06Search\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -2891,7 +3206,21 @@ const file_stage_proto_rawDesc = "" +
 	"\fdense_weight\x18\x06 \x01(\x01R\vdenseWeight\x12\x13\n" +
 	"\x05rrf_k\x18\a \x01(\rR\x04rrfK\x12\x14\n" +
 	"\x05texts\x18\b \x01(\bR\x05texts\x120\n" +
-	"\aqueries\x18\t \x01(\v2\x16.racflow.stage.v1.RowsR\aqueries\"7\n" +
+	"\aqueries\x18\t \x01(\v2\x16.racflow.stage.v1.RowsR\aqueries\x122\n" +
+	"\afilters\x18\n" +
+	" \x03(\v2\x18.racflow.stage.v1.FilterR\afilters\x12!\n" +
+	"\fquery_filter\x18\v \x03(\rR\vqueryFilter\"\xd6\x01\n" +
+	"\x06Filter\x12*\n" +
+	"\x02op\x18\x01 \x01(\x0e2\x1a.racflow.stage.v1.FilterOpR\x02op\x12.\n" +
+	"\x05parts\x18\x02 \x03(\v2\x18.racflow.stage.v1.FilterR\x05parts\x12-\n" +
+	"\x05field\x18\x03 \x01(\x0e2\x17.racflow.stage.v1.FieldR\x05field\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12/\n" +
+	"\x06values\x18\x05 \x03(\v2\x17.racflow.stage.v1.ValueR\x06values\"X\n" +
+	"\x05Value\x12\x14\n" +
+	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x12\x18\n" +
+	"\x06number\x18\x02 \x01(\x01H\x00R\x06number\x12\x16\n" +
+	"\x05truth\x18\x03 \x01(\bH\x00R\x05truthB\a\n" +
+	"\x05value\"7\n" +
 	"\x03Get\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -3018,7 +3347,24 @@ const file_stage_proto_rawDesc = "" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fROLE_PASSAGE\x10\x01\x12\x0e\n" +
 	"\n" +
-	"ROLE_QUERY\x10\x02*O\n" +
+	"ROLE_QUERY\x10\x02*\xe7\x01\n" +
+	"\bFilterOp\x12\x19\n" +
+	"\x15FILTER_OP_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rFILTER_OP_AND\x10\x01\x12\x10\n" +
+	"\fFILTER_OP_OR\x10\x02\x12\x11\n" +
+	"\rFILTER_OP_NOT\x10\x03\x12\x10\n" +
+	"\fFILTER_OP_IN\x10\x04\x12\x12\n" +
+	"\x0eFILTER_OP_LESS\x10\x05\x12\x18\n" +
+	"\x14FILTER_OP_LESS_EQUAL\x10\x06\x12\x15\n" +
+	"\x11FILTER_OP_GREATER\x10\a\x12\x1b\n" +
+	"\x17FILTER_OP_GREATER_EQUAL\x10\b\x12\x14\n" +
+	"\x10FILTER_OP_PREFIX\x10\t*M\n" +
+	"\x05Field\x12\x15\n" +
+	"\x11FIELD_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bFIELD_ID\x10\x01\x12\x0f\n" +
+	"\vFIELD_LABEL\x10\x02\x12\x0e\n" +
+	"\n" +
+	"FIELD_META\x10\x03*O\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vMODE_HYBRID\x10\x01\x12\x0e\n" +
@@ -3054,101 +3400,110 @@ func file_stage_proto_rawDescGZIP() []byte {
 	return file_stage_proto_rawDescData
 }
 
-var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
 	(Column)(0),              // 2: racflow.stage.v1.Column
 	(Role)(0),                // 3: racflow.stage.v1.Role
-	(Mode)(0),                // 4: racflow.stage.v1.Mode
-	(Fusion)(0),              // 5: racflow.stage.v1.Fusion
-	(Code)(0),                // 6: racflow.stage.v1.Code
-	(*DescribeRequest)(nil),  // 7: racflow.stage.v1.DescribeRequest
-	(*DescribeReply)(nil),    // 8: racflow.stage.v1.DescribeReply
-	(*StageInfo)(nil),        // 9: racflow.stage.v1.StageInfo
-	(*Argument)(nil),         // 10: racflow.stage.v1.Argument
-	(*ConfigureRequest)(nil), // 11: racflow.stage.v1.ConfigureRequest
-	(*ConfigureReply)(nil),   // 12: racflow.stage.v1.ConfigureReply
-	(*ArgumentError)(nil),    // 13: racflow.stage.v1.ArgumentError
-	(*Request)(nil),          // 14: racflow.stage.v1.Request
-	(*Cancel)(nil),           // 15: racflow.stage.v1.Cancel
-	(*Embed)(nil),            // 16: racflow.stage.v1.Embed
-	(*Fit)(nil),              // 17: racflow.stage.v1.Fit
-	(*State)(nil),            // 18: racflow.stage.v1.State
-	(*Prompt)(nil),           // 19: racflow.stage.v1.Prompt
-	(*Sample)(nil),           // 20: racflow.stage.v1.Sample
-	(*Elect)(nil),            // 21: racflow.stage.v1.Elect
-	(*Open)(nil),             // 22: racflow.stage.v1.Open
-	(*Put)(nil),              // 23: racflow.stage.v1.Put
-	(*Delete)(nil),           // 24: racflow.stage.v1.Delete
-	(*Commit)(nil),           // 25: racflow.stage.v1.Commit
-	(*Search)(nil),           // 26: racflow.stage.v1.Search
-	(*Get)(nil),              // 27: racflow.stage.v1.Get
-	(*Scan)(nil),             // 28: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 29: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 30: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 31: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 32: racflow.stage.v1.Collection
-	(*Rows)(nil),             // 33: racflow.stage.v1.Rows
-	(*Candidates)(nil),       // 34: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 35: racflow.stage.v1.Prompts
-	(*Samples)(nil),          // 36: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 37: racflow.stage.v1.Verdicts
+	(FilterOp)(0),            // 4: racflow.stage.v1.FilterOp
+	(Field)(0),               // 5: racflow.stage.v1.Field
+	(Mode)(0),                // 6: racflow.stage.v1.Mode
+	(Fusion)(0),              // 7: racflow.stage.v1.Fusion
+	(Code)(0),                // 8: racflow.stage.v1.Code
+	(*DescribeRequest)(nil),  // 9: racflow.stage.v1.DescribeRequest
+	(*DescribeReply)(nil),    // 10: racflow.stage.v1.DescribeReply
+	(*StageInfo)(nil),        // 11: racflow.stage.v1.StageInfo
+	(*Argument)(nil),         // 12: racflow.stage.v1.Argument
+	(*ConfigureRequest)(nil), // 13: racflow.stage.v1.ConfigureRequest
+	(*ConfigureReply)(nil),   // 14: racflow.stage.v1.ConfigureReply
+	(*ArgumentError)(nil),    // 15: racflow.stage.v1.ArgumentError
+	(*Request)(nil),          // 16: racflow.stage.v1.Request
+	(*Cancel)(nil),           // 17: racflow.stage.v1.Cancel
+	(*Embed)(nil),            // 18: racflow.stage.v1.Embed
+	(*Fit)(nil),              // 19: racflow.stage.v1.Fit
+	(*State)(nil),            // 20: racflow.stage.v1.State
+	(*Prompt)(nil),           // 21: racflow.stage.v1.Prompt
+	(*Sample)(nil),           // 22: racflow.stage.v1.Sample
+	(*Elect)(nil),            // 23: racflow.stage.v1.Elect
+	(*Open)(nil),             // 24: racflow.stage.v1.Open
+	(*Put)(nil),              // 25: racflow.stage.v1.Put
+	(*Delete)(nil),           // 26: racflow.stage.v1.Delete
+	(*Commit)(nil),           // 27: racflow.stage.v1.Commit
+	(*Search)(nil),           // 28: racflow.stage.v1.Search
+	(*Filter)(nil),           // 29: racflow.stage.v1.Filter
+	(*Value)(nil),            // 30: racflow.stage.v1.Value
+	(*Get)(nil),              // 31: racflow.stage.v1.Get
+	(*Scan)(nil),             // 32: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 33: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 34: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 35: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 36: racflow.stage.v1.Collection
+	(*Rows)(nil),             // 37: racflow.stage.v1.Rows
+	(*Candidates)(nil),       // 38: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 39: racflow.stage.v1.Prompts
+	(*Samples)(nil),          // 40: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 41: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
-	9,  // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
+	11, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
 	0,  // 1: racflow.stage.v1.StageInfo.kind:type_name -> racflow.stage.v1.Kind
-	10, // 2: racflow.stage.v1.StageInfo.arguments:type_name -> racflow.stage.v1.Argument
+	12, // 2: racflow.stage.v1.StageInfo.arguments:type_name -> racflow.stage.v1.Argument
 	2,  // 3: racflow.stage.v1.StageInfo.reads:type_name -> racflow.stage.v1.Column
 	1,  // 4: racflow.stage.v1.Argument.type:type_name -> racflow.stage.v1.ArgumentType
 	0,  // 5: racflow.stage.v1.ConfigureRequest.kind:type_name -> racflow.stage.v1.Kind
-	13, // 6: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
-	15, // 7: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
-	16, // 8: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
-	17, // 9: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
-	18, // 10: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
-	19, // 11: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
-	20, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
-	21, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
-	22, // 14: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
-	23, // 15: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
-	24, // 16: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
-	25, // 17: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	26, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	27, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	28, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	15, // 6: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
+	17, // 7: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
+	18, // 8: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
+	19, // 9: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
+	20, // 10: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
+	21, // 11: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
+	22, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
+	23, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
+	24, // 14: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
+	25, // 15: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
+	26, // 16: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
+	27, // 17: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
+	28, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	31, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	32, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
 	3,  // 21: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	33, // 22: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	33, // 23: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	33, // 24: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	33, // 25: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	4,  // 26: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	5,  // 27: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	33, // 28: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	33, // 29: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	30, // 30: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	31, // 31: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	32, // 32: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	31, // 33: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	6,  // 34: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	34, // 35: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	34, // 36: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	34, // 37: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	35, // 38: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	36, // 39: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	37, // 40: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	7,  // 41: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	11, // 42: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	14, // 43: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	8,  // 44: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	12, // 45: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	29, // 46: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	44, // [44:47] is the sub-list for method output_type
-	41, // [41:44] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	37, // 22: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	37, // 23: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	37, // 24: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	37, // 25: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 26: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 27: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	37, // 28: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	29, // 29: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 30: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	29, // 31: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 32: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	30, // 33: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	37, // 34: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	34, // 35: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	35, // 36: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	36, // 37: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	35, // 38: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 39: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	38, // 40: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	38, // 41: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	38, // 42: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	39, // 43: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	40, // 44: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	41, // 45: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	9,  // 46: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	13, // 47: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	16, // 48: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	10, // 49: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	14, // 50: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	33, // 51: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	49, // [49:52] is the sub-list for method output_type
+	46, // [46:49] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -3172,13 +3527,18 @@ func file_stage_proto_init() {
 		(*Request_Get)(nil),
 		(*Request_Scan)(nil),
 	}
+	file_stage_proto_msgTypes[21].OneofWrappers = []any{
+		(*Value_Text)(nil),
+		(*Value_Number)(nil),
+		(*Value_Truth)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   31,
+			NumEnums:      9,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
