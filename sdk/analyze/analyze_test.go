@@ -50,7 +50,7 @@ func TestAppend(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	if _, err := Named("english"); err == nil || !strings.Contains(err.Error(), "code, standard") {
+	if _, err := Named("english"); err == nil || !strings.Contains(err.Error(), "code, ngram, standard") {
 		t.Errorf("unknown name: %v", err)
 	}
 	for _, name := range Names() {

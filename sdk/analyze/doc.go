@@ -2,15 +2,30 @@
 // counts. Knowledge and queries go through the same analyzer, in every store,
 // so that the same words meet.
 //
-// Both analyzers read the text in Unicode form NFKC and in lower case: a
+// All analyzers read the text in Unicode form NFKC and in lower case: a
 // full-width or a ligature letter finds its plain form. A word is a run of
-// letters, digits and the marks on them; everything else separates. Chinese
-// characters and Hiragana, which are written without spaces, are a word each.
+// letters, digits and the marks on them; everything else separates. In standard
+// and code, Chinese characters and Hiragana are a word each.
 //
 //   - standard takes words as they are: "Re-open tab2" is re, open, tab2.
 //   - code takes an identifier, underscores included, whole, and its parts after
 //     it where it has several: camelCase, snake_case, digits. "getHTTPServer_v2"
 //     is gethttpserver_v2, get, http, server, v, 2. Paths fall into their names.
+//   - ngram is for languages written without spaces. A run of letters of theirs
+//     gives its overlapping pairs, each letter with its marks: 東京都 is 東京, 京都.
+//     A letter that stands alone is a word, and everything else is as in standard.
+//
+// The pairs of ngram are those of Lucene's CJKAnalyzer: runs of Han, Hiragana,
+// Katakana, Bopomofo and Hangul, across the borders between them, since a
+// Japanese word may have several. They need no dictionary and retrieve about as
+// well as words do (Nie, Gao, Zhang and Zhou, "On the use of words and n-grams
+// for Chinese information retrieval", IRAL 2000). Thai, Lao, Khmer and Myanmar,
+// which have no spaces either, are treated alike. Korean has spaces, but its
+// particles are written to the word; the pairs of a word meet with any of them
+// (Lee and Ahn, "Using n-grams for Korean text retrieval", SIGIR 1996), and the
+// word as a whole would add nothing to those. A query of one such letter finds
+// only texts where it stands alone; those who search for single Chinese
+// characters take standard.
 //
 // There are no stop words, no stemming and no folding of accents: they depend on
 // the language, and the dense side covers most of what they would gain. What an
