@@ -51,21 +51,21 @@ const (
 	FieldMeta
 )
 
-// maxFilterDepth bounds how deep filters nest, so that recursion over one from
+// MaxFilterDepth bounds how deep filters nest, so that recursion over one from
 // another process is safe.
-const maxFilterDepth = 32
+const MaxFilterDepth = 32
 
 // Check reports what is wrong with a filter. The other methods, and stores,
 // take only checked ones.
-func (f *Filter) Check() error { return f.check(maxFilterDepth) }
+func (f *Filter) Check() error { return f.check(MaxFilterDepth) }
 
 func (f *Filter) check(depth int) error {
 	if depth == 0 {
-		return fmt.Errorf("a filter nests more than %d deep", maxFilterDepth)
+		return fmt.Errorf("a filter nests more than %d deep", MaxFilterDepth)
 	}
 	if f.Op <= FilterNot {
-		if f.Op == 0 || f.Op == FilterNot && len(f.Parts) != 1 {
-			return fmt.Errorf("a filter's node of type %d has %d parts", f.Op, len(f.Parts))
+		if f.Op == 0 || f.Op == FilterNot && len(f.Parts) != 1 || f.Field != 0 || f.Key != "" || len(f.Values) > 0 {
+			return fmt.Errorf("a filter's node of type %d with %d parts, field %d and %d values", f.Op, len(f.Parts), f.Field, len(f.Values))
 		}
 		for i := range f.Parts {
 			if err := f.Parts[i].check(depth - 1); err != nil {
@@ -74,7 +74,9 @@ func (f *Filter) check(depth int) error {
 		}
 		return nil
 	}
-	if f.Op > FilterPrefix || f.Field < FieldID || f.Field > FieldMeta || f.Op != FilterIn && len(f.Values) != 1 {
+	switch {
+	case f.Op > FilterPrefix, f.Field < FieldID, f.Field > FieldMeta, f.Op != FilterIn && len(f.Values) != 1, len(f.Parts) > 0,
+		f.Field != FieldMeta && f.Key != "":
 		return fmt.Errorf("a filter's comparison of type %d with field %d and %d values", f.Op, f.Field, len(f.Values))
 	}
 	for _, v := range f.Values {
@@ -89,7 +91,7 @@ func (f *Filter) check(depth int) error {
 		case f.Field != FieldMeta && !isString:
 			return fmt.Errorf("a filter compares the %s with %v: it is a string", f.name(), v)
 		case f.Op != FilterIn && isBool, f.Op == FilterPrefix && !isString:
-			return fmt.Errorf("a filter's %q does not go with %v", operators[f.Op], v)
+			return fmt.Errorf("a filter's %s does not go with %v", strings.TrimSpace(operators[f.Op]), v)
 		}
 	}
 	return nil

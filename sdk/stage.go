@@ -24,6 +24,7 @@ type Stage struct {
 	Reads     Columns // of an item; the Text of one that embeds or stores is always read
 	Network   bool    // it talks to other machines
 	Batch     int     // rows per call it likes best; 0: no opinion
+	Filters   bool    // a store that honours Query.Filter
 
 	open func(context.Context, Setup, []byte) (any, error)
 }
@@ -61,6 +62,11 @@ func Network() Option { return func(s *Stage) { s.Network = true } }
 
 // PreferBatch declares how many rows per call a stage likes best.
 func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }
+
+// Filters declares that a store honours Query.Filter: it searches each query
+// among the entries that the query's filter selects, and no others. The engine
+// refuses a pipeline file that gives a filter to a store that does not say so.
+func Filters() Option { return func(s *Stage) { s.Filters = true } }
 
 // Open functions get the stage's own config type C, already decoded, defaulted
 // and checked; see Argument for the struct tags.

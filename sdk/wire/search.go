@@ -18,9 +18,14 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 	if err := packVectors(rows, widest(n, vector), vector); err != nil {
 		return nil, err
 	}
+	filters, numbers, err := packFilters(queries)
+	if err != nil {
+		return nil, err
+	}
 	return &stagepb.Search{
 		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), Depth: uint32(r.Depth),
 		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
+		Filters: filters, QueryFilter: numbers,
 	}, nil
 }
 
@@ -49,6 +54,9 @@ func DecodeSearch(s *stagepb.Search) (sdk.Ranking, []sdk.Query, error) {
 	queries := make([]sdk.Query, len(rows.GetText()))
 	for i := range queries {
 		queries[i] = sdk.Query{Text: rows.Text[i], Vector: at(vectors, i)}
+	}
+	if err := unpackFilters(s.GetFilters(), s.GetQueryFilter(), queries); err != nil {
+		return r, nil, err
 	}
 	return r, queries, nil
 }

@@ -176,6 +176,145 @@ func TestSearchRoundTrip(t *testing.T) {
 	}
 }
 
+func fullFilter() *sdk.Filter {
+	return &sdk.Filter{Op: sdk.FilterOr, Parts: []sdk.Filter{
+		{Op: sdk.FilterNot, Parts: []sdk.Filter{{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "any key", Values: []any{"a", -1.5, true}}}},
+		{Op: sdk.FilterAnd, Parts: []sdk.Filter{
+			{Op: sdk.FilterLess, Field: sdk.FieldMeta, Key: "year", Values: []any{2020.0}},
+			{Op: sdk.FilterLessEqual, Field: sdk.FieldMeta, Key: "", Values: []any{"x"}},
+			{Op: sdk.FilterGreater, Field: sdk.FieldID, Values: []any{""}},
+			{Op: sdk.FilterGreaterEqual, Field: sdk.FieldLabel, Values: []any{"m"}},
+			{Op: sdk.FilterPrefix, Field: sdk.FieldID, Values: []any{"faq-"}},
+			{Op: sdk.FilterIn, Field: sdk.FieldLabel},
+			{Op: sdk.FilterAnd},
+		}},
+	}}
+}
+
+// searchFor encodes a search with these filters as it travels.
+func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.Search {
+	t.Helper()
+	queries := make([]sdk.Query, len(filters))
+	for i, f := range filters {
+		queries[i].Filter = f
+	}
+	search, err := EncodeSearch("c", sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense}, Fusion: sdk.Fusion{Method: "rrf"}}, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := proto.Marshal(search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &stagepb.Search{}
+	if err := proto.Unmarshal(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFiltersRoundTrip(t *testing.T) {
+	small := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"x"}}
+	want := []*sdk.Filter{nil, fullFilter(), small, fullFilter(), small, nil}
+	search := searchFor(t, want...)
+	if len(search.Filters) != 2 {
+		t.Errorf("%d filters were sent, of which 2 differ", len(search.Filters))
+	}
+	_, queries, err := DecodeSearch(search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range queries {
+		if diff := cmp.Diff(want[i], q.Filter, same); diff != "" {
+			t.Errorf("query %d: %s", i, diff)
+		}
+	}
+	if queries[2].Filter != queries[4].Filter {
+		t.Error("two queries do not share their filter")
+	}
+	if search = searchFor(t, nil, nil); search.Filters != nil || search.QueryFilter != nil {
+		t.Errorf("without filters %v was sent", search)
+	}
+	bad := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "k\xff", Values: []any{"v\xff"}}
+	if _, queries, err = DecodeSearch(searchFor(t, bad)); err != nil || queries[0].Filter.Key != "k\uFFFD" || queries[0].Filter.Values[0] != "v\uFFFD" {
+		t.Errorf("got %v, %v", queries, err)
+	}
+	if _, err := EncodeSearch("c", sdk.Ranking{}, []sdk.Query{{Filter: &sdk.Filter{}}}); err == nil {
+		t.Error("a filter that nobody understands was sent")
+	}
+}
+
+func TestFiltersAreRefused(t *testing.T) {
+	deep := &stagepb.Filter{}
+	for f, n := deep, 0; n < 1000; n++ {
+		f.Op, f.Parts = stagepb.FilterOp_FILTER_OP_NOT, []*stagepb.Filter{{}}
+		f = f.Parts[0]
+	}
+	in := func(values ...*stagepb.Value) *stagepb.Filter {
+		return &stagepb.Filter{Op: stagepb.FilterOp_FILTER_OP_IN, Field: stagepb.Field_FIELD_ID, Values: values}
+	}
+	for name, spoil := range map[string]func(*stagepb.Search){
+		"a number without a filter": func(s *stagepb.Search) { s.QueryFilter[1] = 2 },
+		"a huge number":             func(s *stagepb.Search) { s.QueryFilter[0] = math.MaxUint32 },
+		"numbers missing":           func(s *stagepb.Search) { s.QueryFilter = s.QueryFilter[:1] },
+		"numbers without queries":   func(s *stagepb.Search) { s.Queries = nil },
+		"an unknown operator":       func(s *stagepb.Search) { s.Filters[0].Op = 10 },
+		"no operator":               func(s *stagepb.Search) { s.Filters[0].Op = 0 },
+		"an operator out of range":  func(s *stagepb.Search) { s.Filters[0].Op = 260 },
+		"a negative operator":       func(s *stagepb.Search) { s.Filters[0].Op = -1 },
+		"an unknown field":          func(s *stagepb.Search) { s.Filters[0] = &stagepb.Filter{Op: 4, Field: 257} },
+		"a part without anything":   func(s *stagepb.Search) { s.Filters[0].Parts = append(s.Filters[0].Parts, nil) },
+		"a value without anything":  func(s *stagepb.Search) { s.Filters[0] = in(&stagepb.Value{}) },
+		"no value at all":           func(s *stagepb.Search) { s.Filters[0] = in(nil) },
+		"an id that is a bool":      func(s *stagepb.Search) { s.Filters[0] = in(&stagepb.Value{Value: &stagepb.Value_Truth{}}) },
+		"too deep":                  func(s *stagepb.Search) { s.Filters[0] = deep },
+		"an unused one at fault":    func(s *stagepb.Search) { s.Filters = append(s.Filters, deep) },
+	} {
+		search := searchFor(t, fullFilter(), nil)
+		spoil(search)
+		if _, _, err := DecodeSearch(search); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func FuzzFilters(f *testing.F) {
+	for _, search := range []*stagepb.Search{
+		searchFor(f, fullFilter(), nil), searchFor(f, nil), {QueryFilter: []uint32{1}},
+		{Mode: 1, Fusion: 1, Filters: []*stagepb.Filter{{Op: 3, Parts: []*stagepb.Filter{{Op: 3}}}}},
+	} {
+		raw, err := proto.Marshal(search)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		search := &stagepb.Search{}
+		if proto.Unmarshal(raw, search) != nil {
+			return
+		}
+		r, queries, err := DecodeSearch(search)
+		if err != nil {
+			return
+		}
+		again, err := EncodeSearch(search.Collection, r, queries)
+		if err != nil {
+			t.Fatalf("a decoded search cannot be encoded: %v", err)
+		}
+		_, same, err := DecodeSearch(again)
+		if err != nil {
+			t.Fatalf("an encoded search cannot be decoded: %v", err)
+		}
+		for i, q := range queries {
+			if q.Filter.String() != same[i].Filter.String() {
+				t.Errorf("query %d: %v became %v", i, q.Filter, same[i].Filter)
+			}
+			_ = q.Filter.Match("id", "label", sdk.Meta{"year": 1.0})
+		}
+	})
+}
+
 func TestInvalidUTF8DoesNotStopABatch(t *testing.T) {
 	bad := "caf\xe9"
 	b := sdk.Batch{Labels: []string{bad}, Items: []sdk.Item{{
@@ -282,6 +421,7 @@ func TestPluginRoundTrip(t *testing.T) {
 	want := sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.SampleStage("coin", "Votes.", func(context.Context, sdk.Setup, config) (sdk.Sampler, error) { return nil, nil },
 			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32)),
+		sdk.StoreStage("shelf", "Keeps.", func(context.Context, sdk.Setup, config) (sdk.Store, error) { return nil, nil }, sdk.Filters()),
 	}}
 	got, err := DecodePlugin(EncodePlugin(want))
 	if err != nil {

@@ -21,7 +21,7 @@ type config struct {
 
 // Stage describes the store.
 func Stage() sdk.Stage {
-	return sdk.StoreStage("local", "Exact vector and BM25 search in this process, kept in a folder. Needs no server.", open)
+	return sdk.StoreStage("local", "Exact vector and BM25 search in this process, kept in a folder. Needs no server.", open, sdk.Filters())
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {

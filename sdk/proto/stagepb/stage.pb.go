@@ -667,6 +667,7 @@ type StageInfo struct {
 	Reads          []Column               `protobuf:"varint,5,rep,packed,name=reads,proto3,enum=racflow.stage.v1.Column" json:"reads,omitempty"`
 	Network        bool                   `protobuf:"varint,6,opt,name=network,proto3" json:"network,omitempty"`                                     // it talks to other machines
 	PreferredBatch uint32                 `protobuf:"varint,7,opt,name=preferred_batch,json=preferredBatch,proto3" json:"preferred_batch,omitempty"` // rows per request it likes best; 0: no opinion
+	Filters        bool                   `protobuf:"varint,8,opt,name=filters,proto3" json:"filters,omitempty"`                                     // a store that searches as Search.filters say; no other gets any
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -748,6 +749,13 @@ func (x *StageInfo) GetPreferredBatch() uint32 {
 		return x.PreferredBatch
 	}
 	return 0
+}
+
+func (x *StageInfo) GetFilters() bool {
+	if x != nil {
+		return x.Filters
+	}
+	return false
 }
 
 // Argument describes one argument of a stage's config block.
@@ -3105,7 +3113,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rDescribeReply\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x123\n" +
-	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\x8a\x02\n" +
+	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\xa4\x02\n" +
 	"\tStageInfo\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -3113,7 +3121,8 @@ const file_stage_proto_rawDesc = "" +
 	"\targuments\x18\x04 \x03(\v2\x1a.racflow.stage.v1.ArgumentR\targuments\x12.\n" +
 	"\x05reads\x18\x05 \x03(\x0e2\x18.racflow.stage.v1.ColumnR\x05reads\x12\x18\n" +
 	"\anetwork\x18\x06 \x01(\bR\anetwork\x12'\n" +
-	"\x0fpreferred_batch\x18\a \x01(\rR\x0epreferredBatch\"\xd2\x01\n" +
+	"\x0fpreferred_batch\x18\a \x01(\rR\x0epreferredBatch\x12\x18\n" +
+	"\afilters\x18\b \x01(\bR\afilters\"\xd2\x01\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1e.racflow.stage.v1.ArgumentTypeR\x04type\x12\x10\n" +
