@@ -14,7 +14,6 @@ import (
 // checkNames finds every name that is not one of the kind's or that nothing
 // above writes, and notes the others as read.
 func (c *compiling) checkNames(tree *parser.Tree) {
-	c.rule = &Rule{reads: map[string]bool{}}
 	functions := map[ast.Node]bool{} // identifiers that are called
 	local := map[string]bool{}       // let x = ...
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -38,18 +37,18 @@ func (c *compiling) checkNames(tree *parser.Tree) {
 			}
 		case *ast.MemberNode:
 			if p, ok := n.Property.(*ast.StringNode); ok && (p.Value == "text" || p.Value == "meta") && !isName(n.Node, "item") {
-				c.rule.reads["candidate_texts"] = true
+				c.reads["candidate_texts"] = true
 			}
 		}
 	}))
-	if c.rule.reads["text"] || c.rule.reads["meta"] {
-		c.rule.reads["candidate_texts"] = true
+	if c.reads["text"] || c.reads["meta"] {
+		c.reads["candidate_texts"] = true
 	}
 }
 
 func (c *compiling) readName(at file.Location, given string) {
-	if c.rule.reads[given] || given == "var" {
-		c.rule.reads[given] = true
+	if c.reads[given] || given == "var" {
+		c.reads[given] = true
 		return
 	}
 	i := slices.IndexFunc(c.names, func(n name) bool { return n.name == given })
@@ -66,8 +65,10 @@ func (c *compiling) readName(at file.Location, given string) {
 		c.fault(at, "Nothing above writes %q: it needs %s above.", given, needs)
 		return
 	}
-	c.rule.reads[given] = true
-	c.rule.names = append(c.rule.names, c.names[i])
+	c.reads[given] = true
+	if c.names[i].value != nil {
+		c.uses = append(c.uses, c.names[i])
+	}
 }
 
 func (c *compiling) refuseCall(callee ast.Node) {
@@ -92,7 +93,7 @@ func (c *compiling) unknownFunction(at file.Location, given string) {
 // setVariables writes the value of each var.x into the tree, so that it is
 // type-checked like any other constant.
 func (c *compiling) setVariables(tree *parser.Tree) {
-	if !c.rule.reads["var"] {
+	if !c.reads["var"] {
 		return
 	}
 	done := map[ast.Node]bool{}
@@ -209,7 +210,7 @@ func (c *compiling) checkShape(tree *parser.Tree) {
 			case "??":
 				flat(n.Left, n.Right)
 			case "..":
-				c.fault(n.Location(), "A rule cannot make a range. Compare instead: rank <= 5.")
+				c.fault(n.Location(), "A rule cannot make a range. Compare instead, such as x >= 1 and x <= 5.")
 			}
 		}
 	}))

@@ -20,11 +20,16 @@ import (
 
 // Rule is a compiled rule. It may be evaluated by several goroutines at once.
 type Rule struct {
-	text    string
-	reads   map[string]bool
-	names   []name // those that it reads
-	program *vm.Program
-	idle    sync.Pool // of *evaluation
+	*program
+	reads map[string]bool
+}
+
+// program is what a rule, or the values of a filter, are compiled to.
+type program struct {
+	text string      // of the rule that it is of
+	code *vm.Program // nil for a filter, which has one per value
+	uses []name      // whose values it needs
+	idle sync.Pool   // of *evaluation
 }
 
 // Text is the rule as it was written, escapes resolved.
@@ -38,28 +43,16 @@ func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 // Compile checks and compiles a rule. It reports every name that is unknown or
 // that nothing above writes, and otherwise the first fault.
 func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
-	c := compiling{kind: kind, scope: scope, src: src, names: namesOf(kind)}
-	if len(src.Text) > maxSource {
-		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", maxSource, len(src.Text))
+	c := newCompiling(kind, scope, src)
+	tree := c.check()
+	if tree == nil {
 		return nil, c.diags
 	}
-	if strings.TrimSpace(src.Text) == "" {
-		c.fault(file.Location{}, "The rule is empty. Leave the argument out to have none.")
+	code := c.compile(tree)
+	if code == nil {
 		return nil, c.diags
 	}
-	c.config = c.newConfig()
-	tree, err := parser.ParseWithConfig(src.Text, c.config)
-	if err != nil {
-		c.exprFault(err, nil)
-		return nil, c.diags
-	}
-	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkTypes, c.checkShape, c.bound, c.compile}
-	for _, step := range steps {
-		if step(tree); c.diags.HasErrors() {
-			return nil, c.diags
-		}
-	}
-	return c.rule, nil
+	return &Rule{program: &program{text: src.Text, code: code, uses: c.uses}, reads: c.reads}, nil
 }
 
 // compiling is the work on one rule.
@@ -67,10 +60,41 @@ type compiling struct {
 	kind   Kind
 	scope  Scope
 	src    Source
-	names  []name
+	names  []name // that it may use
 	config *conf.Config
-	rule   *Rule
+	reads  map[string]bool
+	uses   []name // that it does use
 	diags  hcl.Diagnostics
+}
+
+func newCompiling(kind Kind, scope Scope, src Source) *compiling {
+	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}}
+	c.config = c.newConfig()
+	return c
+}
+
+// check returns the tree of a rule, or nil where there is a fault.
+func (c *compiling) check() *parser.Tree {
+	if len(c.src.Text) > maxSource {
+		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", maxSource, len(c.src.Text))
+		return nil
+	}
+	if strings.TrimSpace(c.src.Text) == "" {
+		c.fault(file.Location{}, "The rule is empty. Leave the argument out to have none.")
+		return nil
+	}
+	tree, err := parser.ParseWithConfig(c.src.Text, c.config)
+	if err != nil {
+		c.exprFault(err, nil)
+		return nil
+	}
+	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkTypes, c.checkShape}
+	for _, step := range steps {
+		if step(tree); c.diags.HasErrors() {
+			return nil
+		}
+	}
+	return tree
 }
 
 func (c *compiling) newConfig() *conf.Config {
@@ -105,23 +129,22 @@ func (c *compiling) checkTypes(tree *parser.Tree) {
 	}
 }
 
-// compile makes the program of a checked and bounded tree.
-func (c *compiling) compile(tree *parser.Tree) {
-	if _, err := checker.Check(tree, c.config); err != nil {
-		c.exprFault(err, tree)
-		return
+// compile bounds a checked tree and makes its program, or adds a fault.
+func (c *compiling) compile(tree *parser.Tree) *vm.Program {
+	c.bound(tree)
+	var code *vm.Program
+	_, err := checker.Check(tree, c.config)
+	if err == nil {
+		err = optimizer.Optimize(&tree.Node, c.config)
 	}
-	if err := optimizer.Optimize(&tree.Node, c.config); err != nil {
-		c.exprFault(err, tree)
-		return
+	if err == nil {
+		code, err = compiler.Compile(tree, c.config)
 	}
-	program, err := compiler.Compile(tree, c.config)
 	if err != nil {
 		c.exprFault(err, tree)
-		return
+		return nil
 	}
-	c.rule.program = program
-	c.rule.text = c.src.Text
+	return code
 }
 
 // fault adds a diagnostic at a place in the rule.
@@ -156,7 +179,7 @@ func (c *compiling) exprFault(err error, tree *parser.Tree) {
 		}
 	}
 	message := describe(f.Message)
-	c.fault(at, "%s.", strings.ToUpper(message[:1])+message[1:])
+	c.fault(at, "%s.", capital(message))
 }
 
 // fieldAdvice says which fields there are where a rule asks for one that there

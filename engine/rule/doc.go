@@ -1,5 +1,9 @@
 // Package rule compiles and evaluates the rules of a pipeline file: the expr
-// expressions of when, keep, accept, flag and fallback.
+// expressions of when, keep, accept, flag, fallback and filter.
+//
+// A filter is evaluated by a store, not here: it is split into comparisons of
+// an entry's fields and the values that they are compared with, and only those
+// are computed, per item where they depend on it (Filter.Bind).
 //
 // A rule is a text in an HCL file, so its faults point into that file, at their
 // place inside the string or heredoc (Source). It sees a fixed set of names

@@ -20,19 +20,9 @@ type evaluation struct {
 // Eval evaluates the rule on an item. The error of a rule that fails names the
 // rule; the item is at fault, or the rule is for not expecting it.
 func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
-	e, _ := r.idle.Get().(*evaluation)
-	if e == nil {
-		e = &evaluation{values: map[string]any{}}
-		e.vm.MemoryBudget = maxMemory
-		e.values[clockName] = &e.clock
-	}
+	e := r.begin(ctx, env)
 	defer r.idle.Put(e)
-	e.clock = clock{ctx: ctx}
-	e.values[labelsName] = env.Labels
-	for _, n := range r.names {
-		e.values[n.name] = n.value(env)
-	}
-	v, err := e.vm.Run(r.program, e.values)
+	v, err := e.vm.Run(r.code, e.values)
 	if err != nil {
 		return false, r.failed(err)
 	}
@@ -43,7 +33,25 @@ func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	return holds, nil
 }
 
-func (r *Rule) failed(err error) error {
+// begin makes ready to run code on an item, as often as one look at the clock
+// allows.
+func (p *program) begin(ctx context.Context, env *Env) *evaluation {
+	e, _ := p.idle.Get().(*evaluation)
+	if e == nil {
+		e = &evaluation{values: map[string]any{}}
+		e.vm.MemoryBudget = maxMemory
+		e.values[clockName] = &e.clock
+	}
+	e.clock = clock{ctx: ctx}
+	e.values[labelsName] = env.Labels
+	for _, n := range p.uses {
+		e.values[n.name] = n.value(env)
+	}
+	return e
+}
+
+// failed says which rule an error is of.
+func (p *program) failed(err error) error {
 	var f *file.Error
 	if errors.As(err, &f) {
 		if f.Prev != nil {
@@ -52,7 +60,7 @@ func (r *Rule) failed(err error) error {
 			err = errors.New(describe(f.Message))
 		}
 	}
-	text := r.text
+	text := p.text
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "") + "..."
 	}

@@ -23,7 +23,7 @@ const (
 )
 
 // clock bounds one evaluation. Loops exist only as predicates (all, filter,
-// ...), and each of those ticks it before its body runs; see patch.go.
+// ...), and each of those ticks it before its body runs; see bound.go.
 type clock struct {
 	ctx      context.Context
 	deadline time.Time

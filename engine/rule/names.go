@@ -1,5 +1,7 @@
 package rule
 
+import "slices"
+
 // writer is what must stand above a rule for a name to have a value.
 type writer uint8
 
@@ -13,8 +15,8 @@ const (
 type name struct {
 	name   string
 	writer writer
-	typ    any // a value of the type that the rule is checked against
-	value  func(*Env) any
+	typ    any            // a value of the type that the rule is checked against
+	value  func(*Env) any // nil: only the store knows it
 }
 
 // item and candidate are sdk records as rules see them: pointers, so that
@@ -67,6 +69,11 @@ var ofKind = map[Kind][]name{
 		{"failed", always, false, func(e *Env) any { return e.Failed }},
 		{"error", always, "", func(e *Env) any { return e.Error }},
 	},
+	Filtering: {
+		{"id", always, "", nil},
+		{"label", always, "", nil},
+		{"meta", always, map[string]any(nil), nil},
+	},
 }
 
 // Names lists the names that a rule of a kind may use, in the order of the
@@ -80,7 +87,11 @@ func Names(kind Kind) []string {
 }
 
 func namesOf(kind Kind) []name {
-	return append(common[:len(common):len(common)], ofKind[kind]...)
+	seen := common
+	if kind == Filtering {
+		seen = common[:1] // the item: nothing has been found for it yet
+	}
+	return slices.Concat(seen, ofKind[kind])
 }
 
 // written reports whether something above the rule writes the name, and what

@@ -11,11 +11,12 @@ type Kind uint8
 
 // The kinds of rules.
 const (
-	When     Kind = iota + 1 // of a stage: does it work on this item?
-	Keep                     // of retrieve: does this candidate stay?
-	Accept                   // of sample and elect: may this answer count?
-	Flag                     // of elect: should a person look at this verdict?
-	Fallback                 // of a fallback block: does it take over this item?
+	When      Kind = iota + 1 // of a stage: does it work on this item?
+	Keep                      // of retrieve: does this candidate stay?
+	Accept                    // of sample and elect: may this answer count?
+	Flag                      // of elect: should a person look at this verdict?
+	Fallback                  // of a fallback block: does it take over this item?
+	Filtering                 // filter of retrieve: is this entry searched? See CompileFilter
 )
 
 // Scope is what stands above a rule in the file: a name that nothing above

@@ -1,0 +1,182 @@
+package rule
+
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// splitting takes a filter apart into what the store evaluates and the values
+// that it compares with.
+type splitting struct {
+	*compiling
+	source file.Source
+	fixed  *evaluation // for the values that do not depend on the item
+}
+
+// comparisons are the operators that a filter has, with the one that stands
+// for each when its sides change places; 0: they cannot.
+var comparisons = map[string]struct{ op, flipped sdk.FilterOp }{
+	"==":         {sdk.FilterIn, sdk.FilterIn},
+	"!=":         {sdk.FilterIn, sdk.FilterIn}, // and not
+	"<":          {sdk.FilterLess, sdk.FilterGreater},
+	"<=":         {sdk.FilterLessEqual, sdk.FilterGreaterEqual},
+	">":          {sdk.FilterGreater, sdk.FilterLess},
+	">=":         {sdk.FilterGreaterEqual, sdk.FilterLessEqual},
+	"in":         {sdk.FilterIn, 0},
+	"startsWith": {sdk.FilterPrefix, 0},
+}
+
+// writable says what a filter can be.
+const writable = "A filter compares id, label or meta.KEY, as they are, with a value of the file or of the item " +
+	"(==, !=, <, <=, >, >=, in, not in, startsWith), and joins comparisons by and, or, not."
+
+// part returns the part of a filter that a node stands for.
+func (s *splitting) part(n ast.Node) part {
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			return part{op: sdk.FilterNot, parts: []part{s.part(n.Node)}}
+		}
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "and", "&&":
+			return s.join(sdk.FilterAnd, n)
+		case "or", "||":
+			return s.join(sdk.FilterOr, n)
+		}
+	}
+	if !ofEntry(n) {
+		return s.compared(part{}, n)
+	}
+	switch n := n.(type) {
+	case *ast.BinaryNode:
+		if _, ok := comparisons[n.Operator]; !ok {
+			s.fault(n.Location(), "A filter has no %s for the fields of an entry. %s What has been found can be narrowed further by keep.", n.Operator, writable)
+			return part{}
+		}
+		return s.comparison(n)
+	case *ast.MemberNode, *ast.ChainNode, *ast.IdentifierNode:
+		p := s.field(n)
+		p.op, p.operand = sdk.FilterIn, operand{at: place(n), value: true}
+		return p
+	}
+	s.fault(place(n), "%s What has been found can be narrowed further by keep.", writable)
+	return part{}
+}
+
+// join combines two parts; those of the same sort become one, however many
+// there are, so that only real nesting is deep.
+func (s *splitting) join(op sdk.FilterOp, n *ast.BinaryNode) part {
+	joined := part{op: op}
+	for _, p := range []part{s.part(n.Left), s.part(n.Right)} {
+		if p.op == op {
+			joined.parts = append(joined.parts, p.parts...)
+		} else {
+			joined.parts = append(joined.parts, p)
+		}
+	}
+	return joined
+}
+
+func (s *splitting) comparison(n *ast.BinaryNode) part {
+	field, value, op := n.Left, n.Right, comparisons[n.Operator].op
+	switch {
+	case ofEntry(n.Left) && ofEntry(n.Right):
+		s.fault(n.Location(), "A filter cannot compare an entry with itself. %s", writable)
+		return part{}
+	case ofEntry(n.Right):
+		field, value, op = value, field, comparisons[n.Operator].flipped
+	}
+	if op == 0 {
+		s.fault(n.Location(), "The entry's field stands on the left of %s, and the value on the right: label in [\"a\", \"b\"], id startsWith \"faq-\".", n.Operator)
+		return part{}
+	}
+	if _, ok := value.(*ast.NilNode); ok {
+		s.fault(place(value), "A filter cannot ask for what is missing: an entry without the metadata fits no comparison, and so fits its not.")
+		return part{}
+	}
+	p := s.field(field)
+	p.op, p.list = op, n.Operator == "in"
+	p = s.compared(p, value)
+	if n.Operator == "!=" {
+		return part{op: sdk.FilterNot, parts: []part{p}}
+	}
+	return p
+}
+
+// field returns a part that names its field.
+func (s *splitting) field(n ast.Node) part {
+	if chain, ok := n.(*ast.ChainNode); ok {
+		n = chain.Node
+	}
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		switch n.Value {
+		case "id":
+			return part{field: sdk.FieldID}
+		case "label":
+			return part{field: sdk.FieldLabel}
+		}
+		s.fault(place(n), "Name the metadata: meta.lang or meta[\"any key\"].")
+	case *ast.MemberNode:
+		key, ok := n.Property.(*ast.StringNode)
+		switch {
+		case isName(n.Node, "meta") && ok:
+			return part{field: sdk.FieldMeta, key: key.Value}
+		case isName(n.Node, "meta"):
+			s.fault(place(n), "Write the key of the metadata out: meta.lang or meta[\"any key\"].")
+		default:
+			s.fault(place(n), "Metadata are texts, numbers and bools, which have no parts. %s", writable)
+		}
+	default:
+		s.fault(place(n), "%s What has been found can be narrowed further by keep.", writable)
+	}
+	return part{}
+}
+
+// compared gives a comparison its value.
+func (s *splitting) compared(p part, n ast.Node) part {
+	p.operand.at = place(n)
+	perItem := names(n, "item")
+	code := s.compile(&parser.Tree{Node: n, Source: s.source})
+	if code == nil || perItem {
+		p.operand.code = code
+		return p
+	}
+	v, err := s.fixed.vm.Run(code, s.fixed.values)
+	if err != nil {
+		s.exprFault(err, nil)
+		return p
+	}
+	p.operand.value = v
+	if _, err := p.leaf(v, false); err != nil && !s.diags.HasErrors() {
+		s.fault(p.operand.at, "%s.", capital(err.Error()))
+	}
+	return p
+}
+
+// ofEntry reports whether a node reads a field of the entry.
+func ofEntry(n ast.Node) bool { return names(n, "id", "label", "meta") }
+
+func names(n ast.Node, given ...string) bool {
+	found := false
+	ast.Walk(&n, visit(func(n *ast.Node) {
+		id, ok := (*n).(*ast.IdentifierNode)
+		found = found || ok && slices.Contains(given, id.Value)
+	}))
+	return found
+}
+
+// place is where a node stands.
+func place(n ast.Node) file.Location {
+	at := n.Location()
+	if at.To <= at.From {
+		at.To = at.From + 1
+	}
+	return at
+}
