@@ -109,6 +109,7 @@ type Stage struct {
 type Retrieve struct {
 	From    *Knowledge
 	Ranking sdk.Ranking
+	Filter  *rule.Filter // which entries are searched; nil: all
 }
 
 // Fallback takes over the items for which its rule holds, after its stage

@@ -65,7 +65,7 @@ func stages() Catalog {
 	return catalog{
 		sdk.EmbedStage("minilm", "", opener[noConfig, sdk.Embedder]),
 		sdk.EmbedStage("hashing", "", opener[noConfig, sdk.Embedder]),
-		sdk.StoreStage("local", "", opener[noConfig, sdk.Store]),
+		sdk.StoreStage("local", "", opener[noConfig, sdk.Store], sdk.Filters()),
 		sdk.StoreStage("milvus", "", opener[struct {
 			Address string `config:"address" doc:"host:port"`
 		}, sdk.Store]),

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -302,6 +303,59 @@ pipeline "p" {
 	}
 	if d := cmp.Diff([]int{27, 33}, lines); d != "" || diags.HasErrors() {
 		t.Errorf("warnings on lines (-want +got):\n%s\n%v", d, diags)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	file, _ := load(t, `-var labels=a, b
+-- p.hcl --
+variable "labels" { type = list(string) }
+knowledge "k" {
+  source {
+    path   = "-"
+    format = "jsonl"
+  }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" {
+    from   = knowledge.k
+    filter = "label in var.labels and meta.year >= 2020"
+    fallback "same" {
+      when = "failed"
+      mode = "lexical"
+    }
+    fallback "own" {
+      when   = "failed"
+      filter = "meta.tenant == item.meta.tenant"
+    }
+    fallback "none" {
+      when   = "failed"
+      filter = null
+    }
+  }
+  retrieve "none" {
+    from   = knowledge.k
+    filter = length(var.labels) > 5 ? "label in var.labels" : null
+  }
+}
+`)
+	r := file.Pipelines[0].Stages[0]
+	filters := []*rule.Filter{r.Retrieve.Filter}
+	for _, f := range r.Fallbacks {
+		filters = append(filters, f.Stage.Retrieve.Filter)
+	}
+	filters = append(filters, file.Pipelines[0].Stages[1].Retrieve.Filter)
+	const given = `label in var.labels and meta.year >= 2020`
+	for i, want := range []string{given, given, `meta.tenant == item.meta.tenant`, "", ""} {
+		if f := filters[i]; want == "" && f != nil || want != "" && f.Text() != want {
+			t.Errorf("filter %d is %v, want %q", i, f, want)
+		}
+	}
+	bound, err := filters[0].Bind(t.Context(), &rule.Env{})
+	if want := `(label in ["a", "b"] and meta["year"] >= 2020)`; err != nil || bound.String() != want {
+		t.Errorf("got %v, %v, want %s", bound, err, want)
 	}
 }
 

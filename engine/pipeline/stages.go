@@ -1,10 +1,8 @@
 package pipeline
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -20,7 +18,7 @@ import (
 var own = map[string][]string{
 	"embed":    {"use"},
 	"store":    {"use", "analyzer"},
-	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "keep"},
+	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},
 	"prompt":   {"use"},
 	"sample":   {"use", "n", "accept"},
 	"elect":    {"use", "accept", "flag"},
@@ -136,24 +134,6 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	return s
 }
 
-// checkKeep warns of a keep that asks only for the score of the side that does
-// not search.
-func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
-	if s.Retrieve == nil || s.Keep == nil {
-		return
-	}
-	mode := s.Retrieve.Ranking.Mode
-	other := map[sdk.Mode]string{sdk.ModeLexical: "dense", sdk.ModeDense: "lexical"}[mode]
-	if other == "" || !s.Keep.Reads(other) || s.Keep.Reads(string(mode)) || s.Keep.Reads("score") {
-		return
-	}
-	at := attrs["keep"].Expr.Range()
-	l.add(hcl.Diagnostics{{
-		Severity: hcl.DiagWarning, Summary: "Score that is never there", Subject: &at,
-		Detail: fmt.Sprintf("In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode),
-	}})
-}
-
 // readFallback reads a fallback as the stage it stands in, with the arguments
 // that it changes. A config of the stage holds on for the fallback, except an
 // unlabelled one when the fallback uses another plugin; so does keep, except
@@ -205,7 +185,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	switch s.Block {
 	case "retrieve":
 		inside.Candidates = true
-		s.Retrieve = l.readRetrieve(b, a)
+		s.Retrieve = l.readRetrieve(b, a, at.scope)
 		s.Keep = a.rule("keep", rule.Keep, inside)
 		return s
 	case "elect":
@@ -250,54 +230,4 @@ func (l *loader) unknownStage(s *Stage, at hcl.Range) {
 		}
 	}
 	l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, orList(s.Use, l.Catalog.Uses(s.Kind)))
-}
-
-func (l *loader) readRetrieve(b stageBody, a arguments) *Retrieve {
-	r := &Retrieve{From: l.readFrom(b)}
-	r.Ranking.TopK = a.int("top_k", 60, 1)
-	r.Ranking.Depth = a.int("depth", max(4*r.Ranking.TopK, 100), 1)
-	if r.Ranking.Depth < r.Ranking.TopK {
-		l.fault(b.attrs["depth"].Expr.Range(), "Value out of range", "depth is how many entries each side finds; it is at least top_k, which is %d.", r.Ranking.TopK)
-	}
-	r.Ranking.Mode = sdk.Mode(a.choice("mode", string(sdk.ModeHybrid), string(sdk.ModeHybrid), string(sdk.ModeDense), string(sdk.ModeLexical)))
-	r.Ranking.Method = a.choice("fusion", "weighted", "weighted", "rrf")
-	r.Ranking.DenseWeight = a.share("dense_weight", 0.7)
-	r.Ranking.K = a.int("rrf_k", 60, 1)
-	return r
-}
-
-// readFrom reads from = knowledge.NAME, which is a reference and no value.
-func (l *loader) readFrom(b stageBody) *Knowledge {
-	none := &Knowledge{Embed: &Stage{}, Store: &Stage{}}
-	attr, ok := b.attrs["from"]
-	if !ok {
-		l.fault(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
-		return none
-	}
-	t, diags := hcl.AbsTraversalForExpr(attr.Expr)
-	if diags.HasErrors() || t.RootName() != "knowledge" || len(t) != 2 {
-		l.fault(attr.Expr.Range(), "Not a knowledge", "from names a knowledge block: knowledge.NAME.%s", l.known())
-		return none
-	}
-	name, _ := t[1].(hcl.TraverseAttr)
-	var names []string
-	for _, k := range l.file.Knowledge {
-		if k.Name == name.Name {
-			return k
-		}
-		names = append(names, k.Name)
-	}
-	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name.Name, orList(name.Name, names))
-	return none
-}
-
-func (l *loader) known() string {
-	var names []string
-	for _, k := range l.file.Knowledge {
-		names = append(names, "knowledge."+k.Name)
-	}
-	if len(names) == 0 {
-		return " There is no knowledge block yet."
-	}
-	return fmt.Sprintf(" There is %s.", strings.Join(names, ", "))
 }

@@ -226,18 +226,36 @@ func (a arguments) duration(name string) time.Duration {
 // rule compiles the rule that an argument holds; nil where there is none or it
 // is at fault.
 func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
-	attr, ok := a.attrs[name]
-	if !ok || !a.givesRule(name, attr.Expr) {
-		return nil
-	}
-	src, diags := rule.NewSource(a.src, attr.Expr, a.context)
-	a.add(diags)
-	if diags.HasErrors() {
+	src, ok := a.source(name)
+	if !ok {
 		return nil
 	}
 	r, diags := rule.Compile(kind, scope, src)
 	a.add(diags)
 	return r
+}
+
+// filter compiles the filter that an argument holds; nil where there is none or
+// it is at fault.
+func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
+	src, ok := a.source(name)
+	if !ok {
+		return nil
+	}
+	f, diags := rule.CompileFilter(scope, src)
+	a.add(diags)
+	return f
+}
+
+// source reads the text of a rule.
+func (a arguments) source(name string) (rule.Source, bool) {
+	attr, ok := a.attrs[name]
+	if !ok || !a.givesRule(name, attr.Expr) {
+		return rule.Source{}, false
+	}
+	src, diags := rule.NewSource(a.src, attr.Expr, a.context)
+	a.add(diags)
+	return src, !diags.HasErrors()
 }
 
 // givesRule reports whether there is a rule to read: an expression can be null

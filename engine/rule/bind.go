@@ -103,7 +103,7 @@ func (p *part) leaf(v any, negated bool) (sdk.Filter, error) {
 	if p.list {
 		var ok bool
 		if given, ok = elements(v); !ok {
-			return sdk.Filter{}, fmt.Errorf("the right side of in is a list, not %v", v)
+			return sdk.Filter{}, fmt.Errorf("the right side of in is a list, not %#v", v)
 		}
 	}
 	f := sdk.Filter{Op: p.op, Field: p.field, Key: p.key}

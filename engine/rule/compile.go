@@ -80,7 +80,7 @@ func (c *compiling) check() *parser.Tree {
 		return nil
 	}
 	if strings.TrimSpace(c.src.Text) == "" {
-		c.fault(file.Location{}, "The rule is empty. Leave the argument out to have none.")
+		c.fault(file.Location{}, "The rule is empty. Leave the argument out, or write null, to have none.")
 		return nil
 	}
 	tree, err := parser.ParseWithConfig(c.src.Text, c.config)
@@ -149,15 +149,16 @@ func (c *compiling) compile(tree *parser.Tree) *vm.Program {
 
 // fault adds a diagnostic at a place in the rule.
 func (c *compiling) fault(at file.Location, format string, args ...any) {
+	c.say(hcl.DiagError, "Invalid rule", at, fmt.Sprintf(format, args...))
+}
+
+func (c *compiling) say(severity hcl.DiagnosticSeverity, summary string, at file.Location, detail string) {
 	whole := c.src.Range(0, len(c.src.Text))
 	subject := c.src.Range(at.From, at.To)
 	if at.To == 0 {
 		subject = whole
 	}
-	c.diags = append(c.diags, &hcl.Diagnostic{
-		Severity: hcl.DiagError, Summary: "Invalid rule", Detail: fmt.Sprintf(format, args...),
-		Subject: &subject, Context: &whole,
-	})
+	c.diags = append(c.diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail, Subject: &subject, Context: &whole})
 }
 
 // exprFault adds an error of the expr library, in our words. tree is nil when

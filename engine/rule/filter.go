@@ -3,7 +3,6 @@ package rule
 import (
 	"context"
 
-	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 	"github.com/hashicorp/hcl/v2"
 
@@ -31,7 +30,6 @@ type part struct {
 
 // operand is the value that a field is compared with.
 type operand struct {
-	at    file.Location
 	code  *vm.Program // of one that depends on the item
 	value any         // of any other
 }
@@ -66,7 +64,7 @@ func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 	if !c.reads["item"] {
 		f.bound, _ = f.bind(nil) // every value has been compared already
 	}
-	return f, nil
+	return f, c.diags
 }
 
 func (p *part) depth() int {

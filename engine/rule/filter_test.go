@@ -114,10 +114,10 @@ func TestFilterFaults(t *testing.T) {
 		{`lower(label) == 'x'`, `lower`, `A filter compares id, label or meta.KEY, as they are`},
 		{`meta.a + 1 > 3`, `+`, `as they are`},
 		{`meta.a == meta.b`, `==`, `cannot compare an entry with itself`},
-		{`label matches "^a"`, `matches`, `A filter has no matches for the fields of an entry`},
+		{`label matches "^a"`, `matches`, `A filter has no "matches" for the fields of an entry`},
 		{`label contains item.text`, `contains`, `narrowed further by keep`},
-		{`id endsWith "x" and label == 'x'`, `endsWith`, `has no endsWith`},
-		{`meta.a ?? true`, `??`, `has no ??`},
+		{`id endsWith "x" and label == 'x'`, `endsWith`, `has no "endsWith"`},
+		{`meta.a ?? true`, `??`, `has no "??"`},
 		{`(meta.a ?? 1) == 1`, `??`, `as they are`},
 		{`any(["a"], # == label)`, `any`, `as they are`},
 		{`label == 'x' ? meta.a : meta.b`, ``, `as they are`},
@@ -139,7 +139,7 @@ func TestFilterFaults(t *testing.T) {
 		{`meta.a >= true`, `>=`, `mismatched types`},
 		{`meta.a startsWith 5`, `startsWith`, `mismatched types`},
 		{`meta.a >= first([true, 1])`, `first`, `A filter's >= does not go with true`},
-		{`meta.a in 'abc'`, `'abc'`, `The right side of in is a list, not abc`},
+		{`meta.a in 'abc'`, `'abc'`, `The right side of in is a list, not "abc"`},
 		{`id in ['a', 5]`, `['a'`, `A filter compares the id with 5: it is a string`},
 		{`label == 5`, `==`, `mismatched types`},
 		{`label`, `label`, `A rule is true or false`},
@@ -171,6 +171,23 @@ func TestFilterFaults(t *testing.T) {
 	}
 }
 
+func TestFilterOfTexts(t *testing.T) {
+	for filter, want := range map[string]int{
+		`meta.year >= 2020`: 1, `meta.public and not meta.draft`: 2, `meta.a in [1, 2]`: 1,
+		`meta.year >= '2020'`: 0, `meta.a in [1, 'x']`: 0, `label == 'x'`: 0, `meta.a == item.meta.n`: 0, `meta.a in []`: 0,
+	} {
+		scope := everything()
+		scope.Texts = true
+		f, diags := CompileFilter(scope, plain(filter))
+		if len(diags) != want || diags.HasErrors() || f == nil {
+			t.Errorf("%s: got %v, want %d warnings", filter, diags, want)
+		}
+		if f, diags = CompileFilter(everything(), plain(filter)); len(diags) > 0 || f == nil {
+			t.Errorf("%s: got %v where metadata have types", filter, diags)
+		}
+	}
+}
+
 func TestAllFaultsOfAFilterAtOnce(t *testing.T) {
 	_, diags := CompileFilter(everything(), plain(`label matches "a" and meta.a == nil or meta.b == meta.c`))
 	if len(diags) != 3 {
@@ -182,7 +199,7 @@ func TestFilterOfItems(t *testing.T) {
 	for filter, want := range map[string]string{
 		`label == item.meta.age`:        `compares the label with 3: it is a string`,
 		`meta.a < item.meta.vip`:        `< does not go with true`,
-		`meta.a in item.meta.lang`:      `the right side of in is a list, not de`,
+		`meta.a in item.meta.lang`:      `the right side of in is a list, not "de"`,
 		`label == 'x' or item.meta.age`: `it gives a float64 where true or false is needed`,
 		`meta.a > item.meta.lang + 1`:   `invalid operation`,
 		`meta.a < item.meta.age % 0`:    ``,

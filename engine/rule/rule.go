@@ -25,6 +25,7 @@ type Scope struct {
 	Candidates bool                 // a retrieve stage stands above (or this is its own rule)
 	Voters     bool                 // a sample stage stands above (or this is an elect's rule)
 	Vars       map[string]cty.Value // var.x, already evaluated
+	Texts      bool                 // Filtering: all metadata of the entries are texts
 }
 
 // Env is what a rule sees of one item. The engine fills the fields that the

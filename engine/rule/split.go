@@ -1,11 +1,13 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -56,14 +58,14 @@ func (s *splitting) part(n ast.Node) part {
 	switch n := n.(type) {
 	case *ast.BinaryNode:
 		if _, ok := comparisons[n.Operator]; !ok {
-			s.fault(n.Location(), "A filter has no %s for the fields of an entry. %s What has been found can be narrowed further by keep.", n.Operator, writable)
+			s.fault(n.Location(), "A filter has no %q for the fields of an entry. %s What has been found can be narrowed further by keep.", n.Operator, writable)
 			return part{}
 		}
 		return s.comparison(n)
 	case *ast.MemberNode, *ast.ChainNode, *ast.IdentifierNode:
 		p := s.field(n)
-		p.op, p.operand = sdk.FilterIn, operand{at: place(n), value: true}
-		return p
+		p.op = sdk.FilterIn
+		return s.given(p, n, true)
 	}
 	s.fault(place(n), "%s What has been found can be narrowed further by keep.", writable)
 	return part{}
@@ -141,7 +143,6 @@ func (s *splitting) field(n ast.Node) part {
 
 // compared gives a comparison its value.
 func (s *splitting) compared(p part, n ast.Node) part {
-	p.operand.at = place(n)
 	perItem := names(n, "item")
 	code := s.compile(&parser.Tree{Node: n, Source: s.source})
 	if code == nil || perItem {
@@ -153,11 +154,27 @@ func (s *splitting) compared(p part, n ast.Node) part {
 		s.exprFault(err, nil)
 		return p
 	}
+	return s.given(p, n, v)
+}
+
+// given gives a comparison a value that is known now, and checks it.
+func (s *splitting) given(p part, n ast.Node, v any) part {
 	p.operand.value = v
-	if _, err := p.leaf(v, false); err != nil && !s.diags.HasErrors() {
-		s.fault(p.operand.at, "%s.", capital(err.Error()))
+	f, err := p.leaf(v, false)
+	if faulty := p.op != 0 && p.field == 0; err != nil && !faulty {
+		s.fault(place(n), "%s.", capital(err.Error()))
+	}
+	if s.scope.Texts && f.Field == sdk.FieldMeta && !slices.ContainsFunc(f.Values, isText) {
+		s.say(hcl.DiagWarning, "Comparison that never fits", place(n),
+			fmt.Sprintf("The metadata of a TSV or CSV file are texts, and %v is none: no entry fits. "+
+				"Compare with a text, such as meta.public == 'true' or meta.year >= '2020'; texts are compared letter by letter.", f.Values[0]))
 	}
 	return p
+}
+
+func isText(v any) bool {
+	_, ok := v.(string)
+	return ok
 }
 
 // ofEntry reports whether a node reads a field of the entry.
