@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -215,30 +216,32 @@ func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	return block.Name + "-" + hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// Retrieve embeds the texts as queries where the ranking has a dense side,
-// and searches. The vectors are returned beside the candidates so that they
-// need not be made twice; they are nil in a lexical search.
-func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, texts []string) ([][]sdk.Candidate, [][]float32, error) {
+// Retrieve embeds the texts of the queries where the ranking has a dense side,
+// and searches. It returns the queries' vectors, too, so that they need not be
+// made twice; they are nil in a lexical search. With sdk.RowErrors, where single
+// queries failed, the others' candidates stand.
+func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
 	var vectors [][]float32
 	if r.Mode != sdk.ModeLexical {
+		texts := make([]string, len(queries))
+		for i, q := range queries {
+			texts[i] = q.Text
+		}
 		var err error
 		if vectors, err = k.Embed(ctx, texts); err != nil {
 			return nil, nil, err
 		}
-	}
-	queries := make([]sdk.Query, len(texts))
-	for i, text := range texts {
-		queries[i].Text = text
-		if vectors != nil {
+		queries = slices.Clone(queries)
+		for i := range queries {
 			queries[i].Vector = vectors[i]
 		}
 	}
-	defer k.searches.add(len(texts), time.Now())
+	defer k.searches.add(len(queries), time.Now())
 	candidates, err := k.store.Retrieve(ctx, k.main, r, queries)
 	if err != nil {
-		return nil, vectors, fmt.Errorf("search: %w", err)
+		err = fmt.Errorf("search: %w", err)
 	}
-	return candidates, vectors, nil
+	return candidates, vectors, err
 }
 
 // Prototypes returns for each vector the nearest label centroids, at most

@@ -45,6 +45,7 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 		if s.Use != "" {
 			text += ": " + s.Use
 		}
+		text += among(s)
 		g.line("    %ss%d[\"%s\"]", id, i, label(text))
 		if !s.Enabled || !p.Used(i) {
 			g.line("    class %ss%d off", id, i)

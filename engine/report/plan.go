@@ -36,7 +36,7 @@ func (p Plan) Write(w io.Writer) error {
 	for i, s := range p.Pipeline.Stages {
 		use, process := s.Use, "its own"
 		if s.Retrieve != nil {
-			use, process = fmt.Sprintf("%s, %s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode), "embedder and store"
+			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode, among(s)), "embedder and store"
 		}
 		items := p.items()
 		switch {
@@ -55,6 +55,14 @@ func (p Plan) Write(w io.Writer) error {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Faults)
 	}
 	return tw.Flush()
+}
+
+// among says which entries a retrieve stage searches.
+func among(s *pipeline.Stage) string {
+	if s.Retrieve == nil || s.Retrieve.Filter == nil {
+		return ""
+	}
+	return ", among " + shorten(s.Retrieve.Filter.Text(), tableWidth)
 }
 
 func (p Plan) items() string {

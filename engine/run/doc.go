@@ -6,8 +6,8 @@
 // are done, so independent stages (the voters) work at the same time. Answers
 // come out in the order of the input.
 //
-// For each stage the order is: when (per item), the call with its retries,
-// keep or accept, fallback, on_error. An item that fails does so alone, with
+// For each stage the order is: when (per item), filter, the call with its
+// retries, keep or accept, fallback, on_error. An item that fails does so alone, with
 // the stage and the cause; the others of its batch go on.
 //
 // The package knows stages by the interfaces of the sdk and starts no process

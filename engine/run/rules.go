@@ -84,6 +84,22 @@ func (s *stage) wanted(ctx context.Context, records []*record) []*record {
 	return wanted
 }
 
+// bind finds out what is searched for each record, and splits off those for
+// which that can be said.
+func (s *stage) bind(ctx context.Context, records []*record) []*record {
+	var bound []*record
+	for _, rec := range records {
+		f, err := s.Retrieve.Filter.Bind(ctx, &rule.Env{Item: s.item(rec)})
+		if err != nil {
+			rec.fail(s, fmt.Errorf("filter: %w", err))
+			continue
+		}
+		rec.outputs[s.index].filter = f
+		bound = append(bound, rec)
+	}
+	return bound
+}
+
 // keep drops the candidates for which the keep rule does not hold.
 func (s *stage) keep(ctx context.Context, rec *record) error {
 	if s.Keep == nil {

@@ -47,6 +47,9 @@ func (s *stage) step(ctx context.Context, records []*record) {
 
 // attempt calls the stage and applies what follows the call.
 func (s *stage) attempt(ctx context.Context, records []*record) {
+	if s.Retrieve != nil {
+		records = s.bind(ctx, records)
+	}
 	for i, err := range s.call(ctx, records) {
 		rec := records[i]
 		if err == nil {

@@ -108,14 +108,17 @@ func (r *Run) retrieveWork(s *stage) work {
 	}
 	ranking.Texts = ranking.Texts || r.elect < 0 // the candidates are the answer
 	return func(ctx context.Context, records []*record) error {
-		texts := make([]string, len(records))
+		queries, texts := make([]sdk.Query, len(records)), make([]string, len(records))
 		for i, rec := range records {
 			texts[i] = rec.row.Text
+			queries[i] = sdk.Query{Text: rec.row.Text, Filter: rec.outputs[s.index].filter}
 		}
-		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, texts)
-		if err != nil {
-			return err
+		candidates, vectors, failed := s.knowledge.Retrieve(ctx, ranking, queries)
+		var rows sdk.RowErrors
+		if failed != nil && !errors.As(failed, &rows) {
+			return failed
 		}
+		var err error
 		var nearest [][]sdk.Candidate
 		if prototypes {
 			if vectors == nil && !s.rescue { // a fallback works without what may have failed
@@ -139,6 +142,6 @@ func (r *Run) retrieveWork(s *stage) work {
 				out.prototypes = nearest[i]
 			}
 		}
-		return nil
+		return failed
 	}
 }
