@@ -3,6 +3,7 @@ package local
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -37,6 +38,10 @@ func createLog(path string, schema sdk.Schema, sync bool) (*appender, error) {
 	return a, nil
 }
 
+// errUnsure says that a log took the place of another, but that a power failure
+// may undo it. The files that either of them lists have to stay.
+var errUnsure = errors.New("it is not certain that the new log is on the disk")
+
 // rename puts a log in the place of another, durably.
 func (a *appender) rename(path string) error {
 	if err := a.flush(); err != nil {
@@ -45,7 +50,10 @@ func (a *appender) rename(path string) error {
 	if err := os.Rename(a.f.Name(), path); err != nil || !a.sync {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%w: %w", errUnsure, err)
+	}
+	return nil
 }
 
 // append writes one frame and returns its payload, which stays valid until the

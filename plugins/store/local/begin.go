@@ -15,7 +15,8 @@ func (c *collection) begin() (err error) {
 	if c.staged != nil {
 		return nil
 	}
-	if c.table == nil {
+	known := c.now.Load()
+	if known == nil {
 		return c.notOpen()
 	}
 	if c.dropped {
@@ -38,31 +39,36 @@ func (c *collection) begin() (err error) {
 		return err
 	}
 	f.Close() // of nil: an error that does not matter
-	if !now.same(c.state) {
+	if !now.same(known.state) {
 		return sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name), 0)
 	}
-	a, err := c.openLog()
+	c.sweep()
+	a, err := c.openLog(known)
 	if err != nil {
 		return fmt.Errorf("write collection %q: %w", c.name, explain(err))
 	}
-	c.staged = &transaction{lock: lock, log: a, start: a.end, next: c.table.next}
+	c.staged = &transaction{
+		lock: lock, log: a, start: a.end, next: known.next, schema: known.schema,
+		spilt: newRemover(nil, known.analyzer), gone: map[string]struct{}{},
+	}
+	c.busy.Store(true)
 	return nil
 }
 
 // openLog opens the log at the end of its last commit, or makes a new one.
-func (c *collection) openLog() (*appender, error) {
-	if c.state.end > 0 {
+func (c *collection) openLog(known *snapshot) (*appender, error) {
+	if known.end > 0 {
 		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.Truncate(c.state.end); err != nil {
+		if err := f.Truncate(known.end); err != nil {
 			f.Close()
 			return nil, err
 		}
-		return &appender{f: f, id: c.state.id, sync: c.config.Sync, end: c.state.end}, nil
+		return &appender{f: f, id: known.id, sync: c.config.Sync, end: known.end}, nil
 	}
-	a, err := createLog(c.path()+".new", c.state.schema, c.config.Sync)
+	a, err := createLog(c.path()+".new", known.schema, c.config.Sync)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
@@ -21,6 +24,7 @@ import (
 type collection struct {
 	name, dir string
 	config    config
+	limits    limits
 	log       *slog.Logger
 
 	// writing is held by whoever changes the collection or opens it, and guards
@@ -28,12 +32,10 @@ type collection struct {
 	writing sync.Mutex
 	staged  *transaction // nil: no change since the last commit
 	dropped bool         // an error undid changes and the writer may not know
+	busy    atomic.Bool  // staged is not nil: nobody else can have written
 
-	// mu guards what a search reads. It is held for writing only while a commit
-	// or another state takes the place of the one before.
-	mu    sync.RWMutex
-	state state
-	table *table // nil: not opened yet
+	// now is what a search reads. It waits for nobody.
+	now atomic.Pointer[snapshot] // nil: not opened yet
 }
 
 func (c *collection) path() string { return filepath.Join(c.dir, "log") }
@@ -43,31 +45,46 @@ func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 	if schema.Dimension < 0 || schema.Dimension > maxDimension {
 		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most is %d", schema.Dimension, maxDimension))
 	}
-	c.writing.Lock()
+	for !c.writing.TryLock() {
+		if s := c.now.Load(); s != nil && c.busy.Load() {
+			return c.opened(s, schema) // a commit may take long, and what it will give is not there yet
+		}
+		time.Sleep(time.Millisecond)
+	}
 	defer c.writing.Unlock()
 	if c.staged == nil {
 		if err := c.refresh(schema); err != nil {
 			return sdk.Collection{}, err
 		}
 	}
-	if err := c.fits(c.state, schema); err != nil {
+	found, err := c.opened(c.now.Load(), schema)
+	if err == nil {
+		c.dropped = false
+	}
+	return found, err
+}
+
+func (c *collection) opened(s *snapshot, schema sdk.Schema) (sdk.Collection, error) {
+	if err := c.fits(s.state, schema); err != nil {
 		return sdk.Collection{}, err
 	}
-	c.dropped = false
-	return sdk.Collection{Entries: len(c.table.place), Dimension: schema.Dimension, Note: slices.Clone(c.state.note)}, nil
+	return sdk.Collection{Entries: s.living, Dimension: schema.Dimension, Note: slices.Clone(s.note)}, nil
 }
 
 // refresh brings the state up to what the log says now.
 func (c *collection) refresh(schema sdk.Schema) error {
-	var broken *damaged
-	err := c.tryRefresh(schema)
-	if errors.As(err, &broken) {
+	for try := 0; ; try++ {
+		err := c.tryRefresh(schema)
 		// A writer that rolls back while the file is read looks like damage. It
-		// does not twice in a row.
-		time.Sleep(50 * time.Millisecond)
-		err = c.tryRefresh(schema)
+		// does not twice in a row. One that merges removes the files that the log
+		// listed a moment ago.
+		var broken *damaged
+		if errors.As(err, &broken) && try < 1 || errors.Is(err, errMissing) && try < 5 {
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		return err
 	}
-	return err
 }
 
 func (c *collection) tryRefresh(schema sdk.Schema) error {
@@ -79,22 +96,23 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 	if now.end == 0 {
 		now.schema = schema
 	}
-	if c.table != nil && now.same(c.state) && now.schema == c.state.schema {
+	old := c.now.Load()
+	if old != nil && now.same(old.state) && now.schema == old.schema {
 		return nil
 	}
 	if err := c.fits(now, schema); err != nil {
 		return err
 	}
-	t, err := c.emptyTable(schema)
-	if err == nil && now.end > 0 {
-		err = replay(f, now, t)
-	}
+	next, err := c.emptySnapshot(now)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state, c.table = now, t
+	if now.end > 0 {
+		if next, err = c.replay(f, next, old); err != nil {
+			return err
+		}
+	}
+	c.now.Store(next)
 	return nil
 }
 
@@ -107,7 +125,11 @@ func (c *collection) look() (*os.File, state, error) {
 	if err != nil {
 		return nil, state{}, err
 	}
-	s, err := inspect(f, c.state)
+	var known state
+	if s := c.now.Load(); s != nil {
+		known = s.state
+	}
+	s, err := inspect(f, known)
 	if err != nil {
 		f.Close()
 		return nil, state{}, err
@@ -126,34 +148,36 @@ func (c *collection) fits(s state, schema sdk.Schema) error {
 	return nil
 }
 
-func (c *collection) emptyTable(schema sdk.Schema) (*table, error) {
-	if schema.Analyzer == "" {
-		return newTable(schema.Dimension, nil), nil
+func (c *collection) emptySnapshot(now state) (*snapshot, error) {
+	s := &snapshot{state: now, kernel: simd.Best(), k1: c.config.K1, b: c.config.B}
+	if now.schema.Analyzer != "" {
+		analyzer, err := analyze.Named(now.schema.Analyzer)
+		if err != nil {
+			return nil, sdk.Invalid(err)
+		}
+		s.analyzer = &analyzer
 	}
-	analyzer, err := analyze.Named(schema.Analyzer)
-	if err != nil {
-		return nil, sdk.Invalid(err)
-	}
-	return newTable(schema.Dimension, newInverted(analyzer, c.config.K1, c.config.B)), nil
+	return s, nil
 }
 
-// read calls do with the committed state, which does not change meanwhile.
-func (c *collection) read(do func(t *table) error) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.table == nil {
+// read calls do with the committed state. Until it returns, what do works on
+// stays in memory; what it returns must not be part of a segment.
+func (c *collection) read(do func(s *snapshot) error) error {
+	s := c.now.Load()
+	if s == nil {
 		return c.notOpen()
 	}
-	return do(c.table)
+	defer runtime.KeepAlive(s)
+	return do(s)
 }
 
 func (c *collection) notOpen() error {
 	return sdk.Invalid(fmt.Errorf("collection %q is not open", c.name))
 }
 
-func (c *collection) search(ctx context.Context, s sdk.Search, queries []sdk.Query) (hits []sdk.Hits, err error) {
-	err = c.read(func(t *table) error {
-		hits, err = t.search(ctx, s, queries)
+func (c *collection) search(ctx context.Context, ask sdk.Search, queries []sdk.Query) (hits []sdk.Hits, err error) {
+	err = c.read(func(s *snapshot) error {
+		hits, err = s.search(ctx, ask, queries)
 		return err
 	})
 	return hits, err
@@ -161,10 +185,10 @@ func (c *collection) search(ctx context.Context, s sdk.Search, queries []sdk.Que
 
 func (c *collection) get(ids []string) (entries []sdk.Entry, err error) {
 	entries = make([]sdk.Entry, len(ids))
-	err = c.read(func(t *table) error {
+	err = c.read(func(s *snapshot) error {
 		for i, id := range ids {
-			if r, ok := t.place[id]; ok {
-				entries[i] = t.entry(r, true)
+			if p, r, ok := s.find(id); ok {
+				entries[i] = p.entry(r, true)
 			}
 		}
 		return nil
@@ -172,15 +196,15 @@ func (c *collection) get(ids []string) (entries []sdk.Entry, err error) {
 	return entries, err
 }
 
-func (c *collection) scan(s sdk.Scan) (page sdk.Page, err error) {
+func (c *collection) scan(ask sdk.Scan) (page sdk.Page, err error) {
 	after := uint64(0)
-	if s.After != "" {
-		if after, err = strconv.ParseUint(s.After, 10, 64); err != nil {
-			return page, sdk.Invalid(fmt.Errorf("%q is not a place in a collection: use Next of the page before", s.After))
+	if ask.After != "" {
+		if after, err = strconv.ParseUint(ask.After, 10, 64); err != nil {
+			return page, sdk.Invalid(fmt.Errorf("%q is not a place in a collection: use Next of the page before", ask.After))
 		}
 	}
-	err = c.read(func(t *table) error {
-		page = t.page(s, after)
+	err = c.read(func(s *snapshot) error {
+		page = s.page(ask, after)
 		return nil
 	})
 	return page, err

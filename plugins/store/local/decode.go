@@ -2,6 +2,8 @@ package local
 
 import (
 	"math"
+	"strings"
+	"unsafe"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -93,12 +95,14 @@ func (d *decoder) put(dimension int) *batch {
 	}
 	p := &batch{}
 	numbers := d.take(8 * n)
-	p.sequence = make([]uint64, len(numbers)/8)
-	for i := range p.sequence {
-		p.sequence[i] = le.Uint64(numbers[8*i:])
+	p.rows = make([]row, len(numbers)/8)
+	for i := range p.rows {
+		p.rows[i].sequence = le.Uint64(numbers[8*i:])
 	}
-	for _, column := range []*[]string{&p.id, &p.label, &p.hash, &p.context, &p.text, &p.meta} {
-		*column = d.column(n)
+	for c := range (&row{}).columns() {
+		for i, text := range d.column(n) {
+			*p.rows[i].columns()[c] = text
+		}
 	}
 	floats := d.take(4 * n * dimension)
 	p.vectors = make([]float32, len(floats)/4)
@@ -108,27 +112,46 @@ func (d *decoder) put(dimension int) *batch {
 	return p
 }
 
-// decodeMeta is the inverse of appendMeta; what it cannot read it leaves out.
+// decodeMeta is the inverse of appendMeta; what it cannot read it leaves out. The
+// result shares no memory with the encoded form.
 func decodeMeta(encoded string) sdk.Meta {
 	if encoded == "" {
 		return nil
 	}
-	d := decoder{b: []byte(encoded)}
 	m := sdk.Meta{}
+	eachMeta(strings.Clone(encoded), func(key string, value any) { m[key] = value })
+	return m
+}
+
+// eachMeta calls do with the keys and values of encoded metadata. The strings
+// share its memory.
+func eachMeta(encoded string, do func(key string, value any)) {
+	if encoded == "" {
+		return
+	}
+	d := decoder{b: unsafe.Slice(unsafe.StringData(encoded), len(encoded))}
+	text := func() string {
+		b := d.take(int(d.uint32()))
+		return unsafe.String(unsafe.SliceData(b), len(b))
+	}
 	for range d.uint32() {
-		key := string(d.take(int(d.uint32())))
+		key := text()
 		typ := d.take(1)
 		if d.short {
-			break
+			return
 		}
+		var value any
 		switch typ[0] {
 		case 's':
-			m[key] = string(d.take(int(d.uint32())))
+			value = text()
 		case 'f':
-			m[key] = math.Float64frombits(d.uint64())
+			value = math.Float64frombits(d.uint64())
 		default:
-			m[key] = typ[0] == '1'
+			value = typ[0] == '1'
 		}
+		if d.short {
+			return
+		}
+		do(key, value)
 	}
-	return m
 }

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
 var negativeInfinity = float32(math.Inf(-1))
@@ -17,19 +20,39 @@ const (
 	queryGroup = 64
 	// pendingRows bounds the rows that a probe puts off, and so its memory.
 	pendingRows = 4096
+	// blockRows is the number of vectors that a worker takes at a time.
+	blockRows = 256
+	// passRows is how many of them many queries pass over one after another: few
+	// enough that the coarse ones stay in the first-level cache meanwhile, and as
+	// many as a word of a bitmap has bits.
+	passRows = 64
+	// fewRows is how many of them are scored in full at once, where no more are
+	// selected.
+	fewRows = 6
 )
 
-// nearest returns for each query the depth rows of highest cosine, best first.
-// The queries are normalised; an empty one finds nothing.
-func (t *table) nearest(ctx context.Context, queries [][]float32, depth int) ([][]scored, error) {
+// nearest returns for each query the depth rows of highest cosine among those
+// selected, best first. The queries are normalised; an empty one finds nothing.
+func (s *snapshot) nearest(ctx context.Context, queries [][]float32, among []*selection, depth int) ([][]scored, error) {
 	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
 		if len(q) > 0 {
-			asked = append(asked, t.newProbe(i, q, depth))
+			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	for group := range slices.Chunk(asked, queryGroup) {
-		if err := t.scan(ctx, group); err != nil {
+	// Where few rows are selected, to score them is cheaper than to pass over all.
+	few := 0
+	for i := range asked {
+		if asked[i].among != nil && asked[i].among.rows != nil {
+			asked[i], asked[few] = asked[few], asked[i]
+			few++
+		}
+	}
+	if err := each(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
+		return nil, err
+	}
+	for group := range slices.Chunk(asked[few:], queryGroup) {
+		if err := s.scan(ctx, group); err != nil {
 			return nil, err
 		}
 	}
@@ -40,27 +63,46 @@ func (t *table) nearest(ctx context.Context, queries [][]float32, depth int) ([]
 	return found, nil
 }
 
+// block is some neighbouring rows of a part.
+type block struct {
+	part *part
+	at   int // of the part
+	from int
+}
+
 // scan passes all blocks by the probes, on every core.
-func (t *table) scan(ctx context.Context, probes []probe) error {
-	blocks := int64(len(t.vectors.blocks))
-	workers := make([][]probe, min(runtime.GOMAXPROCS(0), int(blocks)))
+func (s *snapshot) scan(ctx context.Context, probes []probe) error {
+	var blocks []block
+	for i := range s.parts {
+		for from := 0; from < s.parts[i].segment.rows; from += blockRows {
+			blocks = append(blocks, block{&s.parts[i], i, from})
+		}
+	}
+	workers := make([][]probe, min(runtime.GOMAXPROCS(0), len(blocks)))
 	var next atomic.Int64
+	work := func(w int) {
+		var dots [passRows]int32
+		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
+			to := min(blocks[b].from+blockRows, blocks[b].part.segment.rows)
+			for from := blocks[b].from; from < to; from += passRows {
+				for i := range workers[w] {
+					workers[w][i].pass(s, blocks[b], from, &dots)
+				}
+			}
+		}
+		for i := range workers[w] {
+			workers[w][i].settle(s)
+		}
+	}
 	var running sync.WaitGroup
 	for w := range workers {
 		workers[w] = slices.Clone(probes)
-		running.Go(func() {
-			dots := make([]int32, passRows)
-			for b := next.Add(1) - 1; b < blocks && ctx.Err() == nil; b = next.Add(1) - 1 {
-				for from := 0; from < t.vectors.rows(int(b)); from += passRows {
-					for i := range workers[w] {
-						workers[w][i].pass(&t.vectors, int(b), from, dots)
-					}
-				}
-			}
-			for i := range workers[w] {
-				workers[w][i].settle(&t.vectors)
-			}
-		})
+	}
+	for w := 1; w < len(workers); w++ {
+		running.Go(func() { work(w) })
+	}
+	if len(workers) > 0 {
+		work(0)
 	}
 	running.Wait()
 	for _, found := range workers {
@@ -77,7 +119,8 @@ func (t *table) scan(ctx context.Context, probes []probe) error {
 type probe struct {
 	number int // of the query
 	exact  []float32
-	coarse []int8
+	coarse []int8     // nil: plain Go, where bytes take no less time than floats
+	among  *selection // nil: all living rows
 	// The cosine is the dot product of the coarse vectors times both scales, give
 	// or take slope times what the row lost plus slack.
 	scale, slope, slack float32
@@ -95,65 +138,102 @@ type probe struct {
 // by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. On top comes what
 // float32 arithmetic may be off by: n·2⁻²⁴ for a product of n terms, and the
 // same again for the norms, the lengths and the bounds themselves.
-func (t *table) newProbe(number int, query []float32, depth int) probe {
-	p := probe{number: number, exact: query, coarse: make([]int8, width(t.dimension))}
-	var lost float32
-	p.scale, lost = t.vectors.kernel.Quantise(p.coarse, query)
-	p.slope = 1 + lost
-	p.slack = lost + float32(t.dimension+32)/(1<<23)
-	p.best = top{rows: t.rows, depth: min(depth, len(t.rows))}
+func (s *snapshot) newProbe(number int, query []float32, among *selection, depth int) probe {
+	p := probe{number: number, exact: query, among: among}
+	if s.kernel != simd.Portable() {
+		p.coarse = make([]int8, width(s.schema.Dimension))
+		var lost float32
+		p.scale, lost = s.kernel.Quantise(p.coarse, query)
+		p.slope = 1 + lost
+		p.slack = lost + float32(s.schema.Dimension+32)/(1<<23)
+	}
+	p.best = top{of: s, depth: min(depth, s.rows)}
 	p.sure = p.best
 	return p
 }
 
+// wanted returns which of the 64 rows from a place on are searched.
+func (p *probe) wanted(b block, from int) uint64 {
+	if p.among != nil {
+		return p.among.bits[b.at][from/64]
+	}
+	if b.part.dead == nil {
+		return ^uint64(0)
+	}
+	return ^b.part.dead[from/64]
+}
+
 // pass looks at the vectors of one block, passRows of them at most.
-func (p *probe) pass(v *vectors, block, from int, dots []int32) {
-	first, to := int32(block*blockRows+from), min(from+passRows, v.rows(block))
-	if !v.coarse() {
-		for i := range to - from {
-			p.score(v, first+int32(i))
+func (p *probe) pass(s *snapshot, b block, from int, dots *[passRows]int32) {
+	wanted := p.wanted(b, from)
+	n := min(passRows, b.part.segment.rows-from)
+	if n < passRows {
+		wanted &= 1<<n - 1
+	}
+	if wanted == 0 {
+		return
+	}
+	first := b.part.base + int32(from)
+	if p.coarse == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
+		for ; wanted != 0; wanted &= wanted - 1 {
+			i := bits.TrailingZeros64(wanted)
+			p.score(s.kernel, b.part.vector(int32(from+i)), first+int32(i))
 		}
 		return
 	}
-	b, size := &v.blocks[block], len(p.coarse)
-	dots = dots[:to-from]
-	v.kernel.DotInt8(dots, p.coarse, b.coarse[from*size:to*size])
+	size := len(p.coarse)
+	s.kernel.DotInt8(dots[:n], p.coarse, b.part.codes[from*size:(from+n)*size])
 	floor := p.floor()
-	for i, g := range b.grids[from:to] {
+	for i, g := range b.part.grids[from : from+n] {
 		middle, reach := float32(dots[i])*p.scale*g.scale, p.slope*g.lost+p.slack
-		if middle+reach < floor {
+		if middle+reach < floor || wanted>>i&1 == 0 {
 			continue
 		}
 		row := first + int32(i)
 		p.sure.offer(scored{middle - reach, row})
 		p.pending = append(p.pending, scored{middle + reach, row})
 		if len(p.pending) == pendingRows {
-			p.settle(v)
+			p.settle(s)
 		}
 		floor = p.floor()
 	}
 }
 
 // settle scores the pending rows that may still be among the best.
-func (p *probe) settle(v *vectors) {
+func (p *probe) settle(s *snapshot) {
 	floor := p.floor()
 	p.pending = slices.DeleteFunc(p.pending, func(s scored) bool { return s.score < floor })
 	slices.SortFunc(p.pending, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	for _, s := range p.pending {
-		if s.score < p.floor() {
+	for _, pending := range p.pending {
+		if pending.score < p.floor() {
 			break
 		}
-		p.score(v, s.row)
+		p.score(s.kernel, s.vector(pending.row), pending.row)
 	}
 	p.pending = p.pending[:0]
 }
 
-// score offers a row with its cosine.
-func (p *probe) score(v *vectors, row int32) {
-	if score := v.cosine(p.exact, row); score >= p.best.floor() {
+// gather scores the selected rows, where they are few.
+func (p *probe) gather(s *snapshot) {
+	for i, rows := range p.among.rows {
+		part := &s.parts[i]
+		for _, r := range rows {
+			p.score(s.kernel, part.vector(int32(r)), part.base+int32(r))
+		}
+	}
+}
+
+// score offers a row with its cosine, which is 0 for a row without direction.
+func (p *probe) score(kernel *simd.Kernel, vector []float32, row int32) {
+	if score := kernel.Dot(p.exact, vector); score >= p.best.floor() {
 		p.best.offer(scored{score, row})
 	}
 }
 
 // floor is the cosine that a row must reach to be among the best.
 func (p *probe) floor() float32 { return max(p.best.floor(), p.sure.floor()) }
+
+func (s *snapshot) vector(row int32) []float32 {
+	p, r := s.at(row)
+	return p.vector(r)
+}

@@ -8,30 +8,47 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk"
 )
 
 // denseTable returns a table of vectors alone, a row for each, under ids that do
 // not follow the order of the rows.
-func denseTable(r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *table {
-	t := newTable(dimension, nil)
-	t.vectors.kernel = k
+func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *snapshot {
+	t.Helper()
+	s := &snapshot{state: state{schema: sdk.Schema{Dimension: dimension}}, kernel: k}
+	var parts []part
+	var d draft
 	for i, number := range r.Perm(len(rows)) {
 		unit, _ := normalise(nil, rows[i])
-		t.rows = append(t.rows, row{id: fmt.Sprintf("%06d", number)})
-		t.vectors.append(unit)
+		d.add(&batch{rows: []row{{sequence: uint64(i), id: fmt.Sprintf("%06d", number)}}, vectors: unit}, dimension)
+		if i+1 == len(rows) || r.IntN(len(rows)) < 2 {
+			made, err := s.inMemory([]input{{source: d.source(nil)}})
+			must(t, err)
+			parts = append(parts, wholePart(made))
+		}
 	}
-	return t
+	return s.with(s.state, parts)
+}
+
+// without returns a snapshot without some rows.
+func without(s *snapshot, rows ...int) *snapshot {
+	removed := newRemover(s.parts, nil)
+	for _, r := range rows {
+		removed.remove(s.idOf(int32(r)))
+	}
+	return s.with(s.state, removed.parts)
 }
 
 // bruteForce scores every row and sorts them all.
-func bruteForce(t *table, query []float32, depth int) []scored {
+func bruteForce(s *snapshot, query []float32, f *sdk.Filter, depth int) []scored {
 	var all []scored
-	for i := range t.rows {
-		if t.rows[i].id != "" {
-			all = append(all, scored{t.vectors.cosine(query, int32(i)), int32(i)})
+	for i := range int32(s.rows) {
+		p, r := s.at(i)
+		if !p.dead.has(r) && f.Match(p.id(r), "", nil) {
+			all = append(all, scored{s.kernel.Dot(query, p.vector(r)), i})
 		}
 	}
-	slices.SortFunc(all, (&top{rows: t.rows}).compare)
+	slices.SortFunc(all, (&top{of: s}).compare)
 	return all[:min(depth, len(all))]
 }
 
@@ -109,15 +126,17 @@ func TestNearestIsExact(t *testing.T) {
 					if seed%8 == 7 {
 						n = 2*pendingRows + 100 // more than may be pending
 					}
-					tab := denseTable(r, k, dimension, fill(r, n, dimension))
+					tab := denseTable(t, r, k, dimension, fill(r, n, dimension))
+					var holes []int
 					for range r.IntN(n) / 3 {
-						tab.rows[r.IntN(n)].id = "" // a hole
+						holes = append(holes, r.IntN(n))
 					}
+					tab = without(tab, holes...)
 					var queries [][]float32
 					for range 1 + r.IntN(4) {
 						query := fill(r, 1, dimension)[0]
 						if r.IntN(2) == 0 {
-							query = slices.Clone(tab.vectors.row(int32(r.IntN(n))))
+							query = slices.Clone(tab.vector(int32(r.IntN(tab.rows))))
 							query[r.IntN(dimension)] += float32(r.NormFloat64() / 10)
 						}
 						if unit, _ := normalise(nil, query); !isZero(unit) {
@@ -128,10 +147,18 @@ func TestNearestIsExact(t *testing.T) {
 					if seed%6 == 5 {
 						depth = n + 10
 					}
-					found, err := tab.nearest(ctx, queries, depth)
+					filters, among := make([]*sdk.Filter, len(queries)), make([]*selection, len(queries))
+					for i := range filters {
+						if seed%2 == 1 { // from all to hardly any
+							id := fmt.Sprintf("%06d", r.IntN(n>>r.IntN(10)+1))
+							filters[i] = &sdk.Filter{Op: sdk.FilterLess, Field: sdk.FieldID, Values: []any{id}}
+						}
+						among[i] = tab.selected(filters[i])
+					}
+					found, err := tab.nearest(ctx, queries, among, depth)
 					must(t, err)
 					for i, q := range queries {
-						if want := bruteForce(tab, q, depth); !slices.Equal(found[i], want) {
+						if want := bruteForce(tab, q, filters[i], depth); !slices.Equal(found[i], want) {
 							t.Fatalf("seed %d, %d × %d, query %d, depth %d: got %v, want %v", seed, n, dimension, i, depth, found[i], want)
 						}
 					}
@@ -149,20 +176,23 @@ func TestBounds(t *testing.T) {
 			for range 20 {
 				dimension := 1 + r.IntN(900)
 				rows := fill(r, 60, dimension)
-				tab := denseTable(r, simd.Best(), dimension, rows)
+				tab := denseTable(t, r, simd.Best(), dimension, rows)
 				query, _ := normalise(nil, rows[0])
 				if isZero(query) {
 					continue
 				}
-				p := tab.newProbe(0, query, 1)
+				p := tab.newProbe(0, query, nil, 1)
+				if p.coarse == nil {
+					t.Skip("this machine has no kernel for coarse vectors")
+				}
 				for i := range rows {
 					coarse, g := make([]int8, width(dimension)), grid{}
-					g.scale, g.lost = tab.vectors.kernel.Quantise(coarse, tab.vectors.row(int32(i)))
+					g.scale, g.lost = tab.kernel.Quantise(coarse, tab.vector(int32(i)))
 					var dot, exact float64
 					for j, c := range coarse {
 						dot += float64(c) * float64(p.coarse[j])
 					}
-					for j, v := range tab.vectors.row(int32(i)) {
+					for j, v := range tab.vector(int32(i)) {
 						exact += float64(v) * float64(query[j])
 					}
 					off := math.Abs(exact - dot*float64(p.scale)*float64(g.scale))
@@ -185,7 +215,7 @@ func BenchmarkNearest(b *testing.B) {
 			continue // takes 1 GB
 		}
 		r := rand.New(rand.NewPCG(1, 2))
-		t, x := newTable(benchDimension, nil), make([]float32, benchDimension)
+		x := make([]float32, benchDimension)
 		vector := func() []float32 {
 			for i := range x {
 				x[i] = r.Float32() - 0.5
@@ -193,10 +223,14 @@ func BenchmarkNearest(b *testing.B) {
 			unit, _ := normalise(nil, x)
 			return unit
 		}
+		var d draft
 		for i := range n {
-			t.rows = append(t.rows, row{id: fmt.Sprint(i)})
-			t.vectors.append(vector())
+			d.add(&batch{rows: []row{{id: fmt.Sprint(i)}}, vectors: vector()}, benchDimension)
 		}
+		t := &snapshot{state: state{schema: sdk.Schema{Dimension: benchDimension}}, kernel: simd.Best()}
+		made, err := t.inMemory([]input{{source: d.source(nil)}})
+		must(b, err)
+		t = t.with(t.state, []part{wholePart(made)})
 		for _, count := range []int{1, 4, 64} {
 			queries := make([][]float32, count)
 			for i := range queries {
@@ -204,7 +238,7 @@ func BenchmarkNearest(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("rows=%d/queries=%d", n, count), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := t.nearest(ctx, queries, depth); err != nil {
+					if _, err := t.nearest(ctx, queries, make([]*selection, count), depth); err != nil {
 						b.Fatal(err)
 					}
 				}

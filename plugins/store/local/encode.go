@@ -26,13 +26,17 @@ func appendDelete(b []byte, ids []string) []byte {
 }
 
 func appendPut(b []byte, p *batch) []byte {
-	n := len(p.id)
+	n := len(p.rows)
 	b = le.AppendUint32(b, uint32(n))
 	b = le.AppendUint32(b, uint32(len(p.vectors)/max(n, 1)))
-	for _, s := range p.sequence {
-		b = le.AppendUint64(b, s)
+	for i := range p.rows {
+		b = le.AppendUint64(b, p.rows[i].sequence)
 	}
-	for _, column := range [][]string{p.id, p.label, p.hash, p.context, p.text, p.meta} {
+	column := make([]string, n)
+	for c := range (&row{}).columns() {
+		for i := range p.rows {
+			column[i] = *p.rows[i].columns()[c]
+		}
 		b = appendColumn(b, column)
 	}
 	at := len(b)

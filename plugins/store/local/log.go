@@ -15,7 +15,7 @@ import (
 // The layout of a log; see format.md.
 const (
 	magic       = "racstore"
-	version     = 1
+	version     = 2
 	headerSize  = len(magic) + 4 + 16
 	frameHeader = 4 + 1 + 4
 	maxPayload  = 1 << 30
@@ -31,6 +31,7 @@ const (
 	kindPut
 	kindDelete
 	kindCommit
+	kindBase
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -55,8 +56,10 @@ func (d *damaged) Error() string {
 type state struct {
 	id     [16]byte
 	schema sdk.Schema
-	end    int64  // of the last commit frame
-	next   uint64 // sequence number
+	base   int64    // where the frames behind the base begin
+	listed []string // paths of the files in the base
+	end    int64    // of the last commit frame
+	next   uint64   // sequence number
 	note   []byte
 }
 
@@ -78,7 +81,10 @@ func readHeader(f *os.File) (id [16]byte, err error) {
 	if string(b[:len(magic)]) != magic {
 		return id, fmt.Errorf("%s is not a racflow store: move it away, or give the store another path", f.Name())
 	}
-	if v := le.Uint32(b[len(magic):]); v != version {
+	switch v := le.Uint32(b[len(magic):]); {
+	case v < version:
+		return id, fmt.Errorf("%s has version %d, from before the first release of racflow: delete its folder and build the knowledge again", f.Name(), v)
+	case v > version:
 		return id, fmt.Errorf("%s has version %d and this racflow reads version %d: use a newer racflow, or another state folder", f.Name(), v, version)
 	}
 	return [16]byte(b[headerSize-16:]), nil
@@ -164,7 +170,7 @@ func inspect(f *os.File, known state) (state, error) {
 		s, from = known, known.end
 	}
 	frames := newFrameReader(f, from, info.Size())
-	schema := s.schema
+	schema, base := s.schema, s.base
 	for {
 		fr, err := frames.next()
 		switch {
@@ -185,13 +191,17 @@ func inspect(f *os.File, known state) (state, error) {
 			ok = false
 		case fr.kind == kindSchema:
 			schema, ok = decodeSchema(fr.payload)
+			base = frames.offset
+		case fr.kind == kindBase:
+			ok = fr.offset == base && s.end == 0
+			base = frames.offset
 		case fr.kind == kindCommit:
 			var next uint64
 			var note []byte
 			if next, note, ok = decodeCommit(fr); ok {
-				s = state{id: id, schema: schema, end: frames.offset, next: next, note: note}
+				s = state{id: id, schema: schema, base: base, end: frames.offset, next: next, note: note}
 			}
-		case fr.kind > kindCommit:
+		case fr.kind > kindBase:
 			ok = false
 		}
 		if !ok {
@@ -229,27 +239,4 @@ func commitBehind(f io.ReaderAt, from, to int64) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// replay applies a log's committed frames to an empty table.
-func replay(f *os.File, s state, t *table) error {
-	frames := newFrameReader(f, int64(headerSize), s.end)
-	for {
-		fr, err := frames.next()
-		if err == io.EOF {
-			t.next = s.next
-			return nil
-		}
-		if err == errTorn {
-			return &damaged{f.Name(), frames.offset, "checksum"}
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", f.Name(), err)
-		}
-		c, ok := decodeChange(fr.kind, fr.payload, s.schema.Dimension)
-		if !ok {
-			return &damaged{f.Name(), fr.offset, "unexpected content"}
-		}
-		t.apply(c)
-	}
 }

@@ -86,6 +86,8 @@ func TestForeignFiles(t *testing.T) {
 	log, _ := threeCommits(t, dir)
 	newer := bytes.Clone(log)
 	newer[len(magic)] = version + 1
+	older := bytes.Clone(log)
+	older[len(magic)] = version - 1
 	for name, tt := range map[string]struct {
 		content []byte
 		want    string
@@ -93,6 +95,7 @@ func TestForeignFiles(t *testing.T) {
 		"text":  {[]byte("id\ttext\nsome other file that is long enough\n"), "not a racflow store"},
 		"empty": {nil, "not a racflow store"},
 		"newer": {newer, "use a newer racflow"},
+		"older": {older, "from before the first release"},
 	} {
 		path := filepath.Join(dir, "c", "log")
 		must(t, os.WriteFile(path, tt.content, 0o644))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -15,31 +16,55 @@ const pageBytes = 16 << 20
 // page returns the entries from a sequence number on, in the order in which
 // they were put. A limit below 1 is none. An entry that is put again between
 // two pages appears again, at the end; none is missed.
-func (t *table) page(s sdk.Scan, from uint64) sdk.Page {
-	var wanted []uint32
-	for _, name := range s.Labels {
-		if n, ok := t.labels.number[name]; ok {
-			wanted = append(wanted, n)
-		}
-	}
+func (s *snapshot) page(ask sdk.Scan, from uint64) sdk.Page {
 	var page sdk.Page
 	size := 0
-	first := sort.Search(len(t.rows), func(i int) bool { return t.rows[i].sequence >= from })
-	for r := first; r < len(t.rows); r++ {
-		row := &t.rows[r]
-		if row.id == "" || len(s.Labels) > 0 && !slices.Contains(wanted, row.label) {
-			continue
+	for i := range s.parts {
+		p := &s.parts[i]
+		wanted := p.labelNumbers(ask.Labels)
+		first := sort.Search(p.segment.rows, func(r int) bool { return p.records[r].sequence >= from })
+		for r := int32(first); r < int32(p.segment.rows); r++ {
+			rec := &p.records[r]
+			if p.dead.has(r) || len(ask.Labels) > 0 && !slices.Contains(wanted, rec.label) {
+				continue
+			}
+			if ask.Limit > 0 && len(page.Entries) == ask.Limit || size >= pageBytes {
+				page.Next = strconv.FormatUint(rec.sequence, 10)
+				return page
+			}
+			e := p.entry(r, ask.Texts)
+			if ask.Vectors {
+				e.Vector = slices.Clone(p.vector(r))
+			}
+			size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
+			page.Entries = append(page.Entries, e)
 		}
-		if s.Limit > 0 && len(page.Entries) == s.Limit || size >= pageBytes {
-			page.Next = strconv.FormatUint(row.sequence, 10)
-			break
-		}
-		e := t.entry(int32(r), s.Texts)
-		if s.Vectors {
-			e.Vector = slices.Clone(t.vectors.row(int32(r)))
-		}
-		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
-		page.Entries = append(page.Entries, e)
 	}
 	return page
+}
+
+// labelNumbers returns the numbers that a segment's records have for labels.
+func (s *segment) labelNumbers(names []string) []uint32 {
+	var numbers []uint32
+	for _, name := range names {
+		n := sort.Search(len(s.labels.ends), func(i int) bool { return s.labels.at(i) >= name })
+		if n < len(s.labels.ends) && s.labels.at(n) == name {
+			numbers = append(numbers, uint32(n))
+		}
+	}
+	return numbers
+}
+
+// entry returns a copy of a row as an entry: with texts, also its text, context
+// and metadata.
+func (s *segment) entry(r int32, texts bool) sdk.Entry {
+	row := s.row(r)
+	e := sdk.Entry{ID: strings.Clone(row.id), Label: strings.Clone(row.label)}
+	if row.hash != "" {
+		e.Hash = []byte(row.hash)
+	}
+	if texts {
+		e.Text, e.Context, e.Meta = strings.Clone(row.text), strings.Clone(row.context), decodeMeta(row.meta)
+	}
+	return e
 }

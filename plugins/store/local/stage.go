@@ -25,6 +25,9 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
+	if !littleEndian() {
+		return nil, errors.New("store local keeps numbers as little-endian machines do and cannot run on this one: use another store")
+	}
 	var faults []error
 	if !(c.K1 >= 0) {
 		faults = append(faults, &sdk.ArgumentError{Argument: "k1", Err: fmt.Errorf("%v is below 0", c.K1)})
@@ -45,12 +48,13 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &store{config: c, log: log, collections: map[string]*collection{}}, nil
+	return &store{config: c, limits: defaultLimits(), log: log, collections: map[string]*collection{}}, nil
 }
 
 // store implements sdk.Store. It is safe for concurrent use.
 type store struct {
 	config config
+	limits limits
 	log    *slog.Logger
 
 	mu          sync.Mutex
@@ -104,7 +108,7 @@ func (s *store) collection(name string) *collection {
 	defer s.mu.Unlock()
 	c, ok := s.collections[name]
 	if !ok {
-		c = &collection{name: name, dir: filepath.Join(string(s.config.Path), folder(name)), config: s.config, log: s.log}
+		c = &collection{name: name, dir: filepath.Join(string(s.config.Path), folder(name)), config: s.config, limits: s.limits, log: s.log}
 		s.collections[name] = c
 	}
 	return c

@@ -14,7 +14,7 @@ type scored struct {
 // top keeps the best of the rows that it is offered, in a heap with the worst
 // of them at the root. Ties go to the smaller id.
 type top struct {
-	rows  []row
+	of    *snapshot
 	depth int
 	heap  []scored
 }
@@ -27,10 +27,10 @@ func (t *top) floor() float32 {
 	return t.heap[0].score
 }
 
-// offer takes a row in, unless it is a hole or all that is kept is better.
+// offer takes a living row in, unless all that is kept is better.
 func (t *top) offer(s scored) {
 	full := len(t.heap) == t.depth
-	if full && t.compare(s, t.heap[0]) >= 0 || t.rows[s.row].id == "" {
+	if full && t.compare(s, t.heap[0]) >= 0 {
 		return
 	}
 	if !full {
@@ -62,7 +62,7 @@ func (t *top) offer(s scored) {
 	}
 }
 
-// merge takes in what another top of the same rows kept.
+// merge takes in what another top of the same snapshot kept.
 func (t *top) merge(other *top) {
 	for _, s := range other.heap {
 		t.offer(s)
@@ -80,5 +80,5 @@ func (t *top) compare(a, b scored) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
 	}
-	return cmp.Compare(t.rows[a.row].id, t.rows[b.row].id)
+	return cmp.Compare(t.of.idOf(a.row), t.of.idOf(b.row))
 }

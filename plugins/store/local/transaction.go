@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -14,18 +13,22 @@ import (
 
 // transaction is what was written since the last commit.
 type transaction struct {
-	lock    *os.File
-	log     *appender
-	start   int64 // of its first frame
-	next    uint64
-	changes []change
+	lock   *os.File
+	log    *appender
+	start  int64 // of its first frame
+	next   uint64
+	rows   draft               // put, and in no file yet
+	spilt  *remover            // the parts that rows went to before the commit
+	gone   map[string]struct{} // ids to be removed from what is committed
+	large  bool                // it no longer writes to the log
+	schema sdk.Schema
 }
 
 // frameBytes bounds what is put into one frame, and so what is read at a time.
 const frameBytes = 8 << 20
 
-// change writes to the log and stages what was written. If that fails, all
-// changes since the last commit are undone. The caller holds c.writing.
+// change makes changes and stages them. If that fails, all changes since the
+// last commit are undone. The caller holds c.writing.
 func (c *collection) change(write func(*transaction) error) error {
 	if err := c.begin(); err != nil {
 		return err
@@ -39,23 +42,28 @@ func (c *collection) change(write func(*transaction) error) error {
 func (c *collection) put(entries []sdk.Entry) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := check(c.state.schema, entries); c.table != nil && err != nil {
-		return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+	if now := c.now.Load(); now != nil {
+		if err := check(now.schema, entries); err != nil {
+			return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+		}
 	}
 	return c.change(func(tx *transaction) error {
 		p, size := &batch{}, int64(0)
-		var vector []float32
+		var err error
 		for i, e := range entries {
 			meta, _ := appendMeta(nil, e.Meta) // checked before
-			vector, _ = normalise(vector[:0], e.Vector)
-			r := row{sequence: tx.next, id: e.ID, hash: string(e.Hash), context: e.Context, text: e.Text, meta: string(meta)}
-			p.add(r, e.Label, vector)
+			p.vectors, _ = normalise(p.vectors, e.Vector)
+			r := row{sequence: tx.next, id: e.ID, label: e.Label, hash: string(e.Hash), context: e.Context, text: e.Text, meta: string(meta)}
+			p.rows = append(p.rows, r)
 			tx.next++
-			size += r.size(e.Label, len(vector))
+			size += r.size(len(e.Vector))
 			if size < frameBytes && i+1 < len(entries) {
 				continue
 			}
-			if err := tx.write(kindPut, func(b []byte) []byte { return appendPut(b, p) }, len(vector)); err != nil {
+			if err = tx.write(kindPut, func(b []byte) []byte { return appendPut(b, p) }, change{put: p}); err != nil {
+				return err
+			}
+			if err := c.spill(tx); err != nil {
 				return err
 			}
 			p, size = &batch{}, 0
@@ -69,7 +77,7 @@ func (c *collection) delete(ids []string) error {
 	defer c.writing.Unlock()
 	return c.change(func(tx *transaction) error {
 		for part := range slices.Chunk(ids, 1<<16) {
-			if err := tx.write(kindDelete, func(b []byte) []byte { return appendDelete(b, part) }, 0); err != nil {
+			if err := tx.write(kindDelete, func(b []byte) []byte { return appendDelete(b, part) }, change{delete: part}); err != nil {
 				return err
 			}
 		}
@@ -77,66 +85,72 @@ func (c *collection) delete(ids []string) error {
 	})
 }
 
-// write appends a frame and stages what a reader would make of it, so that
-// memory and log cannot differ.
-func (tx *transaction) write(k kind, payload func([]byte) []byte, dimension int) error {
-	written, err := tx.log.append(k, payload)
-	if err != nil {
-		return err
+// write appends a frame to the log and stages what a reader would make of it, so
+// that memory and log cannot differ. A large transaction only stages.
+func (tx *transaction) write(k kind, payload func([]byte) []byte, one change) error {
+	if !tx.large {
+		written, err := tx.log.append(k, payload)
+		if err != nil {
+			return err
+		}
+		read, ok := decodeChange(k, written, tx.schema.Dimension)
+		if !ok {
+			return errors.New("a record cannot be read back")
+		}
+		one = read
 	}
-	change, ok := decodeChange(k, written, dimension)
-	if !ok {
-		return errors.New("a record cannot be read back")
-	}
-	tx.changes = append(tx.changes, change)
+	tx.stage(one)
 	return nil
 }
 
-// commit makes the staged changes durable, then visible.
-func (c *collection) commit(note []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.staged == nil && c.table != nil && !c.dropped && c.state.end > 0 && bytes.Equal(note, c.state.note) {
+func (tx *transaction) stage(one change) {
+	for _, id := range one.delete {
+		delete(tx.rows.place, id)
+		tx.spilt.remove(id)
+		tx.gone[id] = struct{}{}
+	}
+	if one.put != nil {
+		for _, r := range one.put.rows {
+			tx.spilt.remove(r.id)
+		}
+		tx.rows.add(one.put, tx.schema.Dimension)
+	}
+}
+
+// spill makes a transaction with many rows a large one, and writes its rows to a
+// file where they are too many for memory.
+func (c *collection) spill(tx *transaction) error {
+	full := func(times int) bool {
+		return len(tx.rows.rows) > times*c.limits.rows || tx.rows.bytes > int64(times)*c.limits.bytes
+	}
+	tx.large = tx.large || full(1)
+	if !full(c.limits.spill) {
 		return nil
 	}
-	if err := c.begin(); err != nil {
-		return err
+	s, err := c.writeFile([]input{{source: tx.rows.source(c.now.Load().analyzer)}})
+	if err == nil {
+		tx.spilt.parts, tx.spilt.owned = append(tx.spilt.parts, wholePart(s)), append(tx.spilt.owned, false)
 	}
-	tx := c.staged
-	if err := tx.log.commit(tx.next, note); err != nil {
-		return c.undo(err)
-	}
-	c.mu.Lock()
-	for _, change := range tx.changes {
-		c.table.apply(change)
-	}
-	c.table.next = tx.next
-	c.state = state{id: tx.log.id, schema: c.state.schema, end: tx.log.end, next: tx.next, note: slices.Clone(note)}
-	c.mu.Unlock()
-	if c.wasteful() {
-		if err := c.rewrite(); err != nil {
-			// The commit stands; the next one tries again.
-			c.log.Warn("could not rewrite the log", "collection", c.name, "error", err)
-		}
-	}
-	c.end()
-	return nil
+	return err
 }
 
 // undo drops the staged changes because of an error, and returns it with
 // advice. Until the collection is opened again it takes no changes: a writer
 // that went on would commit only the later ones.
 func (c *collection) undo(cause error) error {
-	c.rollback()
+	c.rollback(!errors.Is(cause, errUnsure))
 	c.dropped = true
 	return fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, explain(cause))
 }
 
-// rollback drops the staged changes. What it cannot cut off the log, the next
-// writer does.
-func (c *collection) rollback() {
+// rollback drops the staged changes. What it cannot cut off the log or remove,
+// the next writer does, and all of it where it is not sure which log stands.
+func (c *collection) rollback(sure bool) {
 	if err := c.staged.log.f.Truncate(c.staged.start); err != nil {
 		c.log.Warn("could not cut uncommitted changes off the log", "collection", c.name, "error", err)
+	}
+	if sure {
+		c.sweep()
 	}
 	c.end()
 }
@@ -146,11 +160,9 @@ func (c *collection) close() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.staged != nil {
-		c.rollback()
+		c.rollback(true)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state, c.table = state{}, nil
+	c.now.Store(nil)
 }
 
 // end closes the transaction.
@@ -158,6 +170,7 @@ func (c *collection) end() {
 	c.staged.log.f.Close()
 	releaseLock(c.staged.lock)
 	c.staged = nil
+	c.busy.Store(false)
 }
 
 // explain adds what to do about a full disk.

@@ -1,0 +1,273 @@
+package local
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// source is rows that go into a new segment: those of a draft, or of another
+// segment.
+type source interface {
+	count() int
+	row(i int32) row
+	vector(i int32) []float32
+	coarse(i int32) ([]int8, grid) // nil: it was not made yet
+	length(i int32) float32        // its words
+	wordIndex() index
+	valueIndex() index
+}
+
+// index is sorted keys with their rows.
+type index interface {
+	len() int
+	key(key int) string
+	each(key int, do func(row, count uint32))
+}
+
+func (s *segment) count() int        { return s.rows }
+func (s *segment) wordIndex() index  { return &s.terms }
+func (s *segment) valueIndex() index { return &s.values }
+
+func (s *segment) coarse(i int32) ([]int8, grid) {
+	size := width(s.dimension)
+	return s.codes[int(i)*size:][:size], s.grids[i]
+}
+
+func (s *segment) length(i int32) (words float32) {
+	if s.lexical {
+		words = s.lengths[i]
+	}
+	return words
+}
+
+// input is a source and those of its rows that are left out.
+type input struct {
+	source
+	dead bitmap
+}
+
+// builder writes the living rows of its inputs, one input after another, as one
+// segment. Merging segments and indexing new rows are the same to it: the
+// result depends on the rows only.
+type builder struct {
+	*imageWriter
+	inputs    []input
+	dimension int
+	lexical   bool
+	to        [][]uint32 // by input and row: the row it becomes; gone: none
+	rows      int
+	words     uint64
+}
+
+const gone = ^uint32(0)
+
+// build writes a segment.
+func build(w *imageWriter, name uint64, dimension int, lexical bool, inputs []input) error {
+	b := &builder{imageWriter: w, inputs: inputs, dimension: dimension, lexical: lexical, to: make([][]uint32, len(inputs))}
+	for i, in := range inputs {
+		b.to[i] = make([]uint32, in.count())
+		for r := range b.to[i] {
+			if b.to[i][r] = gone; !in.dead.has(int32(r)) {
+				b.to[i][r] = uint32(b.rows)
+				b.rows++
+			}
+		}
+	}
+	b.records()
+	b.vectors()
+	if lexical {
+		b.lengths()
+		b.index(source.wordIndex, sectionWordRows, sectionWordEnds, sectionWordText, true)
+	}
+	b.index(source.valueIndex, sectionValueRows, sectionValueEnds, sectionValueText, false)
+	runtime.KeepAlive(inputs)
+	return w.finish(image{name: name, dimension: dimension, rows: b.rows, words: b.words, lexical: lexical})
+}
+
+// each calls do for every living row, in order.
+func (b *builder) each(do func(in *input, r int32)) {
+	for i := range b.inputs {
+		for r, to := range b.to[i] {
+			if to != gone {
+				do(&b.inputs[i], int32(r))
+			}
+		}
+	}
+}
+
+// records writes what is not vectors or indexes.
+func (b *builder) records() {
+	number := map[string]uint32{}
+	b.each(func(in *input, r int32) {
+		if label := in.row(r).label; number[label] == 0 {
+			number[label] = 1
+		}
+	})
+	labels := make([]string, 0, len(number))
+	for label := range number {
+		labels = append(labels, label)
+	}
+	slices.Sort(labels)
+	var ends []uint64
+	end := 0
+	for i, label := range labels {
+		number[label] = uint32(i)
+		end += len(label)
+		ends = append(ends, uint64(end))
+	}
+	writeSection(b.imageWriter, sectionLabelEnds, ends)
+	b.begin(sectionLabelText)
+	for _, label := range labels {
+		b.writeString(label)
+	}
+
+	ids := make(directory, directorySize(b.rows))
+	next := uint32(0)
+	start := uint64(0)
+	b.begin(sectionRecords)
+	b.each(func(in *input, r int32) {
+		row := in.row(r)
+		rec := record{
+			sequence: row.sequence, start: start, id: uint32(len(row.id)), hash: uint32(len(row.hash)),
+			context: uint32(len(row.context)), text: uint32(len(row.text)), meta: uint32(len(row.meta)), label: number[row.label],
+		}
+		b.write(bytesOf([]record{rec}))
+		start += uint64(len(row.id) + len(row.hash) + len(row.context) + len(row.text) + len(row.meta))
+		ids.add(hash(row.id), next)
+		next++
+	})
+	writeSection(b.imageWriter, sectionDirectory, ids)
+	b.begin(sectionHeap)
+	b.each(func(in *input, r int32) {
+		row := in.row(r)
+		for _, s := range [...]string{row.id, row.hash, row.context, row.text, row.meta} {
+			b.writeString(s)
+		}
+	})
+}
+
+func (b *builder) vectors() {
+	if b.dimension == 0 {
+		return
+	}
+	b.begin(sectionVectors)
+	b.each(func(in *input, r int32) { b.write(bytesOf(in.vector(r))) })
+	grids := make([]grid, 0, b.rows)
+	fresh := make([]int8, width(b.dimension))
+	b.begin(sectionCodes)
+	b.each(func(in *input, r int32) {
+		code, g := in.coarse(r)
+		if code == nil {
+			code = fresh
+			g.scale, g.lost = simd.Best().Quantise(code, in.vector(r))
+		}
+		b.write(bytesOf(code))
+		grids = append(grids, g)
+	})
+	writeSection(b.imageWriter, sectionGrids, grids)
+}
+
+func (b *builder) lengths() {
+	b.begin(sectionLengths)
+	b.each(func(in *input, r int32) {
+		length := in.length(r)
+		b.words += uint64(length)
+		b.write(bytesOf([]float32{length}))
+	})
+}
+
+// index merges the indexes of the inputs. Since the rows of each input stand
+// behind those of the one before, so do their lists.
+func (b *builder) index(of func(source) index, rows, ends, text section, counted bool) {
+	heads := make([]head, 0, len(b.inputs))
+	for i, in := range b.inputs {
+		if x := of(in.source); x.len() > 0 {
+			heads = append(heads, head{index: x, text: x.key(0), to: b.to[i]})
+		}
+	}
+	var found []listEnd
+	var keys []byte
+	var counts []uint8
+	var more []largeCount
+	place := uint64(0)
+	b.begin(rows)
+	for len(heads) > 0 {
+		least := heads[0].text
+		for _, h := range heads[1:] {
+			least = min(least, h.text)
+		}
+		before := place
+		for i := range heads {
+			if heads[i].text != least {
+				continue
+			}
+			to := heads[i].to
+			heads[i].each(heads[i].at, func(row, count uint32) {
+				if row >= uint32(len(to)) || to[row] == gone {
+					return
+				}
+				b.writeUint32(to[row])
+				if counted {
+					if count >= many {
+						more = append(more, largeCount{place, uint64(count)})
+					}
+					counts = append(counts, uint8(min(count, many)))
+				}
+				place++
+			})
+		}
+		if place > before {
+			keys = append(keys, least...)
+			found = append(found, listEnd{uint64(len(keys)), place})
+		}
+		heads = advance(heads, least)
+	}
+	writeSection(b.imageWriter, ends, found)
+	writeSection(b.imageWriter, text, keys)
+	if !counted {
+		return
+	}
+	writeSection(b.imageWriter, sectionWordCounts, counts)
+	writeSection(b.imageWriter, sectionWordMore, more)
+	words := make(directory, directorySize(len(found)))
+	from := uint64(0)
+	for i, e := range found {
+		words.add(hash(string(keys[from:e.text])), uint32(i))
+		from = e.text
+	}
+	writeSection(b.imageWriter, sectionWordDirectory, words)
+}
+
+// head is how far an index has been merged.
+type head struct {
+	index
+	at   int
+	text string // the key at hand
+	to   []uint32
+}
+
+// advance moves the heads off a key and drops those that are done. Their order
+// stays, since it is that of the rows.
+func advance(heads []head, key string) []head {
+	left := heads[:0]
+	for _, h := range heads {
+		if h.text == key {
+			if h.at++; h.at == h.len() {
+				continue
+			}
+			h.text = h.key(h.at)
+		}
+		left = append(left, h)
+	}
+	return left
+}
+
+// bitmap is a set of rows; nil is the empty one.
+type bitmap []uint64
+
+func newBitmap(rows int) bitmap { return make(bitmap, (rows+63)/64) }
+
+func (b bitmap) has(r int32) bool { return b != nil && b[r>>6]>>(r&63)&1 != 0 }
+func (b bitmap) set(r int32)      { b[r>>6] |= 1 << (r & 63) }

@@ -1,0 +1,260 @@
+package local
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"sync"
+)
+
+const (
+	// windowRows is how many rows are scored at a time: few enough that their sums
+	// stay in the cache.
+	windowRows = 1 << 13
+	// sparseWindow is how many rows of a window there are for each posting from
+	// which on the postings are looked through for what has a sum, not the rows.
+	sparseWindow = 8
+)
+
+// lexical is one query of the lexical side at work on a snapshot.
+type lexical struct {
+	of          *snapshot
+	base, slope float32
+	words       []string
+	idf         []float32 // of each known word of the query
+	numbers     []int32   // by word and part: the word's number there, or -1
+	lists       []postings
+	sums        [windowRows]float32
+	some        []float32 // sums of few selected rows
+	best        top
+	floor       float32
+}
+
+// postings is what is left of a word's list in a part.
+type postings struct {
+	idf    float32
+	rows   []uint32
+	counts []uint8
+	place  int // of the first
+	here   int // of them in the window at hand
+	terms  *terms
+}
+
+var lexicals = sync.Pool{New: func() any { return new(lexical) }}
+
+// matching returns the depth rows of highest BM25 score among those selected,
+// best first, and sets the scores of other rows, which rise:
+//
+//	Σ over the query's words  idf · tf / (tf + k1·(1 - b + b·length/average length))
+//	idf = ln(1 + (N - df + 0.5) / (df + 0.5))
+//
+// BM25 is from Robertson and Zaragoza, "The Probabilistic Relevance Framework:
+// BM25 and Beyond" (2009); this form of it, with an idf above 0 and without the
+// constant factor k1 + 1, is Lucene's, with exact lengths as in "Lucene
+// (accurate)" of Kamphuis, de Vries, Boytsov and Lin, "Which BM25 Do You Mean?"
+// (ECIR 2020). A word that the query has twice counts twice. N, df and the
+// average are those of all living rows, selected or not.
+func (s *snapshot) matching(query string, among *selection, depth int, others []scored) []scored {
+	l, _ := lexicals.Get().(*lexical)
+	defer lexicals.Put(l)
+	if depth == 0 || !l.prepare(s, query) {
+		return nil
+	}
+	l.best = top{of: s, depth: min(depth, s.rows), heap: make([]scored, 0, min(depth, s.rows, 1<<10))}
+	l.floor = math.SmallestNonzeroFloat32 // most rows score 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		end := sort.Search(len(others), func(j int) bool { return others[j].row >= p.base+int32(p.segment.rows) })
+		if l.find(i) {
+			if among != nil && among.rows != nil {
+				l.gather(p, among.rows[i], others[:end])
+			} else {
+				var bits bitmap
+				if among != nil {
+					bits = among.bits[i]
+				}
+				l.scan(p, bits, others[:end])
+			}
+		}
+		others = others[end:]
+	}
+	found := l.best.sorted()
+	l.best, l.of = top{}, nil
+	clear(l.lists[:cap(l.lists)])
+	clear(l.words)
+	return found
+}
+
+// prepare looks the words of a query up. It reports whether any row has one.
+func (l *lexical) prepare(s *snapshot, query string) bool {
+	l.of = s
+	l.words = s.analyzer.Append(l.words[:0], query)
+	l.idf, l.numbers = l.idf[:0], l.numbers[:0]
+	for _, w := range l.words {
+		h, df := hash(w), 0
+		for i := range s.parts {
+			term := s.parts[i].terms.find(h, w)
+			if term >= 0 {
+				df += s.parts[i].df(term)
+			}
+			l.numbers = append(l.numbers, term)
+		}
+		if df == 0 {
+			l.numbers = l.numbers[:len(l.numbers)-len(s.parts)]
+			continue
+		}
+		l.idf = append(l.idf, float32(math.Log1p((float64(s.living)-float64(df)+0.5)/(float64(df)+0.5))))
+	}
+	l.base = float32(s.k1 * (1 - s.b))
+	l.slope = float32(s.k1 * s.b * float64(s.living) / float64(s.words))
+	return len(l.idf) > 0
+}
+
+// find sets the lists of the query's words in a part.
+func (l *lexical) find(part int) bool {
+	t := &l.of.parts[part].terms
+	l.lists = l.lists[:0]
+	for i, idf := range l.idf {
+		term := l.numbers[i*len(l.of.parts)+part]
+		if term < 0 {
+			continue
+		}
+		if from, to := t.extent(int(term), int(term)+1); from < to {
+			l.lists = append(l.lists, postings{idf: idf, rows: t.rows[from:to], counts: t.counts[from:to], place: from, terms: t})
+		}
+	}
+	return len(l.lists) > 0
+}
+
+// scan scores the rows of a part, a window after the other.
+func (l *lexical) scan(p *part, among bitmap, others []scored) {
+	n := p.segment.rows
+	for low := 0; low < n; low += windowRows {
+		lengths := p.lengths[low:min(low+windowRows, n)]
+		sums := l.sums[:len(lengths)]
+		met := 0
+		for i := range l.lists {
+			list := &l.lists[i]
+			list.here = gallop(list.rows, uint32(low+len(lengths)))
+			met += list.here
+			list.add(sums, lengths, uint32(low), l.base, l.slope)
+		}
+		for len(others) > 0 && int(others[0].row-p.base) < low+len(sums) {
+			others[0].score = sums[int(others[0].row-p.base)-low]
+			others = others[1:]
+		}
+		if met > 0 {
+			l.collect(p, among, low, met, sums)
+		}
+		for i := range l.lists {
+			l.lists[i].skip(l.lists[i].here)
+		}
+	}
+}
+
+// add adds a word's share to the sums of the window that starts with row low.
+func (list *postings) add(sums, lengths []float32, low uint32, base, slope float32) {
+	idf, counts := list.idf, list.counts[:list.here]
+	lengths = lengths[:len(sums)]
+	for i, r := range list.rows[:list.here] {
+		at := r - low
+		if at >= uint32(len(sums)) {
+			continue // damaged
+		}
+		tf := float32(counts[i])
+		if counts[i] == many {
+			tf = float32(list.terms.count(list.place + i))
+		}
+		sums[at] += idf * tf / (tf + base + slope*lengths[at])
+	}
+}
+
+func (list *postings) skip(n int) {
+	list.rows, list.counts = list.rows[n:], list.counts[n:]
+	list.place += n
+}
+
+// collect offers the rows of a window and sets their sums to 0 again.
+func (l *lexical) collect(p *part, among bitmap, low, met int, sums []float32) {
+	if met*sparseWindow > len(sums) {
+		for i, sum := range sums {
+			if sum >= l.floor {
+				l.offer(p, among, int32(low+i), sum)
+			}
+		}
+		clear(sums)
+		return
+	}
+	for i := range l.lists {
+		for _, r := range l.lists[i].rows[:l.lists[i].here] {
+			at := r - uint32(low)
+			if at >= uint32(len(sums)) {
+				continue
+			}
+			if sum := sums[at]; sum >= l.floor {
+				l.offer(p, among, int32(r), sum)
+			}
+			sums[at] = 0
+		}
+	}
+}
+
+func (l *lexical) offer(p *part, among bitmap, r int32, sum float32) {
+	if among != nil && !among.has(r) || p.dead.has(r) {
+		return
+	}
+	l.best.offer(scored{sum, p.base + r})
+	l.floor = max(l.floor, l.best.floor())
+}
+
+// gather scores few selected rows: neither they nor the lists are walked from
+// end to end, but leapt through.
+func (l *lexical) gather(p *part, rows []uint32, others []scored) {
+	l.some = slices.Grow(l.some[:0], len(rows))[:len(rows)]
+	clear(l.some)
+	for i := range l.lists {
+		list := &l.lists[i]
+		for at := 0; at < len(rows) && len(list.rows) > 0; {
+			if ahead := gallop(list.rows, rows[at]); ahead > 0 {
+				list.skip(ahead)
+				continue
+			}
+			if list.rows[0] > rows[at] {
+				at += gallop(rows[at:], list.rows[0])
+				continue
+			}
+			tf := float32(list.terms.count(list.place))
+			l.some[at] += list.idf * tf / (tf + l.base + l.slope*p.lengths[rows[at]])
+			list.skip(1)
+			at++
+		}
+	}
+	for i, sum := range l.some {
+		if sum >= l.floor {
+			l.offer(p, nil, int32(rows[i]), sum)
+		}
+	}
+	for i := range others {
+		if at, ok := slices.BinarySearch(rows, uint32(others[i].row-p.base)); ok {
+			others[i].score = l.some[at]
+		}
+	}
+}
+
+// gallop returns how many of the rising rows are below a row, in steps that
+// double: cheap where it is few of many.
+func gallop(rows []uint32, row uint32) int {
+	step := 1
+	for step < len(rows) && rows[step-1] < row {
+		step *= 2
+	}
+	low, high := step/2, min(step, len(rows))
+	for low < high {
+		if middle := int(uint(low+high) / 2); rows[middle] < row {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package local
+
+import "os"
+
+// mapFile reads a file. Its copy is aligned as views of it need it.
+func mapFile(path string) (b []byte, unmap func(), err error) {
+	b, err = os.ReadFile(path)
+	return aligned(b), func() {}, err
+}

@@ -1,0 +1,32 @@
+//go:build unix
+
+package local
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile returns the bytes of a file without reading them, and what lets go of
+// them.
+func mapFile(path string) (b []byte, unmap func(), err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := int(info.Size())
+	if size == 0 {
+		return nil, func() {}, nil // cannot be mapped
+	}
+	b, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, &os.PathError{Op: "map", Path: path, Err: err}
+	}
+	return b, func() { _ = unix.Munmap(b) }, nil // what cannot be unmapped stays
+}
