@@ -7,25 +7,40 @@ import "context"
 // every store ranks alike.
 //
 // What is written to a collection by Put and Delete becomes visible and
-// durable all at once with Commit. A store that is closed or killed before
-// that forgets it.
+// durable all at once with Commit: who reads, at any time, finds the state of one
+// Commit. A store that is closed or killed before that forgets it.
+//
+// Any non-empty name makes a collection of its own. All strings may be any valid
+// UTF-8, NUL included. Ids have 1 to 512 bytes, labels up to 512, texts and
+// contexts up to 60,000; a store may refuse longer ones. What a store refuses it
+// refuses with an error made by Invalid, and leaves everything, changes that wait
+// for Commit too, as it was. All methods but Open refuse a collection that this
+// process has not opened.
 type Store interface {
 	// Open makes a collection ready and tells what is in it; one that does
-	// not exist is created. It drops what an earlier process left uncommitted.
+	// not exist is created. It drops what was left uncommitted, by an earlier
+	// process or by this one. A collection that was made with another schema is
+	// refused.
 	Open(ctx context.Context, collection string, schema Schema) (Collection, error)
-	// Put adds entries, replacing those with the same id.
+	// Put adds entries, replacing those with the same id; of several with one id
+	// the last counts. A batch is refused as a whole for an entry without an id,
+	// with a vector of another dimension, or with NaN or an infinity in it.
 	Put(ctx context.Context, collection string, entries []Entry) error
 	// Delete removes entries; unknown ids are ignored.
 	Delete(ctx context.Context, collection string, ids []string) error
 	// Commit makes all changes since the last Commit durable and visible,
-	// together with a note of the engine's.
+	// together with a note of the engine's. There may be none.
 	Commit(ctx context.Context, collection string, note []byte) error
-	// Search returns for each query the best entries of each side, best first.
+	// Search returns for each query the best entries of each side, best first;
+	// see Hits. A query that cannot be searched, for its vector, fails alone.
 	Search(ctx context.Context, collection string, s Search, queries []Query) ([]Hits, error)
 	// Get returns the entries with the given ids, without vectors, in the
-	// order of the ids. An unknown id gives an Entry with an empty ID.
+	// order of the ids, each as often as its id is there. An unknown id gives an
+	// Entry with an empty ID.
 	Get(ctx context.Context, collection string, ids []string) ([]Entry, error)
-	// Scan walks through a collection in a stable order of the store's choice.
+	// Scan walks through a collection in a stable order of the store's choice. An
+	// entry that is neither put nor deleted meanwhile is in exactly one page,
+	// whatever is committed between two pages.
 	Scan(ctx context.Context, collection string, s Scan) (Page, error)
 }
 
@@ -67,7 +82,20 @@ type Query struct {
 }
 
 // Hits are the best entries of each side, best first; ties stand in the order
-// of their ids. A side that was not asked is nil.
+// of the bytes of their ids. A side that was not asked is nil.
+//
+// The dense score is the cosine of the vectors, 0 where the entry's is all zero.
+// A query's vector that is all zero finds nothing.
+//
+// The lexical score is BM25 as in Lucene, with exact lengths, over the words that
+// the schema's analyzer (package analyze) finds in the context and in the text:
+//
+//	sum over the query's words of  idf * tf / (tf + k1*(1 - b + b*length/average))
+//	idf = ln(1 + (N - df + 0.5) / (df + 0.5))
+//
+// A word that a query has twice counts twice. N, df and the average length are
+// those of all committed entries, whatever a filter selects; k1 is 1.2 and b 0.75
+// unless configured. An entry that has none of the words is not found.
 type Hits struct {
 	Dense, Lexical []Hit
 }
@@ -84,10 +112,10 @@ type Hit struct {
 // Hash are always there.
 type Scan struct {
 	After   string   // Page.Next of the page before; empty: from the start
-	Limit   int      // most entries of a page; a store may end it earlier, to fit a message
+	Limit   int      // most entries of a page, 0: no limit; a store ends it earlier to fit a message
 	Labels  []string // only entries with one of these labels; none: all
 	Texts   bool     // with Text, Context and Meta
-	Vectors bool     // with Vector
+	Vectors bool     // with Vector, of which only the direction is kept
 }
 
 // Page is a part of a collection.

@@ -4,4 +4,23 @@
 // The stage runs behind the real gRPC server, in memory, so that its results
 // take the way they take in a pipeline. How well a stage does its work, and
 // how its process behaves, are not tested here.
+//
+// # Stores
+//
+// A store is compared with a model that scores and sorts everything, on
+// collections of a few hundred entries; on so few an approximate index has to be
+// exact. The topics are search, filters, write, restart, content, scan, refuse
+// and together (several readers, a writer, cancellation), each with named
+// subtests that work on collections of their own. What sdk.Store and sdk.Filter
+// say is what counts. BM25 is expected with k1 = 1.2 and b = 0.75, which is what
+// the config has to say where they are not the default.
+//
+// Where an engine cannot do something, the test of its store names the subtest
+// and the reason, which then show in the output:
+//
+//	sdktest.Stage(t, stage, config,
+//		sdktest.Without("filters/infinity", "the server's expressions have no literal for it"),
+//		sdktest.Restart(func(t testing.TB) { server.Kill(t); server.Start(t) }))
+//
+// Collections are left behind; their names are new in every run.
 package sdktest

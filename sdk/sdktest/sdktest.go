@@ -9,6 +9,7 @@ import (
 	"net"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,16 +28,27 @@ import (
 const promptly = 2 * time.Second
 
 // Stage checks one stage, opened with a config that is a JSON object.
-func Stage(t *testing.T, stage sdk.Stage, config string) {
+func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
 	t.Helper()
-	t.Run("description", func(t *testing.T) { report(t, description(stage)) })
-	t.Run("config", func(t *testing.T) { report(t, unknownArgument(t, stage, config)) })
+	o := optionsOf(opts)
+	run := subtest{t, "", o}
+	run.Run("description", func(t tester) { report(t, description(stage)) })
+	run.Run("config", func(t tester) { report(t, unknownArgument(t, stage, config)) })
+	if stage.Kind == sdk.KindStore {
+		(&suite{stage, config, o}).run(run)
+	}
 	for name, check := range checks(stage) {
-		t.Run(name, func(t *testing.T) { report(t, check(t, stage, config)) })
+		run.Run(name, func(t tester) { report(t, check(t, stage, config)) })
+	}
+	if partial() {
+		return
+	}
+	for _, path := range o.unmet() {
+		t.Errorf("%q is left out, but there is no such subtest", path)
 	}
 }
 
-func report(t *testing.T, err error) {
+func report(t tester, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)
@@ -51,7 +63,7 @@ func checks(stage sdk.Stage) map[string]check {
 	case sdk.KindEmbed:
 		return embedChecks
 	case sdk.KindStore:
-		return storeChecks
+		return nil // they are a suite of their own
 	}
 	return batchChecks
 }
@@ -66,38 +78,57 @@ func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remot
 
 func open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, *remote.Session, error) {
 	t.Helper()
+	p, err := start(t, stage, setup, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.stage, p.session, nil
+}
+
+// process is a stage behind a gRPC server in memory.
+type process struct {
+	stage   *remote.Stage
+	session *remote.Session
+	client  stagepb.StageClient
+	close   func() // once is enough, but more do no harm
+}
+
+// start starts a process, which ends with the test at the latest.
+func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*process, error) {
+	t.Helper()
 	listener := bufconn.Listen(1 << 20)
 	g := grpc.NewServer(wire.ServerOptions()...)
-	p := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
-	server := serve.NewServer(p, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
+	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	server.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t.Cleanup(func() { _ = conn.Close(); g.Stop(); server.Close() })
+	p := &process{client: stagepb.NewStageClient(conn)}
+	p.close = sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() })
+	t.Cleanup(p.close)
 
-	client := stagepb.NewStageClient(conn)
-	reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{
+	reply, err := p.client.Configure(t.Context(), &stagepb.ConfigureRequest{
 		Kind: wire.EncodeKind(stage.Kind), Name: stage.Name, Block: stage.Name, ConfigJson: []byte(config),
 		StateDir: setup.StateDir, State: setup.State, Samples: uint32(setup.Samples),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := wire.DecodeArgumentErrors(reply.GetErrors()); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	session, err := remote.Open(t.Context(), client)
-	if err != nil {
-		return nil, nil, err
+	if p.session, err = remote.Open(t.Context(), p.client); err != nil {
+		return nil, err
 	}
-	return &remote.Stage{
-		Call: session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom()),
-	}, session, nil
+	p.stage = &remote.Stage{
+		Call: p.session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom()),
+	}
+	return p, nil
 }
 
 // description checks that people and other processes can understand what a

@@ -1,94 +1,231 @@
 package sdktest
 
 import (
-	"errors"
 	"fmt"
-	"testing"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// storeChecks are those that hold for any store. They use a collection with
-// both sides; a store without a lexical side may refuse it with a clear error,
-// which fails here.
-var storeChecks = map[string]check{
-	"a life of a collection": lifeOfCollection,
+// suite is the checks of a store. Each case works on collections of its own.
+type suite struct {
+	stage   sdk.Stage
+	config  string
+	options *options
 }
 
-func lifeOfCollection(t testing.TB, stage sdk.Stage, config string) error {
-	ctx := t.Context()
-	s, _, err := open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-	if err != nil {
-		return err
-	}
-	const name = "conformance"
-	schema := sdk.Schema{Dimension: 3, Analyzer: "standard"}
-	entries := []sdk.Entry{
-		{ID: "a", Text: "lost card", Label: "card", Context: "shop", Meta: sdk.Meta{"n": 1.0, "ok": true, "s": "x"}, Vector: []float32{1, 0, 0}, Hash: []byte{1}},
-		{ID: "b", Text: "change my pin", Label: "pin", Vector: []float32{0, 1, 0}, Hash: []byte{2}},
-		{ID: "c", Text: "rain tomorrow", Label: "weather", Vector: []float32{0, 0, 1}, Hash: []byte{3}},
-	}
-	if c, err := s.Open(ctx, name, schema); err != nil || c.Entries != 0 {
-		return fmt.Errorf("a new collection opens with %d entries, %v", c.Entries, err)
-	}
-	if err := errors.Join(s.Put(ctx, name, nil), s.Put(ctx, name, entries), s.Commit(ctx, name, []byte("first"))); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := s.Put(ctx, name, []sdk.Entry{{ID: "d", Text: "never committed", Vector: []float32{1, 0, 0}}}); err != nil {
-		return err
-	}
-	c, err := s.Open(ctx, name, schema)
-	if err != nil || c.Entries != 3 || string(c.Note) != "first" {
-		return fmt.Errorf("after a commit of 3 entries and one uncommitted, Open gives %+v, %v", c, err)
-	}
-	got, err := s.Get(ctx, name, []string{"c", "unknown", "a"})
-	if err != nil {
-		return fmt.Errorf("get: %w", err)
-	}
-	if got[0].ID != "c" || got[1].ID != "" || got[2].Text != "lost card" || got[2].Meta["n"] != 1.0 || got[2].Context != "shop" {
-		return fmt.Errorf("get c, unknown, a: %+v", got)
-	}
-	for mode, want := range map[sdk.Mode]string{sdk.ModeDense: "b", sdk.ModeLexical: "c", sdk.ModeHybrid: "b"} {
-		r := sdk.Ranking{Search: sdk.Search{Mode: mode, Depth: 3}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 2, Texts: true}
-		q := sdk.Query{Text: "rain", Vector: []float32{.1, .9, 0}}
-		if mode == sdk.ModeLexical {
-			q.Vector = nil
-		}
-		lists, err := s.Retrieve(ctx, name, r, []sdk.Query{q, q})
-		if err != nil {
-			return fmt.Errorf("%s search: %w", mode, err)
-		}
-		for _, list := range lists {
-			if len(list) == 0 || len(list) > 2 || list[0].ID != want || list[0].Label == "" || list[0].Text == "" {
-				return fmt.Errorf("%s search: got %+v, want %s first, with its label and text", mode, list, want)
+// storeCase is one subtest.
+type storeCase struct {
+	name string
+	run  func(*suite, tester)
+}
+
+func (s *suite) run(t tester) {
+	for _, topic := range []struct {
+		name  string
+		cases []storeCase
+	}{
+		{"search", searchCases},
+		{"filters", filterCases},
+		{"write", writeCases},
+		{"restart", restartCases},
+		{"content", contentCases},
+		{"scan", scanCases},
+		{"refuse", refuseCases},
+		{"together", togetherCases},
+	} {
+		t.Run(topic.name, func(t tester) {
+			for _, c := range topic.cases {
+				t.Run(c.name, func(t tester) { c.run(s, t) })
 			}
+		})
+	}
+}
+
+// dimension is that of all vectors, where not said otherwise.
+const dimension = 8
+
+// schema is that of all collections, where not said otherwise.
+func (s *suite) schema() sdk.Schema {
+	if s.options.denseOnly != "" {
+		return sdk.Schema{Dimension: dimension}
+	}
+	return sdk.Schema{Dimension: dimension, Analyzer: "standard"}
+}
+
+// modes are those of the collections under test.
+func (s *suite) modes() []sdk.Mode {
+	if s.options.denseOnly != "" {
+		return []sdk.Mode{sdk.ModeDense}
+	}
+	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
+}
+
+func (s *suite) needsLexical(t tester) {
+	if reason := s.options.denseOnly; reason != "" {
+		t.Skip("dense only: " + reason)
+	}
+}
+
+// collection is a collection, and what it ought to hold. Its methods end the
+// test at an error.
+type collection struct {
+	tester
+	*suite
+	setup   sdk.Setup
+	process *process
+	name    string
+	schema  sdk.Schema
+	note    string
+	now     model // committed
+	pending model // what Commit would make of it
+
+	statistics *statistics // of what is committed; nil: not counted yet
+}
+
+// Names of collections differ from those of other runs, whose collections a
+// server may still have.
+var (
+	testRun     = rand.Uint32()
+	collections atomic.Int64
+)
+
+// fresh opens a new collection in a new process.
+func (s *suite) fresh(t tester) *collection {
+	t.Helper()
+	return s.freshAs(t, s.schema())
+}
+
+func (s *suite) freshAs(t tester, schema sdk.Schema) *collection {
+	t.Helper()
+	c := &collection{
+		tester: t, suite: s, setup: sdk.Setup{StateDir: t.TempDir()}, schema: schema,
+		name: fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1)), now: model{},
+	}
+	c.start()
+	c.open()
+	return c
+}
+
+// start starts a process, which knows of no collection yet.
+func (c *collection) start() {
+	c.Helper()
+	var err error
+	if c.process, err = start(c, c.stage, c.setup, c.config); err != nil {
+		c.Fatalf("open the stage: %v", err)
+	}
+}
+
+// other opens a collection beside this one, in the same process.
+func (c *collection) other(name string, schema sdk.Schema) *collection {
+	c.Helper()
+	o := &collection{tester: c.tester, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
+	o.open()
+	return o
+}
+
+// in is the collection with errors reported to a subtest.
+func (c *collection) in(t tester) *collection {
+	sub := *c
+	sub.tester = t
+	return &sub
+}
+
+// open opens the collection, which drops what is pending, and checks what Open
+// says of it.
+func (c *collection) open() {
+	c.Helper()
+	have, err := c.process.stage.Open(c.Context(), c.name, c.schema)
+	if err != nil {
+		c.Fatalf("open: %v", err)
+	}
+	if have.Entries != len(c.now) || have.Dimension != c.schema.Dimension || string(have.Note) != c.note {
+		c.Fatalf("open: %d entries, %d dimensions, note %.40q; want %d, %d, %.40q",
+			have.Entries, have.Dimension, have.Note, len(c.now), c.schema.Dimension, c.note)
+	}
+	c.pending = maps.Clone(c.now)
+}
+
+func (c *collection) put(entries ...sdk.Entry) {
+	c.Helper()
+	if err := c.process.stage.Put(c.Context(), c.name, entries); err != nil {
+		c.Fatalf("put %d entries: %v", len(entries), err)
+	}
+	for _, e := range entries {
+		c.pending[e.ID] = e
+	}
+}
+
+func (c *collection) delete(ids ...string) {
+	c.Helper()
+	if err := c.process.stage.Delete(c.Context(), c.name, ids); err != nil {
+		c.Fatalf("delete %d ids: %v", len(ids), err)
+	}
+	for _, id := range ids {
+		delete(c.pending, id)
+	}
+}
+
+func (c *collection) commit(note string) {
+	c.Helper()
+	if err := c.process.stage.Commit(c.Context(), c.name, []byte(note)); err != nil {
+		c.Fatalf("commit: %v", err)
+	}
+	c.now, c.note, c.statistics = maps.Clone(c.pending), note, nil
+}
+
+func (c *collection) get(ids ...string) []sdk.Entry {
+	c.Helper()
+	entries, err := c.process.stage.Get(c.Context(), c.name, ids)
+	if err != nil {
+		c.Fatalf("get %d ids: %v", len(ids), err)
+	}
+	return entries
+}
+
+// scan returns all pages of a scan.
+func (c *collection) scan(s sdk.Scan) (pages [][]sdk.Entry) {
+	c.Helper()
+	for {
+		page, err := c.process.stage.Scan(c.Context(), c.name, s)
+		if err != nil {
+			c.Fatalf("scan, page %d: %v", len(pages), err)
+		}
+		pages = append(pages, page.Entries)
+		if s.After = page.Next; page.Next == "" {
+			return pages
+		}
+		if len(pages) > len(c.now)+10 {
+			c.Fatalf("scan: no end after %d pages of %d entries", len(pages), len(c.now))
 		}
 	}
-	if lists, err := s.Retrieve(ctx, name, sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 3}, Fusion: sdk.Fusion{Method: "rrf"}, TopK: 2}, nil); err != nil || len(lists) != 0 {
-		return fmt.Errorf("a search without queries gives %d lists, %v", len(lists), err)
+}
+
+// check compares all that is committed with what ought to be, by Scan and Get.
+func (c *collection) check() {
+	c.Helper()
+	all := slices.Concat(c.scan(sdk.Scan{Texts: true, Vectors: true})...)
+	if len(all) != len(c.now) {
+		c.Errorf("scan: %d entries, want %d", len(all), len(c.now))
 	}
 	seen := map[string]bool{}
-	for after, first := "", true; first || after != ""; first = false {
-		page, err := s.Scan(ctx, name, sdk.Scan{After: after, Limit: 2, Vectors: true})
-		if err != nil {
-			return fmt.Errorf("scan: %w", err)
+	for _, e := range all {
+		want, ok := c.now[e.ID]
+		if !ok || seen[e.ID] {
+			c.Fatalf("scan: entry %.60q is there twice or should not be", e.ID)
 		}
-		for _, e := range page.Entries {
-			if seen[e.ID] || len(e.Vector) != 3 || len(e.Hash) != 1 {
-				return fmt.Errorf("scan: entry %+v is there twice or incomplete", e)
-			}
-			seen[e.ID] = true
+		seen[e.ID] = true
+		if err := sameEntry(e, want, true, true); err != nil {
+			c.Fatalf("scan: %v", err)
 		}
-		after = page.Next
 	}
-	if len(seen) != 3 {
-		return fmt.Errorf("scan saw %d of 3 entries", len(seen))
+	ids := slices.Sorted(maps.Keys(c.now))
+	for i, e := range c.get(ids...) {
+		if err := sameEntry(e, c.now[ids[i]], true, false); err != nil {
+			c.Fatalf("get: %v", err)
+		}
 	}
-	if err := errors.Join(s.Delete(ctx, name, []string{"a", "unknown"}), s.Commit(ctx, name, []byte("second"))); err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	if page, err := s.Scan(ctx, name, sdk.Scan{Limit: 10, Labels: []string{"card", "pin"}}); err != nil || len(page.Entries) != 1 || page.Entries[0].ID != "b" {
-		return fmt.Errorf("after deleting a, the labels card and pin have %+v, %v", page.Entries, err)
-	}
-	return nil
 }

@@ -1,0 +1,245 @@
+package sdktest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// filterCases hold the table, a subtest for each row, and what no row can say.
+var filterCases = append(filterRows(),
+	storeCase{"ids of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, id) }},
+	storeCase{"labels of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, label) }},
+	storeCase{"metadata of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, meta("s")) }},
+	storeCase{"zero bytes", func(s *suite, t tester) {
+		for _, f := range []field{id, label, meta("s")} {
+			s.filtersOf(t, []string{"\x00", "a\x00", "a\x00b", "a", "ab"}, f)
+		}
+	}},
+	storeCase{"keys of odd strings", func(s *suite, t tester) { s.filteredKeys(t, oddStrings) }},
+	storeCase{"keys like names of columns", func(s *suite, t tester) {
+		s.filteredKeys(t, []string{"id", "pk", "text", "label", "context", "meta", "vector", "hash", "dense", "sparse", "0", "and", "not", "in", "like", "exists"})
+	}},
+	storeCase{"long values", (*suite).longValues},
+	storeCase{"many values", (*suite).manyValues},
+	storeCase{"one for each query", (*suite).filterPerQuery},
+	storeCase{"after changes", (*suite).filterAfterChanges},
+	storeCase{"random trees", (*suite).randomFilters},
+)
+
+func filterRows() []storeCase {
+	var all []storeCase
+	for _, row := range filterTable {
+		all = append(all, storeCase{row.name, func(s *suite, t tester) { s.filtered(t).selects(row.filters...) }})
+	}
+	return all
+}
+
+// filtered is a collection for filters, of one entry for each metadata. Each
+// entry has a word of its own and a length of its own, so that a query for all
+// of these words finds all entries on either side, with clear scores.
+func (s *suite) filtered(t tester) *collection {
+	t.Helper()
+	var entries []sdk.Entry
+	for i, m := range filterMeta {
+		entries = append(entries, sdk.Entry{ID: fmt.Sprintf("f%02d", i), Label: []string{"", "red", "green", "Red", "grün"}[i%5], Meta: m})
+	}
+	return s.filteredFrom(t, entries)
+}
+
+func (s *suite) filteredFrom(t tester, entries []sdk.Entry) *collection {
+	t.Helper()
+	if !s.stage.Filters {
+		t.Skip("the stage does not declare sdk.Filters, so it gets no filter")
+	}
+	random := rand.New(rand.NewPCG(2, 9))
+	for i := range entries {
+		entries[i].Text = fmt.Sprint("own", i, strings.Repeat(" filler", i))
+		entries[i].Vector = randomVector(random)
+	}
+	c := s.fresh(t)
+	c.put(entries...)
+	c.commit("")
+	return c
+}
+
+// selects compares searches with each filter: of everything that it selects,
+// and of the three best.
+func (c *collection) selects(filters ...sdk.Filter) {
+	c.Helper()
+	for _, mode := range c.modes() {
+		for _, n := range []int{len(c.now), 3} {
+			var queries []sdk.Query
+			for i := range filters {
+				q := c.everything()
+				q.Filter = &filters[i]
+				queries = append(queries, q)
+			}
+			c.compare(ranking(mode, weighted, n, n), queries...)
+		}
+	}
+}
+
+// everything is a query for all entries of a collection for filters, whose
+// scores are all clear on either side.
+func (c *collection) everything() sdk.Query {
+	c.Helper()
+	var words []string
+	for i := range c.now {
+		_, own, _ := strings.Cut(c.now[i].Text, "own")
+		own, _, _ = strings.Cut(own, " ")
+		words = append(words, "own"+own)
+	}
+	slices.Sort(words)
+	random := rand.New(rand.NewPCG(4, 4))
+	for range 100_000 {
+		q := sdk.Query{Text: strings.Join(words, " "), Vector: randomVector(random)}
+		if c.clear(c.now.dense(q), len(c.now)) {
+			return q
+		}
+	}
+	c.Skipf("with a tolerance of %v the order of the entries is not clear", c.options.tolerance)
+	return sdk.Query{}
+}
+
+// filtersOf looks for each string in a field that holds one of them.
+func (s *suite) filtersOf(t tester, all []string, f field) {
+	var entries []sdk.Entry
+	for i, x := range all {
+		e := sdk.Entry{ID: fmt.Sprintf("f%02d", i), Label: "l", Meta: sdk.Meta{"s": "m"}}
+		switch f.field {
+		case sdk.FieldID:
+			e.ID = x
+		case sdk.FieldLabel:
+			e.Label = x
+		default:
+			e.Meta["s"] = x
+		}
+		entries = append(entries, e)
+	}
+	if f.field != sdk.FieldID {
+		e := sdk.Entry{ID: "empty", Meta: sdk.Meta{"s": ""}}
+		entries = append(entries, e)
+	}
+	c := s.filteredFrom(t, entries)
+	var filters []sdk.Filter
+	for _, x := range append(all, "") {
+		filters = append(filters, f.is(x), not(f.is(x)), f.prefix(x), f.compare(sdk.FilterLess, x), f.compare(sdk.FilterGreaterEqual, x))
+	}
+	filters = append(filters, f.is(anyOf(all[:len(all)/2])...), not(f.is(anyOf(all)...)))
+	c.selects(filters...)
+}
+
+func anyOf(all []string) []any {
+	out := make([]any, len(all))
+	for i, x := range all {
+		out[i] = x
+	}
+	return out
+}
+
+// filteredKeys looks for values under each key.
+func (s *suite) filteredKeys(t tester, keys []string) {
+	entries := []sdk.Entry{{ID: "bare"}}
+	for i, key := range keys {
+		entries = append(entries,
+			sdk.Entry{ID: fmt.Sprint("s", i), Label: key, Meta: sdk.Meta{key: "here", "a key": "here"}},
+			sdk.Entry{ID: fmt.Sprint("n", i), Meta: sdk.Meta{key: float64(i)}})
+	}
+	c := s.filteredFrom(t, entries)
+	var filters []sdk.Filter
+	for i, key := range keys {
+		filters = append(filters, meta(key).is("here"), not(meta(key).is("here")), meta(key).is(float64(i)), meta(key).compare(sdk.FilterLess, float64(i)+1))
+	}
+	c.selects(filters...)
+}
+
+func (s *suite) longValues(t tester) {
+	long := strings.Repeat("é", longID/2)
+	c := s.filteredFrom(t, []sdk.Entry{
+		{ID: long, Label: long, Meta: sdk.Meta{"s": long, long: "key"}},
+		{ID: long[:longID-2] + "x", Label: long[:longID-2], Meta: sdk.Meta{"s": long + "x"}},
+		{ID: "short", Label: "short", Meta: sdk.Meta{"s": "short"}},
+	})
+	for _, f := range []field{id, label, meta("s")} {
+		c.selects(f.is(long), f.prefix(long), f.prefix(long[:longID-2]), f.compare(sdk.FilterGreater, long), not(f.is(long)))
+	}
+	c.selects(meta(long).is("key"))
+}
+
+func (s *suite) manyValues(t tester) {
+	c := s.filtered(t)
+	var ids, numbers []any
+	for i := range 1000 {
+		ids = append(ids, fmt.Sprintf("f%02d", 2*i))
+		numbers = append(numbers, float64(i)/2)
+	}
+	c.selects(id.is(ids...), not(id.is(ids...)), meta("n").is(numbers...), and(id.is(ids...), meta("n").is(numbers...)))
+	var each []sdk.Filter
+	for _, x := range ids[:20] {
+		each = append(each, id.is(x))
+	}
+	c.selects(or(each...), not(or(each...)))
+}
+
+// filterPerQuery checks that filters stay with their queries in a batch.
+func (s *suite) filterPerQuery(t tester) {
+	c := s.filtered(t)
+	q := c.everything()
+	red, none := label.is("red"), label.is("no such label")
+	var queries []sdk.Query
+	for i := range 40 {
+		query := q
+		switch i % 4 {
+		case 1:
+			query.Filter = &red
+		case 2:
+			own := id.is(fmt.Sprintf("f%02d", i))
+			query.Filter = &own
+		case 3:
+			query.Filter = &none
+		}
+		queries = append(queries, query)
+	}
+	for _, mode := range s.modes() {
+		for _, f := range []sdk.Fusion{weighted, rrf} {
+			c.compare(ranking(mode, f, 10, 10), queries...)
+		}
+	}
+}
+
+// filterAfterChanges checks that filters see what is committed, and no more.
+func (s *suite) filterAfterChanges(t tester) {
+	c := s.filtered(t)
+	look := func() {
+		t.Helper()
+		c.selects(label.is("red"), label.is("changed"), meta("n").is(77.0), not(label.is("red")))
+	}
+	for _, id := range []string{"f01", "f02"} {
+		e := c.now[id]
+		e.Label, e.Meta = "changed", sdk.Meta{"n": 77.0}
+		c.put(e)
+	}
+	c.delete("f06")
+	look()
+	c.commit("")
+	look()
+	c.restart()
+	look()
+}
+
+// randomFilters compares trees of every operator.
+func (s *suite) randomFilters(t tester) {
+	random := rand.New(rand.NewPCG(6, 6))
+	c := s.filtered(t)
+	for range 5 {
+		var batch []sdk.Filter
+		for range 40 {
+			batch = append(batch, randomFilter(random, 3))
+		}
+		c.selects(batch...)
+	}
+}

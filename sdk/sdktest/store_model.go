@@ -1,0 +1,184 @@
+package sdktest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/fuse"
+)
+
+// model is the content of a collection. Its searches are the definition that a
+// store is compared with: everything is scored, in float64, and sorted.
+type model map[string]sdk.Entry
+
+// scored is an entry with its score.
+type scored struct {
+	id    string
+	score float64
+}
+
+// dense ranks the entries that a query's filter selects by the cosine of the
+// vectors.
+func (m model) dense(q sdk.Query) []scored {
+	if norm(q.Vector) == 0 {
+		return nil
+	}
+	var all []scored
+	for id, e := range m {
+		if q.Filter.Match(id, e.Label, e.Meta) {
+			all = append(all, scored{id, cosine(q.Vector, e.Vector)})
+		}
+	}
+	return bestFirst(all)
+}
+
+// The parameters of BM25 that a store has by default.
+const bm25K1, bm25B = 1.2, 0.75
+
+// statistics are what BM25 counts of a model.
+type statistics struct {
+	model
+	counts  map[string]map[string]float64 // id -> word -> how often
+	lengths map[string]float64            // id -> words
+	df      map[string]float64            // word -> entries
+	total   float64                       // words of all entries
+}
+
+func (m model) statistics() *statistics {
+	s := &statistics{m, map[string]map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
+	for id, e := range m {
+		all := append(words(e.Context), words(e.Text)...)
+		s.counts[id], s.lengths[id] = map[string]float64{}, float64(len(all))
+		s.total += s.lengths[id]
+		for _, w := range all {
+			if s.counts[id][w]++; s.counts[id][w] == 1 {
+				s.df[w]++
+			}
+		}
+	}
+	return s
+}
+
+func words(text string) []string {
+	analyzer, err := analyze.Named("standard")
+	if err != nil {
+		panic(err)
+	}
+	return analyzer.Append(nil, text)
+}
+
+// lexical ranks those of the selected entries that have a word of the query by
+// BM25, as sdk.Hits says.
+func (s *statistics) lexical(q sdk.Query) []scored {
+	n := float64(len(s.model))
+	query := words(q.Text)
+	var all []scored
+	for id, e := range s.model {
+		if !q.Filter.Match(id, e.Label, e.Meta) {
+			continue
+		}
+		sum := 0.0
+		for _, w := range query {
+			if tf := s.counts[id][w]; tf > 0 {
+				idf := math.Log(1 + (n-s.df[w]+0.5)/(s.df[w]+0.5))
+				sum += idf * tf / (tf + bm25K1*(1-bm25B+bm25B*s.lengths[id]*n/s.total))
+			}
+		}
+		if sum > 0 {
+			all = append(all, scored{id, sum})
+		}
+	}
+	return bestFirst(all)
+}
+
+func bestFirst(all []scored) []scored {
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
+	})
+	return all
+}
+
+// crossed says which hits carry the score of the side that did not find them.
+type crossed struct{ dense, lexical bool }
+
+// found is what each side finds for a query; nil if it was not asked, which
+// package fuse tells apart from nothing.
+type found struct{ dense, lexical []scored }
+
+// rank returns the whole ranking of what was found.
+func (f found) rank(r sdk.Ranking, x crossed) []sdk.Candidate {
+	var hits sdk.Hits
+	cosines, weights := scores(f.dense), scores(f.lexical)
+	if f.dense != nil {
+		hits.Dense = []sdk.Hit{}
+		for _, s := range f.dense[:min(r.Depth, len(f.dense))] {
+			h := sdk.Hit{ID: s.id, Dense: float32(s.score), Lexical: sdk.Unscored}
+			if x.dense && f.lexical != nil {
+				h.Lexical = float32(weights[s.id])
+			}
+			hits.Dense = append(hits.Dense, h)
+		}
+	}
+	if f.lexical != nil {
+		hits.Lexical = []sdk.Hit{}
+		for _, s := range f.lexical[:min(r.Depth, len(f.lexical))] {
+			h := sdk.Hit{ID: s.id, Dense: sdk.Unscored, Lexical: float32(s.score)}
+			if c, ok := cosines[s.id]; ok && x.lexical {
+				h.Dense = float32(c)
+			}
+			hits.Lexical = append(hits.Lexical, h)
+		}
+	}
+	return fuse.Fuse(hits, r.Fusion, len(hits.Dense)+len(hits.Lexical))
+}
+
+func scores(all []scored) map[string]float64 {
+	m := map[string]float64{}
+	for _, s := range all {
+		m[s.id] = s.score
+	}
+	return m
+}
+
+func cosine(a, b []float32) float64 {
+	product := norm(a) * norm(b)
+	if product == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum / product
+}
+
+// sameEntry compares an entry with what was put.
+func sameEntry(got, want sdk.Entry, texts, vectors bool) error {
+	if !texts {
+		want.Text, want.Context, want.Meta = "", "", nil
+	}
+	switch {
+	case got.ID != want.ID:
+		return fmt.Errorf("entry %.60q where %.60q should be", got.ID, want.ID)
+	case got.Label != want.Label || !bytes.Equal(got.Hash, want.Hash):
+		return fmt.Errorf("entry %.60q has label %.60q and hash %x, want %.60q and %x", got.ID, got.Label, got.Hash, want.Label, want.Hash)
+	case got.Text != want.Text || got.Context != want.Context:
+		return fmt.Errorf("entry %.60q has text %.60q (%d bytes) and context %.60q, want %.60q (%d) and %.60q",
+			got.ID, got.Text, len(got.Text), got.Context, want.Text, len(want.Text), want.Context)
+	case !maps.Equal(got.Meta, want.Meta):
+		return fmt.Errorf("entry %.60q has metadata %.200q, want %.200q", got.ID, fmt.Sprintf("%#v", got.Meta), fmt.Sprintf("%#v", want.Meta))
+	case !vectors && len(got.Vector) > 0:
+		return fmt.Errorf("entry %.60q has a vector that was not asked for", got.ID)
+	case vectors && len(got.Vector) != len(want.Vector):
+		return fmt.Errorf("entry %.60q has a vector of %d dimensions, want %d", got.ID, len(got.Vector), len(want.Vector))
+	case vectors && norm(want.Vector) > 0 && !(cosine(got.Vector, want.Vector) > 1-1e-6), vectors && norm(want.Vector) == 0 && norm(got.Vector) != 0:
+		return fmt.Errorf("entry %.60q has vector %v, want the direction of %v", got.ID, got.Vector, want.Vector)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package sdktest
+
+import (
+	"errors"
+	"math"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+var refuseCases = []storeCase{
+	{"other schema", (*suite).otherSchema},
+	{"bad entries", (*suite).badEntries},
+	{"bad queries", (*suite).badQueries},
+	{"unopened collection", (*suite).unopened},
+}
+
+// refused checks that an error says that the input is at fault.
+func (c *collection) refused(what string, err error) {
+	c.Helper()
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		for _, err = range rows {
+			break
+		}
+	}
+	if err == nil || sdk.CodeOf(err) != sdk.CodeInvalid {
+		c.Errorf("%s: got %v, want an error made by sdk.Invalid", what, err)
+	}
+}
+
+func (s *suite) otherSchema(t tester) {
+	c, random := s.corpus(t)
+	refuse := func() {
+		t.Helper()
+		stranger := sdk.Schema{Dimension: dimension + 1, Analyzer: c.schema.Analyzer}
+		_, err := c.process.stage.Open(t.Context(), c.name, stranger)
+		c.refused("opening with another dimension", err)
+		if s.options.denseOnly == "" {
+			for _, analyzer := range []string{"code", "ngram", "", "unknown"} {
+				_, err := c.process.stage.Open(t.Context(), c.name, sdk.Schema{Dimension: dimension, Analyzer: analyzer})
+				c.refused("opening what was made with analyzer standard as "+analyzer, err)
+			}
+		}
+	}
+	refuse()
+	c.open()
+	c.check()
+	c.process.close()
+	c.start()
+	refuse() // now it is known from what is kept only
+	c.open()
+	c.check()
+	c.probe("word1 word2", randomVector(random))
+	c.put(randomEntry(random, 1))
+	c.commit("")
+	c.check()
+	if s.options.denseOnly == "" {
+		_, err := c.process.stage.Open(t.Context(), c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
+		c.refused("an unknown analyzer", err)
+	}
+	_, err := c.process.stage.Open(t.Context(), "", c.schema)
+	c.refused("a collection without a name", err)
+}
+
+func (s *suite) badEntries(t tester) {
+	c := s.fresh(t)
+	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
+	c.commit("")
+	good := sdk.Entry{ID: "good", Text: "never", Vector: axis(1)}
+	with := func(x float32) sdk.Entry {
+		e := sdk.Entry{ID: "b", Text: "never", Vector: axis(2)}
+		e.Vector[dimension-1] = x
+		return e
+	}
+	for _, row := range []struct {
+		name  string
+		batch []sdk.Entry
+	}{
+		{"NaN", []sdk.Entry{good, with(float32(math.NaN()))}},
+		{"infinity", []sdk.Entry{good, with(float32(math.Inf(1)))}},
+		{"minus infinity", []sdk.Entry{with(float32(math.Inf(-1))), good}},
+		{"no id", []sdk.Entry{good, {Text: "never", Vector: axis(2)}}},
+		{"vector too short", []sdk.Entry{{ID: "b", Vector: make([]float32, dimension-1)}}},
+		{"vector too long", []sdk.Entry{{ID: "b", Vector: make([]float32, dimension+1)}}},
+		{"no vector", []sdk.Entry{{ID: "b", Text: "never"}}},
+	} {
+		c.put(sdk.Entry{ID: "a", Text: "still " + row.name, Vector: axis(0)})
+		c.refused("put, "+row.name, c.process.stage.Put(t.Context(), c.name, row.batch))
+		c.commit(row.name)
+		c.check()
+		c.probe("never still", axis(1))
+	}
+	c.open()
+}
+
+// badQueries checks that a query which cannot be searched fails alone.
+func (s *suite) badQueries(t tester) {
+	c, random := s.corpus(t)
+	nan := randomVector(random)
+	nan[3] = float32(math.NaN())
+	inf := randomVector(random)
+	inf[3] = float32(math.Inf(1))
+	good := c.queries(random, 1, 10)[0]
+	for _, mode := range s.modes() {
+		if mode == sdk.ModeLexical {
+			continue
+		}
+		r := ranking(mode, weighted, 10, 10)
+		lists, err := c.process.stage.Retrieve(t.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: nan}, good, {Text: "word1", Vector: inf}})
+		var failed sdk.RowErrors
+		if !errors.As(err, &failed) || len(failed) != 2 || failed[0] == nil || failed[2] == nil {
+			t.Errorf("%s search with NaN and an infinity in queries 0 and 2 of 3: %v, want sdk.RowErrors for them", mode, err)
+			continue
+		}
+		c.refused("NaN in a query", failed[0])
+		c.refused("an infinity in a query", failed[2])
+		alone := c.retrieve(r, good)
+		if a, b := idsOf(lists[1]), idsOf(alone[0]); len(a) != len(b) || len(a) > 0 && a[0] != b[0] {
+			t.Errorf("%s search: beside queries that fail %v is found, alone %v", mode, a, b)
+		}
+		for name, vector := range map[string][]float32{"short": make([]float32, dimension-1), "long": make([]float32, dimension+1), "none": nil} {
+			_, err := c.process.stage.Retrieve(t.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: vector}})
+			c.refused(string(mode)+" search, vector too "+name, err)
+		}
+		c.compare(r, good)
+	}
+}
+
+func (s *suite) unopened(t tester) {
+	c := s.fresh(t)
+	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
+	c.commit("note")
+	c.process.close()
+	c.start()
+	ctx, stage := t.Context(), c.process.stage
+	for _, name := range []string{c.name, c.name + "_never_made"} {
+		_, err := stage.Retrieve(ctx, name, ranking(sdk.ModeDense, weighted, 1, 1), []sdk.Query{{Text: "one", Vector: axis(0)}})
+		c.refused("search before open", err)
+		_, err = stage.Get(ctx, name, []string{"a"})
+		c.refused("get before open", err)
+		_, err = stage.Scan(ctx, name, sdk.Scan{})
+		c.refused("scan before open", err)
+		c.refused("put before open", stage.Put(ctx, name, []sdk.Entry{{ID: "b", Vector: axis(0)}}))
+		c.refused("delete before open", stage.Delete(ctx, name, []string{"a"}))
+		c.refused("commit before open", stage.Commit(ctx, name, nil))
+	}
+	c.open()
+	c.check()
+}

@@ -1,0 +1,260 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+var togetherCases = []storeCase{
+	{"collections do not mix", (*suite).collections},
+	{"readers see one commit", (*suite).readers},
+	{"many searches", (*suite).manySearches},
+	{"cancelled search", (*suite).cancelledSearch},
+	{"cancelled put", (*suite).cancelledPut},
+}
+
+// collections checks collections whose names are alike: an uncommitted change
+// of one has nothing to do with the others.
+func (s *suite) collections(t tester) {
+	first := s.fresh(t)
+	all := []*collection{first}
+	for _, suffix := range []string{"x", "X", ".x", "_x", "-x", "/x", "é", "e\u0301", " x", "%78"} {
+		all = append(all, first.other(first.name+suffix, first.schema))
+	}
+	all = append(all, first.other(first.name+".narrow", sdk.Schema{Dimension: 2}))
+	for i, c := range all {
+		vector := make([]float32, c.schema.Dimension)
+		vector[i%len(vector)] = 1
+		c.put(sdk.Entry{ID: "same", Text: fmt.Sprint("text of ", i), Label: c.name, Vector: vector})
+		c.put(sdk.Entry{ID: fmt.Sprint("own ", i), Text: "own text", Label: c.name, Vector: vector})
+	}
+	for i, c := range all {
+		if i%2 == 0 {
+			c.commit("first")
+		}
+	}
+	check := func() {
+		t.Helper()
+		for _, c := range all {
+			c.check()
+			vector := make([]float32, c.schema.Dimension)
+			vector[0] = 1
+			c.compare(ranking(sdk.ModeDense, weighted, 5, 5), sdk.Query{Text: "text", Vector: vector})
+		}
+	}
+	check()
+	all[1].commit("second")
+	all[2].delete("same")
+	all[2].commit("third")
+	check()
+	for _, c := range all {
+		c.open()
+	}
+	check()
+}
+
+// generation is a state of the entries of readers: all have this vector, this
+// text and this metadata.
+func generation(g, n int) []sdk.Entry {
+	vector := make([]float32, dimension)
+	sin, cos := math.Sincos(float64(g) / 400)
+	vector[0], vector[1] = float32(cos), float32(sin)
+	all := make([]sdk.Entry, n)
+	for i := range all {
+		all[i] = sdk.Entry{
+			ID: fmt.Sprint("r", i), Text: "common" + strings.Repeat(" filler", g%50), Meta: sdk.Meta{"generation": float64(g)}, Vector: vector,
+		}
+	}
+	return all
+}
+
+// readers checks that whoever reads while another writes finds one committed
+// state each time: all entries, and all of one generation.
+func (s *suite) readers(t tester) {
+	const entries = 40
+	c := s.fresh(t)
+	c.put(generation(0, entries)...)
+	c.commit("")
+	all := c.ids()
+	var rounds atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
+	for range 3 {
+		readers.Go(func() error {
+			for ctx.Err() == nil {
+				if err := c.oneState(all); err != nil {
+					return err
+				}
+				rounds.Add(1)
+			}
+			return nil
+		})
+	}
+	for g := 1; ctx.Err() == nil && (g <= 15 || g < 300 && rounds.Load() < 60); g++ {
+		batch := generation(g, entries)
+		c.put(batch[:entries/2]...)
+		c.put(batch[entries/2:]...)
+		c.commit("")
+	}
+	stop()
+	if err := readers.Wait(); err != nil {
+		t.Errorf("while another wrote: %v", err)
+	}
+	c.check()
+}
+
+// oneState reads all entries in every way.
+func (c *collection) oneState(ids []string) error {
+	ctx, stage, n := context.Background(), c.process.stage, len(ids)
+	for _, mode := range c.modes() {
+		lists, err := stage.Retrieve(ctx, c.name, ranking(mode, weighted, n, n), without(mode, []sdk.Query{{Text: "common", Vector: axis(0)}}))
+		if err != nil {
+			return fmt.Errorf("%s search: %w", mode, err)
+		}
+		if len(lists[0]) != n {
+			return fmt.Errorf("%s search: %d of %d entries", mode, len(lists[0]), n)
+		}
+		first := lists[0][0]
+		for _, e := range lists[0] {
+			if e.Meta["generation"] != first.Meta["generation"] || !(math.Abs(float64(e.Score-first.Score)) < 1e-6) {
+				return fmt.Errorf("%s search: %s with score %v of generation %v beside %s with %v of %v",
+					mode, e.ID, e.Score, e.Meta["generation"], first.ID, first.Score, first.Meta["generation"])
+			}
+		}
+	}
+	got, err := stage.Get(ctx, c.name, ids)
+	if err != nil {
+		return fmt.Errorf("get: %w", err)
+	}
+	page, err := stage.Scan(ctx, c.name, sdk.Scan{Texts: true})
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	for what, entries := range map[string][]sdk.Entry{"get": got, "scan": page.Entries} {
+		if len(entries) != n {
+			return fmt.Errorf("%s: %d of %d entries", what, len(entries), n)
+		}
+		for _, e := range entries {
+			if e.Meta["generation"] != entries[0].Meta["generation"] {
+				return fmt.Errorf("%s: %q of generation %v beside %q of %v", what, e.ID, e.Meta["generation"], entries[0].ID, entries[0].Meta["generation"])
+			}
+		}
+	}
+	return nil
+}
+
+func (s *suite) manySearches(t tester) {
+	c, random := s.corpus(t)
+	queries := c.queries(random, 40, 10)
+	var calls errgroup.Group
+	for _, mode := range s.modes() {
+		r := ranking(mode, weighted, 10, 10)
+		want := c.retrieve(r, queries...)
+		for i, q := range queries {
+			calls.Go(func() error {
+				got, err := c.process.stage.Retrieve(t.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				if err != nil {
+					return err
+				}
+				if fmt.Sprint(got[0]) != fmt.Sprint(want[i]) {
+					return fmt.Errorf("%s search, query %d: %v, alone it was %v", mode, i, got[0], want[i])
+				}
+				return nil
+			})
+		}
+	}
+	if err := calls.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *suite) cancelledSearch(t tester) {
+	c, random := s.corpus(t)
+	queries := make([]sdk.Query, 2000)
+	for i := range queries {
+		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
+	}
+	for _, mode := range s.modes() {
+		search := func(q []sdk.Query) *stagepb.Request {
+			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), without(mode, q))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &stagepb.Request{Body: &stagepb.Request_Search{Search: body}}
+		}
+		c.givesUp(search(queries), search(nil))
+	}
+	c.check()
+	c.probe("word1 word2", queries[0].Vector)
+}
+
+func (s *suite) cancelledPut(t tester) {
+	c, random := s.corpus(t)
+	put := func(n int) *stagepb.Request {
+		batch := make([]sdk.Entry, n)
+		for i := range batch {
+			batch[i] = randomEntry(random, i)
+		}
+		rows, err := wire.EncodeEntries(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &stagepb.Request{Body: &stagepb.Request_Put{Put: &stagepb.Put{Collection: c.name, Rows: rows}}}
+	}
+	c.givesUp(put(3000), put(0))
+	c.open() // nobody can know what of it is pending
+	c.check()
+	c.put(randomEntry(random, 7))
+	c.delete("e8")
+	c.commit("after a cancelled put")
+	c.check()
+	c.probe("word1 word2", randomVector(random))
+}
+
+// givesUp cancels a request and checks that its reply comes soon and says so,
+// unless it was done before, and that others have their turn then.
+func (c *collection) givesUp(call, probe *stagepb.Request) {
+	c.Helper()
+	if err := c.process.cancelled(call); err != nil {
+		c.Fatal(err)
+	}
+	if err := cancelled(c.process.session, call, probe); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// cancelled sends a request and its cancellation on a stream of their own.
+func (p *process) cancelled(call *stagepb.Request) error {
+	ctx, stop := context.WithTimeout(context.Background(), promptly)
+	defer stop()
+	stream, err := p.client.Run(ctx)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		stream.Send(&stagepb.Request{Seq: 1, Body: call.GetBody()}),
+		stream.Send(&stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: 1}}}),
+	)
+	if err != nil {
+		return err
+	}
+	reply, err := stream.Recv()
+	if err != nil {
+		return fmt.Errorf("no reply %v after a request was cancelled: %w", promptly, err)
+	}
+	if f := reply.GetFailure(); f != nil && f.GetCode() != stagepb.Code_CODE_CANCELLED {
+		return fmt.Errorf("a cancelled request failed with %v, %q: return the context's error", f.GetCode(), f.GetMessage())
+	}
+	return nil
+}
