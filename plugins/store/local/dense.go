@@ -145,12 +145,15 @@ func (s *snapshot) newProbe(number int, query []float32, among *selection, depth
 		var lost float32
 		p.scale, lost = s.kernel.Quantise(p.coarse, query)
 		p.slope = 1 + lost
-		p.slack = lost + float32(s.schema.Dimension+32)/(1<<23)
+		p.slack = lost + float32(arithmetic(s.schema.Dimension))
 	}
 	p.best = top{of: s, depth: min(depth, s.rows)}
 	p.sure = p.best
 	return p
 }
+
+// arithmetic bounds what float32 arithmetic is off by in n dimensions.
+func arithmetic(n int) float64 { return float64(n+32) / (1 << 23) }
 
 // wanted returns which of the 64 rows from a place on are searched.
 func (p *probe) wanted(b block, from int) uint64 {

@@ -114,7 +114,72 @@ func randomEntry(r *rand.Rand, id string, dimension int) sdk.Entry {
 	if r.IntN(3) == 0 {
 		e.Context = randomText(r, 4)
 	}
+	if r.IntN(20) == 0 {
+		e.Text += strings.Repeat(" often", 250+r.IntN(20))
+	}
+	if r.IntN(4) > 0 {
+		e.Meta = sdk.Meta{"n": float64(r.IntN(9) - 4), "b": r.IntN(2) == 0, "s": randomString(r)}
+		e.Meta["mixed"] = []any{1.0, true, "1", math.NaN(), math.Copysign(0, -1), math.Inf(1)}[r.IntN(6)]
+		if r.IntN(4) == 0 {
+			delete(e.Meta, "s")
+		}
+	}
 	return e
+}
+
+// randomString returns strings that are equal, prefixes of one another, and
+// longer than what the index has of them.
+func randomString(r *rand.Rand) string {
+	s := strings.Repeat("ab", r.IntN(3)) + strings.Repeat("c", []int{0, 1, 62, 63, 64, 65, 70}[r.IntN(7)])
+	return s + []string{"", "d", "\xff", "\x00"}[r.IntN(4)]
+}
+
+// randomFilter makes filters over what randomEntry makes.
+func randomFilter(r *rand.Rand, depth int) *sdk.Filter {
+	if depth > 0 && r.IntN(2) == 0 {
+		f := &sdk.Filter{Op: []sdk.FilterOp{sdk.FilterAnd, sdk.FilterOr, sdk.FilterNot}[r.IntN(3)]}
+		parts := r.IntN(4)
+		if f.Op == sdk.FilterNot {
+			parts = 1
+		}
+		for range parts {
+			f.Parts = append(f.Parts, *randomFilter(r, depth-1))
+		}
+		return f
+	}
+	f := &sdk.Filter{Field: sdk.FieldMeta, Key: []string{"n", "b", "s", "mixed", "none", "n", "s"}[r.IntN(7)], Op: sdk.FilterIn}
+	value := func() any {
+		switch f.Key {
+		case "n":
+			return float64(r.IntN(11)-5) / float64(1+r.IntN(2))
+		case "b":
+			return r.IntN(2) == 0
+		case "mixed":
+			return []any{1.0, true, "1", 0.0, math.Inf(-1), ""}[r.IntN(6)]
+		}
+		return randomString(r)
+	}
+	switch r.IntN(6) {
+	case 0:
+		f.Field, f.Key = sdk.FieldID, ""
+		value = func() any { return fmt.Sprint(r.IntN(120)) }
+	case 1:
+		f.Field, f.Key = sdk.FieldLabel, ""
+		value = func() any { return []string{"", "label 1", "label 3", "label", "x"}[r.IntN(5)] }
+	}
+	v := value()
+	if _, isBool := v.(bool); !isBool && r.IntN(2) == 0 {
+		f.Op = sdk.FilterLess + sdk.FilterOp(r.IntN(5))
+		if _, isString := v.(string); !isString && f.Op == sdk.FilterPrefix {
+			f.Op = sdk.FilterGreater
+		}
+		f.Values = []any{v}
+		return f
+	}
+	for range r.IntN(4) {
+		f.Values = append(f.Values, value())
+	}
+	return f
 }
 
 func randomText(r *rand.Rand, words int) string {
@@ -239,64 +304,6 @@ func TestSearchStops(t *testing.T) {
 	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestModel does the same to a store and to a map, at random, and compares.
-func TestModel(t *testing.T) {
-	type model map[string]sdk.Entry
-	for seed := range uint64(6) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		dir := t.TempDir()
-		s := openStore(t, dir)
-		mustOpen(t, s, 4)
-		committed, staged := model{}, model{}
-		for step := range 400 {
-			switch r.IntN(12) {
-			default:
-				var batch []sdk.Entry
-				for range 1 + r.IntN(20) {
-					e := randomEntry(r, fmt.Sprint(r.IntN(100)), 4)
-					batch = append(batch, e)
-					staged[e.ID] = e
-				}
-				must(t, s.Put(ctx, "c", batch))
-			case 0, 1, 2:
-				var gone []string
-				for range r.IntN(15) {
-					gone = append(gone, fmt.Sprint(r.IntN(120)))
-					delete(staged, gone[len(gone)-1])
-				}
-				must(t, s.Delete(ctx, "c", gone))
-			case 3, 4:
-				must(t, s.Commit(ctx, "c", fmt.Append(nil, step)))
-				committed = clone(staged)
-			case 5:
-				s.Close()
-				s = openStore(t, dir)
-				mustOpen(t, s, 4)
-				staged = clone(committed)
-			}
-			all := everything(t, s)
-			if len(all) != len(committed) {
-				t.Fatalf("seed %d, step %d: %d entries, want %d", seed, step, len(all), len(committed))
-			}
-			want := reference{k1: 1.2, b: 0.75, entries: all}
-			for _, e := range all {
-				if w := committed[e.ID]; e.Text != w.Text || e.Context != w.Context || e.Label != w.Label || math.Abs(want.dense(w.Vector)[e.ID]-1) > 1e-6 && !isZero(w.Vector) {
-					t.Fatalf("seed %d, step %d: %+v, want %+v", seed, step, e, w)
-				}
-			}
-			q := sdk.Query{Text: randomText(r, 3), Vector: []float32{1, -2, 0.5, 1}}
-			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 10}, []sdk.Query{q})
-			must(t, err)
-			if err := errors.Join(
-				sameRanking(hits[0].Dense, denseScore, want.dense(q.Vector), 10),
-				sameRanking(hits[0].Lexical, lexicalScore, want.lexical(q.Text), 10),
-			); err != nil {
-				t.Fatalf("seed %d, step %d: %v", seed, step, err)
-			}
-		}
 	}
 }
 

@@ -1,0 +1,210 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Statistics says what a collection is made of.
+type Statistics struct {
+	Entries   int    // living rows
+	Removed   int    // deleted and replaced rows that take room until segments are merged
+	Dimension int    // of the vectors; 0: none
+	Analyzer  string // of the lexical side; empty: none
+	Segments  int    // in files
+	Logged    int    // entries that only the log has
+	Words     int64  // of the entries' texts and contexts
+	Labels    int    // distinct ones of the entries
+	Bytes     int64  // of all files of the collection
+	Note      []byte // of the last commit
+}
+
+// Compaction says what Compact achieved.
+type Compaction struct {
+	Before, After int64 // bytes of all files of the collection
+}
+
+// Collections returns the names of the collections in a folder, sorted. A folder
+// that does not exist has none.
+func Collections(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		name, ok := collectionName(e.Name())
+		if !ok {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), "log")); err == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// collectionName is the inverse of folder.
+func collectionName(f string) (name string, ok bool) {
+	var b []byte
+	for i := 0; i < len(f); i++ {
+		if f[i] != '%' {
+			b = append(b, f[i])
+			continue
+		}
+		if i+3 > len(f) {
+			return "", false
+		}
+		c, err := strconv.ParseUint(f[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b = append(b, byte(c))
+		i += 2
+	}
+	return string(b), len(b) > 0 && folder(string(b)) == f
+}
+
+// Stats returns what the collection of a name in a folder is made of, as of its
+// last commit. The error is fs.ErrNotExist if there is no such collection.
+func Stats(dir, name string) (Statistics, error) {
+	c, err := existing(dir, name)
+	if err != nil {
+		return Statistics{}, err
+	}
+	var found Statistics
+	err = c.read(func(s *snapshot) error {
+		files := filesOf(s.parts)
+		found = Statistics{
+			Entries: s.living, Removed: s.rows - s.living, Dimension: s.schema.Dimension, Analyzer: s.schema.Analyzer,
+			Segments: files, Words: s.words, Note: s.note,
+		}
+		labels := map[string]bool{}
+		for i := range s.parts {
+			p := &s.parts[i]
+			if i >= files {
+				found.Logged += p.living()
+			}
+			for r := range int32(p.segment.rows) {
+				if !p.dead.has(r) {
+					labels[p.labels.at(int(p.records[r].label))] = true
+				}
+			}
+		}
+		found.Labels = len(labels)
+		return nil
+	})
+	if err == nil {
+		found.Bytes, err = c.size()
+	}
+	return found, err
+}
+
+// Export calls do with every entry of a collection, whole, in the order in which
+// they were put, until it returns an error, which Export returns.
+func Export(ctx context.Context, dir, name string, do func(sdk.Entry) error) error {
+	c, err := existing(dir, name)
+	if err != nil {
+		return err
+	}
+	ask := sdk.Scan{Texts: true, Vectors: true}
+	for first := true; first || ask.After != ""; first = false {
+		page, err := c.scan(ask)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			if err := errors.Join(ctx.Err(), do(e)); err != nil {
+				return err
+			}
+		}
+		ask.After = page.Next
+	}
+	return nil
+}
+
+// Compact merges all rows of a collection into one segment and removes what no
+// search needs. It writes, so it fails while another process does (a transient
+// error); searches go on. It needs as much free room as the entries take.
+func Compact(ctx context.Context, dir, name string) (done Compaction, err error) {
+	c, err := existing(dir, name)
+	if err != nil {
+		return done, err
+	}
+	if done.Before, err = c.size(); err != nil {
+		return done, err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := errors.Join(ctx.Err(), c.begin()); err != nil {
+		return done, err
+	}
+	if err := c.compact(); err != nil {
+		return done, c.undo(err)
+	}
+	c.end()
+	done.After, err = c.size()
+	return done, err
+}
+
+// compact does so within a transaction that changes nothing.
+func (c *collection) compact() error {
+	now := c.now.Load()
+	defer runtime.KeepAlive(now)
+	if len(now.parts) == 1 && now.living == now.rows && filesOf(now.parts) == 1 && len(now.listed) == 1 && now.end-now.base < smallLog {
+		return nil
+	}
+	var parts []part
+	if now.living > 0 {
+		s, err := c.writeFile(inputsOf(now.parts))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, wholePart(s))
+	}
+	next, err := c.checkpoint(now.with(now.state, parts))
+	if err == nil {
+		c.now.Store(next)
+		c.sweep()
+	}
+	return err
+}
+
+// existing opens a collection as it is.
+func existing(dir, name string) (*collection, error) {
+	c := &collection{
+		name: name, dir: filepath.Join(dir, folder(name)), config: config{K1: 1.2, B: 0.75, Sync: true},
+		limits: defaultLimits(), log: slog.New(slog.DiscardHandler),
+	}
+	f, now, err := c.look()
+	f.Close() // of nil: an error that does not matter
+	if err == nil && now.end == 0 {
+		err = fmt.Errorf("there is no collection %q in %s: %w", name, dir, fs.ErrNotExist)
+	}
+	if err == nil {
+		err = c.refresh(now.schema)
+	}
+	return c, err
+}
+
+// size returns the bytes of all files of a collection.
+func (c *collection) size() (bytes int64, err error) {
+	entries, err := os.ReadDir(c.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // a writer may have removed it
+			bytes += info.Size()
+		}
+	}
+	return bytes, err
+}
