@@ -117,16 +117,16 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 		items = items[1:]
 		return item, nil
 	}, each(func(result run.Result) error {
-		if result.Failure != nil {
-			got = append(got, "!"+result.Failure.Error())
-			return nil
-		}
 		var ids []string
 		for _, c := range result.Candidates {
 			ids = append(ids, c.ID)
 		}
 		slices.Sort(ids)
-		got = append(got, strings.Join(ids, " "))
+		found := strings.Join(ids, " ")
+		if result.Failure != nil {
+			found = "!" + result.Failure.Error()
+		}
+		got = append(got, found)
 		return nil
 	}))
 	if err != nil {
