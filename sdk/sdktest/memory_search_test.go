@@ -161,7 +161,10 @@ func (m *memory) best(k kept, q sdk.Query, hits []sdk.Hit, depth int, score func
 }
 
 func (m *memory) lexical(k kept, q sdk.Query, depth int) []sdk.Hit {
-	analyzer, _ := analyze.Named("standard")
+	analyzer, _ := analyze.Named(k.Schema.Analyzer)
+	if m.fault == "queries through standard" {
+		analyzer, _ = analyze.Named("standard")
+	}
 	n, total := 0, 0
 	df := map[string]int{}
 	k1, b := 1.2, 0.75

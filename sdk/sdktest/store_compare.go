@@ -1,12 +1,14 @@
 package sdktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 	"github.com/racflow/racflow/sdk/fuse"
 )
 
@@ -90,7 +92,11 @@ func (c *collection) find(mode sdk.Mode, q sdk.Query) (f found) {
 // counted are the statistics of what is committed.
 func (c *collection) counted() *statistics {
 	if c.statistics == nil {
-		c.statistics = c.now.statistics()
+		words, err := analyze.Named(cmp.Or(c.schema.Analyzer, "standard"))
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.statistics = c.now.statistics(words)
 	}
 	return c.statistics
 }

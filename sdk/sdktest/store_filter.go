@@ -78,7 +78,9 @@ func (c *collection) selects(filters ...sdk.Filter) {
 				q.Filter = &filters[i]
 				queries = append(queries, q)
 			}
-			c.compare(ranking(mode, weighted, n, n), queries...)
+			r := ranking(mode, weighted, n, n)
+			r.Texts = false
+			c.compare(r, queries...)
 		}
 	}
 }

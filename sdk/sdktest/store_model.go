@@ -48,12 +48,13 @@ type statistics struct {
 	lengths map[string]float64            // id -> words
 	df      map[string]float64            // word -> entries
 	total   float64                       // words of all entries
+	words   analyze.Analyzer
 }
 
-func (m model) statistics() *statistics {
-	s := &statistics{m, map[string]map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
+func (m model) statistics(words analyze.Analyzer) *statistics {
+	s := &statistics{m, map[string]map[string]float64{}, map[string]float64{}, map[string]float64{}, 0, words}
 	for id, e := range m {
-		all := append(words(e.Context), words(e.Text)...)
+		all := words.Append(words.Append(nil, e.Context), e.Text)
 		s.counts[id], s.lengths[id] = map[string]float64{}, float64(len(all))
 		s.total += s.lengths[id]
 		for _, w := range all {
@@ -65,19 +66,11 @@ func (m model) statistics() *statistics {
 	return s
 }
 
-func words(text string) []string {
-	analyzer, err := analyze.Named("standard")
-	if err != nil {
-		panic(err)
-	}
-	return analyzer.Append(nil, text)
-}
-
 // lexical ranks those of the selected entries that have a word of the query by
 // BM25, as sdk.Hits says.
 func (s *statistics) lexical(q sdk.Query) []scored {
 	n := float64(len(s.model))
-	query := words(q.Text)
+	query := s.words.Append(nil, q.Text)
 	var all []scored
 	for id, e := range s.model {
 		if !q.Filter.Match(id, e.Label, e.Meta) {

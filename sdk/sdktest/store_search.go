@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 var searchCases = []storeCase{
@@ -20,6 +21,7 @@ var searchCases = []storeCase{
 	{"nothing to find", (*suite).nothingToFind},
 	{"texts only where asked", (*suite).textsAsked},
 	{"one by one and together", (*suite).oneByOne},
+	{"every analyzer", (*suite).analyzers},
 	{"without a lexical side", (*suite).withoutLexical},
 }
 
@@ -232,6 +234,31 @@ func (s *suite) oneByOne(t tester) {
 		for _, q := range queries[:10] {
 			c.compare(r, q)
 		}
+	}
+}
+
+// analyzers checks that texts and queries go through the analyzer that the
+// collection was made with, in another process, too.
+func (s *suite) analyzers(t tester) {
+	s.needsLexical(t)
+	for _, name := range analyze.Names() {
+		t.Run(name, func(t tester) {
+			c := s.freshAs(t, sdk.Schema{Dimension: dimension, Analyzer: name})
+			for i, text := range []string{
+				"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",
+			} {
+				c.put(sdk.Entry{ID: fmt.Sprint(i), Text: text, Context: "a_b", Vector: axis(i)})
+			}
+			c.commit("")
+			look := func() {
+				for _, text := range []string{"HTTP server", "get max_conns", "カード", "银行卡", "카드", "บัตร", "straße FINE", "b"} {
+					c.compare(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: text})
+				}
+			}
+			look()
+			c.restart()
+			look()
+		})
 	}
 }
 
