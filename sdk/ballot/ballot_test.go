@@ -2,6 +2,7 @@ package ballot_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -164,5 +165,29 @@ func BenchmarkMean(b *testing.B) {
 	}
 	for b.Loop() {
 		ballot.Mean(samples, nil)
+	}
+}
+
+// BenchmarkVote counts the votes of 50 neighbours with 10 labels, and of 150
+// centroids with a label each.
+func BenchmarkVote(b *testing.B) {
+	for _, c := range []struct{ votes, labels int }{{50, 10}, {150, 150}} {
+		b.Run(fmt.Sprintf("votes=%d/labels=%d", c.votes, c.labels), func(b *testing.B) {
+			labels := make([]string, c.votes)
+			for i := range labels {
+				labels[i] = fmt.Sprint("label-", i*7%c.labels)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				var votes ballot.Tally
+				if c.labels == c.votes {
+					votes.Grow(c.labels)
+				}
+				for i, label := range labels {
+					votes.Add(label, 1/float64(i+1))
+				}
+				votes.Shares()
+			}
+		})
 	}
 }

@@ -12,12 +12,15 @@ import "github.com/racflow/racflow/sdk"
 // voters' weights.
 func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	counted := map[string]int{} // samples with an accepted answer, by voter
+	labels := 0
 	for _, s := range samples {
+		labels = max(labels, len(s.Answers))
 		if accepted(s) > 0 {
 			counted[s.Voter]++
 		}
 	}
 	var sum Tally
+	sum.Grow(labels)
 	for _, s := range samples {
 		whole := accepted(s) * float64(counted[s.Voter])
 		for _, a := range s.Answers {

@@ -11,7 +11,22 @@ import (
 // Tally sums weights by label. The zero Tally is empty and ready.
 type Tally struct {
 	answers []sdk.Answer // in the order in which labels were first added
-	index   map[string]int
+	index   map[string]int32
+}
+
+// few is how many labels are looked through one by one: an index of them
+// would cost more than it saves.
+const few = 16
+
+// Grow makes room for that many more labels.
+func (t *Tally) Grow(labels int) {
+	t.answers = slices.Grow(t.answers, labels)
+	if t.index == nil && cap(t.answers) > few {
+		t.index = make(map[string]int32, cap(t.answers))
+		for i := range t.answers {
+			t.index[t.answers[i].Label] = int32(i)
+		}
+	}
 }
 
 // Add gives weight to a label. An empty label and a weight that is not
@@ -20,16 +35,34 @@ func (t *Tally) Add(label string, weight float64) {
 	if !counts(label, weight) {
 		return
 	}
-	i, ok := t.index[label]
-	if !ok {
-		if t.index == nil {
-			t.index = map[string]int{}
+	i := t.find(label)
+	if i < 0 {
+		if t.index == nil && len(t.answers) == few {
+			t.Grow(few)
 		}
 		i = len(t.answers)
-		t.index[label] = i
+		if t.index != nil {
+			t.index[label] = int32(i)
+		}
 		t.answers = append(t.answers, sdk.Answer{Label: label})
 	}
 	t.answers[i].Weight += weight
+}
+
+// find returns the place of a label among the answers, or -1.
+func (t *Tally) find(label string) int {
+	if t.index != nil {
+		if i, ok := t.index[label]; ok {
+			return int(i)
+		}
+		return -1
+	}
+	for i := range t.answers {
+		if t.answers[i].Label == label {
+			return i
+		}
+	}
+	return -1
 }
 
 func counts(label string, weight float64) bool {
@@ -44,14 +77,28 @@ func (t *Tally) Shares() []sdk.Answer {
 	for _, a := range t.answers {
 		total += a.Weight
 	}
-	shares := slices.Clone(t.answers)
-	for i := range shares {
+	order := make([]place, len(t.answers))
+	for i, a := range t.answers {
+		order[i] = place{math.Round(a.Weight / total * 1e9), int32(i)}
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		if a.share != b.share {
+			return cmp.Compare(b.share, a.share)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	shares := make([]sdk.Answer, len(order))
+	for i, o := range order {
+		shares[i] = t.answers[o.at]
 		shares[i].Weight /= total
 	}
-	slices.SortStableFunc(shares, func(a, b sdk.Answer) int {
-		return cmp.Compare(math.Round(b.Weight*1e9), math.Round(a.Weight*1e9))
-	})
 	return shares
+}
+
+// place is what an answer is sorted by.
+type place struct {
+	share float64 // of the whole, in units of 1e-9
+	at    int32   // among the answers
 }
 
 // Softmax returns weights in proportion to exp(sharpness * score), which sum

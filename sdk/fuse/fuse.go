@@ -81,9 +81,14 @@ type found struct {
 
 func merge(hits sdk.Hits) []found {
 	union := make([]found, 0, len(hits.Dense)+len(hits.Lexical))
-	place := make(map[string]int, len(hits.Dense))
+	var place map[string]int // of an id in union, where both sides found something
+	if len(hits.Dense) > 0 && len(hits.Lexical) > 0 {
+		place = make(map[string]int, len(hits.Dense))
+	}
 	for i, h := range hits.Dense {
-		place[h.ID] = len(union)
+		if place != nil {
+			place[h.ID] = len(union)
+		}
 		union = append(union, found{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
 	}
 	for i, h := range hits.Lexical {

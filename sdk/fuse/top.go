@@ -8,12 +8,16 @@ import (
 // compare orders found entries best first. cmp.Compare takes NaN for smaller
 // than every number, so an unscored side comes last.
 func compare(a, b found) int {
-	return cmp.Or(
-		cmp.Compare(b.score, a.score),
-		cmp.Compare(b.dense, a.dense),
-		cmp.Compare(b.lexical, a.lexical),
-		cmp.Compare(a.id, b.id),
-	)
+	if c := cmp.Compare(b.score, a.score); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.dense, a.dense); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.lexical, a.lexical); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
 }
 
 // best moves the k best to the front, best first, and returns them. It keeps

@@ -45,10 +45,10 @@ func (v voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 // vote returns the labels with their shares, best first; labels that tie
 // stand in the order of their nearest candidates.
 func (v voter) vote(candidates []sdk.Candidate) []sdk.Answer {
-	var labels []string
-	var scores []float32
-	for _, c := range candidates {
-		if c.Label != "" && len(labels) < v.K {
+	n := min(v.K, len(candidates))
+	labels, scores := make([]string, 0, n), make([]float32, 0, n)
+	for i := range candidates {
+		if c := &candidates[i]; c.Label != "" && len(labels) < v.K {
 			labels, scores = append(labels, c.Label), append(scores, c.Score)
 		}
 	}

@@ -43,14 +43,14 @@ func (v voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 }
 
 func (v voter) vote(prototypes []sdk.Candidate) []sdk.Answer {
-	var labels []string
-	var cosines []float32
+	labels, cosines := make([]string, 0, len(prototypes)), make([]float32, 0, len(prototypes))
 	for _, p := range prototypes {
 		if !math.IsNaN(float64(p.Dense)) { // sdk.Unscored
 			labels, cosines = append(labels, p.Label), append(cosines, p.Dense)
 		}
 	}
 	var votes ballot.Tally
+	votes.Grow(len(labels)) // each has one centroid
 	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
 		if weight >= least {
 			votes.Add(labels[i], weight)
