@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,26 +19,47 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// crashDir names the environment variable that makes the test binary a writer.
-const crashDir = "RACFLOW_TEST_CRASH_DIR"
+// The environment variables that make the test binary a writer or a reader of a
+// folder, and the one that says how often a writer is killed.
+const (
+	crashDir    = "RACFLOW_TEST_CRASH_DIR"
+	readDir     = "RACFLOW_TEST_READ_DIR"
+	crashRounds = "RACFLOW_TEST_CRASH_ROUNDS"
+)
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		if err := writeForever(dir); err != nil {
-			fmt.Println(err)
+	for dir, run := range map[string]func(string) error{crashDir: writeForever, readDir: readUntilTold} {
+		if dir := os.Getenv(dir); dir != "" {
+			if err := run(dir); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
 // generationSize is the number of entries that commit n of a writer puts. It
-// also deletes those of commit n-3, so that logs are rewritten all the time.
-const generationSize = 30
+// also deletes those of commit n-lifetime, so that logs are rewritten and
+// segments merged all the time.
+const (
+	generationSize = 30
+	lifetime       = 25
+)
+
+// crashLimits make most commits small, some write the log's rows to a file, and
+// large ones write several files.
+var crashLimits = limits{rows: 4 * generationSize, bytes: 1 << 20, spill: 2}
 
 func generation(n int) (all []sdk.Entry, ids []string) {
-	for i := range generationSize {
-		e := entry(fmt.Sprintf("%d/%d", n, i), strings.Repeat(fmt.Sprint("text ", n, " "), 50), float32(n), 1)
+	size := generationSize
+	if n%11 == 0 {
+		size *= 20
+	}
+	text := strings.Repeat(fmt.Sprint("text ", n, " "), 10)
+	for i := range size {
+		e := entry(fmt.Sprintf("%d/%d", n, i), text, float32(n), 1)
 		all, ids = append(all, e), append(ids, e.ID)
 	}
 	return all, ids
@@ -45,10 +68,12 @@ func generation(n int) (all []sdk.Entry, ids []string) {
 // writeForever commits generations, each with its number as the note, and
 // prints the number once the commit has returned.
 func writeForever(dir string) error {
-	s, err := open(ctx, sdk.Setup{StateDir: dir}, config{K1: 1.2, B: 0.75, Sync: true})
+	opened, err := open(ctx, sdk.Setup{StateDir: dir}, config{K1: 1.2, B: 0.75, Sync: true})
 	if err != nil {
 		return err
 	}
+	s, _ := opened.(*store)
+	s.limits = crashLimits
 	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 	if err != nil {
 		return err
@@ -57,9 +82,9 @@ func writeForever(dir string) error {
 	for {
 		n++
 		entries, _ := generation(n)
-		_, old := generation(n - 3)
-		for half := range 2 { // several frames per commit
-			if err := s.Put(ctx, "c", entries[half*generationSize/2:][:generationSize/2]); err != nil {
+		_, old := generation(n - lifetime)
+		for part := range slices.Chunk(entries, generationSize/2) { // several frames per commit
+			if err := s.Put(ctx, "c", part); err != nil {
 				return err
 			}
 		}
@@ -74,14 +99,25 @@ func writeForever(dir string) error {
 }
 
 func TestKilledWriterLosesNoCommit(t *testing.T) {
-	const rounds = 20
+	rounds := 20
+	if more, err := strconv.Atoi(os.Getenv(crashRounds)); err == nil {
+		rounds = more
+	}
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	total := 0
+	total, orphans, torn := 0, 0, 0
 	for round := range rounds {
 		acknowledged := runAndKill(t, dir, time.Duration(20+r.IntN(120))*time.Millisecond)
+		files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix))
 		s := openStore(t, dir)
 		c := mustOpen(t, s, 2)
+		now := s.collections["c"].now.Load()
+		if len(files) > len(now.listed) {
+			orphans++
+		}
+		if logSize(t, dir) > now.end {
+			torn++
+		}
 		n := 0
 		if len(c.Note) > 0 {
 			n, _ = strconv.Atoi(string(c.Note))
@@ -90,7 +126,7 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 			t.Fatalf("round %d: commit %d was acknowledged and the store is at %d", round, acknowledged, n)
 		}
 		want := map[string]string{}
-		for g := max(1, n-2); g <= n; g++ {
+		for g := max(1, n-lifetime+1); g <= n; g++ {
 			entries, _ := generation(g)
 			for _, e := range entries {
 				want[e.ID] = e.Text
@@ -106,10 +142,14 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 			}
 		}
 		s.Close()
+		if round%20 == 19 {
+			must(t, Check(ctx, dir, "c"))
+		}
 		total = n
 	}
-	if total < rounds {
-		t.Errorf("only %d commits in %d rounds", total, rounds)
+	t.Logf("%d rounds, %d commits; killed with files written but not listed in %d rounds, with uncommitted frames in %d", rounds, total, orphans, torn)
+	if total < rounds || orphans+torn == 0 {
+		t.Errorf("only %d commits in %d rounds, %d of which were killed in a commit", total, rounds, orphans+torn)
 	}
 }
 
@@ -139,15 +179,28 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (last int) {
 	return last
 }
 
-// TestReadersBesideAWriter searches while commits and rewrites go on. Every
-// answer must be of one commit: all of a generation or none of it.
+// TestReadersBesideAWriter searches while commits, merges and compaction go on,
+// in this process and in another. Every answer must be of one commit: all of a
+// generation or none of it.
 func TestReadersBesideAWriter(t *testing.T) {
-	s := openStore(t, t.TempDir())
+	dir := t.TempDir()
+	s := openStore(t, dir)
 	s.config.Sync = false
+	s.limits = crashLimits
 	mustOpen(t, s, 2)
+	must(t, s.Commit(ctx, "c", []byte("0")))
+
+	reader := exec.Command(os.Args[0], "-test.run=^$")
+	reader.Env = append(os.Environ(), readDir+"="+dir)
+	told, err := reader.StdinPipe()
+	must(t, err)
+	var said strings.Builder
+	reader.Stdout = &said
+	must(t, reader.Start())
+
 	writing, done := context.WithCancel(ctx)
 	var readers sync.WaitGroup
-	for range 4 {
+	for range 3 {
 		readers.Go(func() {
 			for writing.Err() == nil {
 				if err := readOnce(s); err != nil {
@@ -163,9 +216,47 @@ func TestReadersBesideAWriter(t *testing.T) {
 		must(t, s.Put(ctx, "c", entries))
 		must(t, s.Delete(ctx, "c", old))
 		must(t, s.Commit(ctx, "c", []byte(strconv.Itoa(n))))
+		if n%20 == 0 {
+			_, err := Compact(ctx, dir, "c")
+			must(t, err)
+			mustOpen(t, s, 2)
+		}
 	}
 	done()
 	readers.Wait()
+	must(t, told.Close())
+	if err := reader.Wait(); err != nil || !strings.Contains(said.String(), "read ") {
+		t.Errorf("the other process: %v\n%s", err, said.String())
+	}
+	t.Logf("the other process: %s", said.String())
+}
+
+// readUntilTold reads until its standard input ends.
+func readUntilTold(dir string) error {
+	opened, err := open(ctx, sdk.Setup{StateDir: dir}, config{K1: 1.2, B: 0.75, Sync: true})
+	if err != nil {
+		return err
+	}
+	s, _ := opened.(*store)
+	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); err != nil {
+		return err
+	}
+	told := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(told)
+	}()
+	for times := 1; ; times++ {
+		if err := readOnce(s); err != nil {
+			return err
+		}
+		select {
+		case <-told:
+			fmt.Println("read", times, "times")
+			return nil
+		default:
+		}
+	}
 }
 
 func readOnce(s *store) error {
@@ -174,17 +265,23 @@ func readOnce(s *store) error {
 		return err
 	}
 	for _, side := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
-		if len(side) != generationSize && len(side) != 0 {
-			return fmt.Errorf("a search found %d entries, want all %d of one commit", len(side), generationSize)
+		if len(side) == 0 {
+			continue
+		}
+		first, _, _ := strings.Cut(side[0].ID, "/")
+		n, _ := strconv.Atoi(first)
+		whole, _ := generation(n)
+		if len(side) != len(whole) {
+			return fmt.Errorf("a search found %d entries, want all %d of one commit", len(side), len(whole))
 		}
 		for _, h := range side {
-			if g, _, _ := strings.Cut(h.ID, "/"); !strings.HasPrefix(side[0].ID, g+"/") {
+			if !strings.HasPrefix(h.ID, first+"/") {
 				return fmt.Errorf("a search found %s and %s of different commits", side[0].ID, h.ID)
 			}
 		}
 	}
 	page, err := s.Scan(ctx, "c", sdk.Scan{Texts: true})
-	if err == nil && len(page.Entries) != generationSize && len(page.Entries) != 0 {
+	if err == nil && len(page.Entries)%generationSize != 0 {
 		err = fmt.Errorf("a scan found %d entries", len(page.Entries))
 	}
 	if err == nil {

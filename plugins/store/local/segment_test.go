@@ -1,0 +1,204 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// oneSegment writes a collection that is one segment in a file, and returns the
+// file and its bytes.
+func oneSegment(t testing.TB, dir string) (path string, b []byte) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(5, 6))
+	s := openSmall(t, dir)
+	for i := range 70 {
+		must(t, s.Put(ctx, "c", []sdk.Entry{randomEntry(r, fmt.Sprint("e", i), 2)}))
+	}
+	must(t, s.Commit(ctx, "c", nil))
+	s.Close()
+	_, err := Compact(ctx, dir, "c")
+	must(t, err)
+	files, err := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix))
+	must(t, err)
+	if len(files) != 1 {
+		t.Fatalf("files %q", files)
+	}
+	b, err = os.ReadFile(files[0])
+	must(t, err)
+	return files[0], b
+}
+
+// TestMergingIsBuilding wants the same bytes of a segment whether its rows came
+// at once or were merged, with others removed on the way.
+func TestMergingIsBuilding(t *testing.T) {
+	const dimension = 5
+	analyzer, _ := analyze.Named("standard")
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		s := &snapshot{state: state{schema: sdk.Schema{Dimension: dimension, Analyzer: "standard"}}, analyzer: &analyzer}
+		var whole, some draft
+		var parts []part
+		var gone []string
+		for i := range 1 + r.IntN(100) {
+			e := randomEntry(r, fmt.Sprint(i), dimension)
+			meta, _ := appendMeta(nil, e.Meta)
+			vector, _ := normalise(nil, e.Vector)
+			p := &batch{rows: []row{{sequence: uint64(i), id: e.ID, label: e.Label, context: e.Context, text: e.Text, meta: string(meta)}}, vectors: vector}
+			some.add(p, dimension)
+			if r.IntN(3) == 0 {
+				gone = append(gone, e.ID)
+			} else {
+				whole.add(p, dimension)
+			}
+			if r.IntN(10) == 0 {
+				var err error
+				parts, err = s.append(parts, &some)
+				must(t, err)
+			}
+		}
+		parts, err := s.append(parts, &some)
+		must(t, err)
+		removed := newRemover(parts, &analyzer)
+		for _, id := range gone {
+			removed.remove(id)
+		}
+		var merged, built memory
+		must(t, build(newImageWriter(&merged), 1, dimension, true, inputsOf(removed.parts)))
+		must(t, build(newImageWriter(&built), 1, dimension, true, []input{{source: whole.source(&analyzer)}}))
+		if !bytes.Equal(merged.bytes, built.bytes) {
+			t.Fatalf("seed %d: %d bytes merged and %d built differ", seed, len(merged.bytes), len(built.bytes))
+		}
+	}
+}
+
+// TestDamagedSegment changes every byte in turn: opening or Check tells, and
+// nothing that is asked meanwhile crashes.
+func TestDamagedSegment(t *testing.T) {
+	dir := t.TempDir()
+	path, whole := oneSegment(t, dir)
+	s, err := openSegment(path)
+	must(t, err)
+	inside := func(at int) bool { // not in the gaps between sections
+		for _, e := range s.table {
+			if uint64(at) >= e.offset && uint64(at) < e.offset+e.length {
+				return true
+			}
+		}
+		return at < imageHeader-4 || at >= imageHeader && at < imageHeader+int(sections)*tableEntry
+	}
+	for at := range whole {
+		broken := bytes.Clone(whole)
+		broken[at] ^= 0x21
+		if at%151 > 0 && at > imageStart || !inside(at) {
+			continue
+		}
+		must(t, os.WriteFile(path, broken, 0o644))
+		err := Check(ctx, dir, "c")
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Fatalf("byte %d changed: %v", at, err)
+		}
+		search(t, dir)
+	}
+}
+
+// search asks all that there is to ask of a collection that may be damaged.
+func search(t testing.TB, dir string) {
+	t.Helper()
+	s := openStore(t, dir)
+	defer s.Close()
+	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); err != nil {
+		return
+	}
+	f := &sdk.Filter{Op: sdk.FilterGreater, Field: sdk.FieldMeta, Key: "n", Values: []any{-3.0}}
+	few := &sdk.Filter{Op: sdk.FilterPrefix, Field: sdk.FieldMeta, Key: "s", Values: []any{strings.Repeat("c", 64)}}
+	for _, filter := range []*sdk.Filter{nil, f, few} {
+		_, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 9}, []sdk.Query{{Text: "word1 word2 often", Vector: []float32{1, 2}, Filter: filter}})
+		must(t, err)
+	}
+	everything(t, s)
+	_, err := s.Get(ctx, "c", []string{"e1"})
+	must(t, err)
+}
+
+func TestForeignSegments(t *testing.T) {
+	dir := t.TempDir()
+	path, whole := oneSegment(t, dir)
+	newer := bytes.Clone(whole)
+	newer[8] = segmentVersion + 1
+	other := t.TempDir()
+	_, another := oneSegment(t, other)
+	for name, tt := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"text":    {[]byte(strings.Repeat("some other file that is long enough\n", 9)), "not a racflow segment"},
+		"empty":   {nil, "not a racflow segment"},
+		"newer":   {newer, "use a newer racflow"},
+		"cut off": {whole[:len(whole)-100], fmt.Sprintf("it should have %d bytes", len(whole))},
+		"longer":  {append(bytes.Clone(whole), 0), fmt.Sprintf("it should have %d bytes", len(whole))},
+		"another": {another, "another segment"},
+	} {
+		must(t, os.WriteFile(path, tt.content, 0o644))
+		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, os.Remove(path))
+	_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+	if !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "restore it from a copy") {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+// FuzzSegment takes any bytes for a segment and asks it everything. What it
+// answers does not matter, but that it does.
+func FuzzSegment(f *testing.F) {
+	dir := f.TempDir()
+	path, whole := oneSegment(f, dir)
+	f.Add(uint16(0), uint32(0), []byte{1})
+	for i := range uint16(sections) {
+		f.Add(i, uint32(4), []byte{255, 255, 255, 127, 0, 1})
+	}
+	m, err := parseImage(whole, path)
+	must(f, err)
+	f.Fuzz(func(t *testing.T, number uint16, at uint32, change []byte) {
+		b := aligned(whole)
+		if number < uint16(sections) { // in a section, or anywhere
+			e := m.table[number]
+			if e.length > 0 {
+				copy(b[e.offset : e.offset+e.length][uint64(at)%e.length:], change)
+			}
+		} else {
+			copy(b[int(at)%len(b):], change)
+		}
+		resealSegment(b)
+		must(t, os.WriteFile(path, b, 0o644))
+		search(t, dir)
+		if err := Check(ctx, dir, "c"); err == nil && !bytes.Equal(b, whole) {
+			t.Skip() // the change means the same
+		}
+	})
+}
+
+// resealSegment gives the header and the sections valid checksums, so that the
+// fuzzer gets past them.
+func resealSegment(b []byte) {
+	for i := range int(sections) {
+		at := imageHeader + i*tableEntry
+		from, length := le.Uint64(b[at:]), le.Uint64(b[at+8:])
+		if from <= uint64(len(b)) && length <= uint64(len(b))-from {
+			le.PutUint32(b[at+16:], checksum(nil, b[from:from+length]))
+		}
+	}
+	le.PutUint32(b[56:], headerChecksum(b))
+}
