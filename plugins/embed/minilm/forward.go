@@ -41,20 +41,20 @@ func (e *encoder) forward(batch []job, w *workspace) {
 	}
 	x := resize(&w.x, tokens, e.Hidden)
 	e.embed(batch, x)
+	context := resize(&w.context, tokens, e.Hidden)
+	change := resize(&w.change, tokens, e.Hidden)
 	for i := range e.layers {
 		l := &e.layers[i]
-		qkv := resize(&w.qkv, tokens, 3*e.Hidden)
-		l.queryKeyValue.Mul(qkv, x, &w.scratch)
-		context := resize(&w.context, tokens, e.Hidden)
+		// Keys are transposed in whole blocks, which may reach beyond the
+		// last token: what is there does not count.
+		qkv := resize(&w.qkv, tokens+keyBlock-1, 3*e.Hidden)
+		l.queryKeyValue.Mul(part(qkv, 0, tokens, 0, 3*e.Hidden), x, &w.scratch)
 		e.attend(batch, qkv, context, w)
-		change := resize(&w.change, tokens, e.Hidden)
 		l.attended.Mul(change, context, &w.scratch)
 		l.afterAttention.add(x, change)
-
 		wide := resize(&w.wide, tokens, e.Intermediate)
 		l.wide.Mul(wide, x, &w.scratch)
-		e.kernel.GELU(wide.Data)
-		l.narrow.Mul(change, wide, &w.scratch)
+		l.narrow.MulGELU(change, wide, &w.scratch)
 		l.afterFeedForward.add(x, change)
 	}
 	e.pool(batch, x)
@@ -66,16 +66,15 @@ func (e *encoder) embed(batch []job, x simd.View) {
 	for _, j := range batch {
 		for position, id := range j.tokens {
 			out := x.Row(row)
-			word := e.words[int(id)*e.Hidden:][:len(out)]
-			place := e.positions[position*e.Hidden:][:len(out)]
-			for i := range out {
-				out[i] = word[i] + place[i]
-			}
-			e.embedded.apply(out)
+			copy(out, e.words[int(id)*e.Hidden:])
+			e.embedded.apply(out, e.positions[position*e.Hidden:][:e.Hidden])
 			row++
 		}
 	}
 }
+
+// keyBlock is what the number of keys of a text is rounded up to.
+const keyBlock = 16
 
 // attend sets context to what every head gathers within each text:
 // softmax(q·kᵀ/√size)·v.
@@ -85,16 +84,17 @@ func (e *encoder) attend(batch []job, qkv, context simd.View, w *workspace) {
 	first := 0
 	for _, j := range batch {
 		n := len(j.tokens)
-		scores := resize(&w.scores, n, n)
+		keys := (n + keyBlock - 1) / keyBlock * keyBlock
+		scores := resize(&w.scores, n, keys)
 		for head := range e.Heads {
 			at := head * size
-			w.keys.PackRows(part(qkv, first, n, e.Hidden+at, size), nil)
+			w.keys.PackRows(part(qkv, first, keys, e.Hidden+at, size), nil)
 			w.keys.Mul(scores, part(qkv, first, n, at, size), &w.scratch)
 			for i := range n {
-				e.kernel.Softmax(scores.Row(i), scale)
+				e.kernel.Softmax(scores.Row(i)[:n], scale)
 			}
 			w.values.PackCols(part(qkv, first, n, 2*e.Hidden+at, size))
-			w.values.Mul(part(context, first, n, at, size), scores, &w.scratch)
+			w.values.Mul(part(context, first, n, at, size), part(scores, 0, n, 0, n), &w.scratch)
 		}
 		first += n
 	}

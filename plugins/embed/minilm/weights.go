@@ -20,10 +20,10 @@ type encoder struct {
 
 // layer is one transformer layer. Matrices are named for what they make.
 type layer struct {
-	queryKeyValue    *simd.Matrix // 3·Hidden from Hidden, in this order
-	attended         *simd.Matrix // Hidden from Hidden
-	wide             *simd.Matrix // Intermediate from Hidden
-	narrow           *simd.Matrix // Hidden from Intermediate
+	queryKeyValue    *simd.Linear // 3·Hidden from Hidden, in this order
+	attended         *simd.Linear // Hidden from Hidden
+	wide             *simd.Linear // Intermediate from Hidden
+	narrow           *simd.Linear // Hidden from Intermediate
 	afterAttention   layerNorm
 	afterFeedForward layerNorm
 }
@@ -75,24 +75,25 @@ func (r *reader) read(tensor string, shape ...int) []float32 {
 
 func (r *reader) norm(name string, c config) layerNorm {
 	return layerNorm{
+		kernel:  r.kernel,
 		gain:    r.read(name+".weight", c.Hidden),
 		bias:    r.read(name+".bias", c.Hidden),
 		epsilon: float32(c.Epsilon),
 	}
 }
 
-// linear reads linear layers with the same input as one matrix, their outputs
-// in a row.
-func (r *reader) linear(in, out int, names ...string) *simd.Matrix {
-	var weights, bias []float32
+// linear reads linear layers with the same input as one, their outputs in a row.
+func (r *reader) linear(in, out int, names ...string) *simd.Linear {
+	var weights []simd.View
+	var bias []float32
 	for _, name := range names {
-		weights = slices.Concat(weights, r.read(name+".weight", out, in))
+		weights = append(weights, simd.NewView(r.read(name+".weight", out, in), out, in))
 		bias = slices.Concat(bias, r.read(name+".bias", out))
 	}
 	if r.err != nil {
 		return nil
 	}
-	return r.kernel.NewMatrix().PackRows(simd.NewView(weights, out*len(names), in), bias)
+	return r.kernel.NewLinear(bias, weights...)
 }
 
 func (r *reader) layer(prefix string, c config) layer {

@@ -5,13 +5,19 @@ package simd
 type Kernel struct {
 	name string
 
-	// tileRows and tileCols are the shape of the block of results that tile
-	// computes at once, chosen so that the block stays in registers.
-	tileRows, tileCols int
+	// tileRows and tileCols are the largest block of results that tile computes
+	// at once, chosen so that the block stays in registers. A block may have any
+	// number of rows up to tileRows that is a multiple of rowStep.
+	tileRows, rowStep, tileCols int
 
-	// tile sets c[i][j] = bias[j] + Σ_p a[i][p]·b[p][j] for one block. Rows of a
-	// are lda floats apart, rows of c ldc; b is tileCols wide without gaps.
-	tile func(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+	// tile sets c[i][j] = bias[j] + Σ_p a[i][p]·b[p][j] for one block of the
+	// given rows. Rows of a are lda floats apart, rows of b ldb, rows of c ldc.
+	tile func(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
+
+	// split and product are what [Linear] uses instead of tile where the CPU
+	// has them; see thirds.go.
+	split   func(dst, x []float32, rows, steps, ldx int)
+	product func(config *tileConfig, pairs, steps int, a, b, c []float32, ldc int, from []float32, ldfrom, rows int, next []float32, chunks int)
 
 	// lanes is the number of floats in a register. The functions below take
 	// slices whose length is a multiple of it; the methods see to the rest.
@@ -21,6 +27,16 @@ type Kernel struct {
 	expSum  func(x []float32, shift, scale float32) float32
 	scale   func(x []float32, factor float32)
 	gelu    func(x []float32)
+
+	// The parts of a layer norm: x += y, with the sum of x; Σ (x-mean)²; and
+	// x = (x-mean)·factor·gain + bias.
+	addSum  func(x, y []float32) float32
+	squares func(x []float32, mean float32) float32
+	affine  func(x []float32, mean, factor float32, gain, bias []float32)
+
+	// transpose sets dst[p][i] = src[i][p] for as many rows i as there are lanes
+	// and depth columns p, a multiple of lanes.
+	transpose func(dst []float32, ldd int, src []float32, lds, depth int)
 
 	// bytes is what the length of a query of dotInt8 is a multiple of. The
 	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
@@ -35,10 +51,12 @@ type Kernel struct {
 // kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
 var kernels = append(native(), &Kernel{
 	name:     "portable",
-	tileRows: 2, tileCols: 4, tile: tilePortable,
+	tileRows: 2, rowStep: 2, tileCols: 4, tile: tilePortable,
 	lanes: 1, dot: dotPortable, maximum: maximumPortable,
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
-	bytes: 1, dotInt8: dotInt8Portable,
+	addSum: addSumPortable, squares: squaresPortable, affine: affinePortable,
+	transpose: transposePortable,
+	bytes:     1, dotInt8: dotInt8Portable,
 	magnitude: magnitudePortable, quantise: quantisePortable,
 })
 
@@ -51,7 +69,7 @@ func Portable() *Kernel { return kernels[len(kernels)-1] }
 // Kernels returns every kernel that this CPU can run, fastest first.
 func Kernels() []*Kernel { return append([]*Kernel(nil), kernels...) }
 
-// String returns the kernel's name: "avx512", "avx2" or "portable".
+// String returns the kernel's name: "amx", "avx512", "avx2" or "portable".
 func (k *Kernel) String() string { return k.name }
 
 // Dot returns Σ a[i]·b[i] with the best kernel. The lengths must be equal.

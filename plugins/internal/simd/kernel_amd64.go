@@ -9,23 +9,32 @@ func native() []*Kernel {
 	if cpu.X86.HasAVX512F {
 		k := &Kernel{
 			name:     "avx512",
-			tileRows: 12, tileCols: 32, tile: tileAVX512,
+			tileRows: 12, rowStep: 4, tileCols: 32, tile: tileAVX512,
 			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
 			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
+			addSum: addSumAVX512, squares: squaresAVX512, affine: affineAVX512,
+			transpose: transposeAVX512,
 			magnitude: magnitudeAVX512, quantise: quantiseAVX512,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		}
 		if cpu.X86.HasAVX512VNNI {
 			k.bytes, k.dotInt8 = 64, dotInt8VNNI
 		}
+		if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && permitTiles() {
+			amx := *k
+			amx.name, amx.split, amx.product = "amx", splitAVX512, productAMX
+			ks = append(ks, &amx)
+		}
 		ks = append(ks, k)
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		ks = append(ks, &Kernel{
 			name:     "avx2",
-			tileRows: 6, tileCols: 16, tile: tileAVX2,
+			tileRows: 6, rowStep: 2, tileCols: 16, tile: tileAVX2,
 			lanes: 8, dot: dotAVX2, maximum: maximumAVX2,
 			expSum: expSumAVX2, scale: scaleAVX2, gelu: geluAVX2,
+			addSum: addSumAVX2, squares: squaresAVX2, affine: affineAVX2,
+			transpose: transposeAVX2,
 			magnitude: magnitudeAVX2, quantise: quantiseAVX2,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		})
@@ -34,7 +43,7 @@ func native() []*Kernel {
 }
 
 //go:noescape
-func tileAVX512(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+func tileAVX512(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
 
 //go:noescape
 func dotAVX512(a, b []float32) float32
@@ -52,7 +61,25 @@ func scaleAVX512(x []float32, factor float32)
 func geluAVX512(x []float32)
 
 //go:noescape
-func tileAVX2(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
+func addSumAVX512(x, y []float32) float32
+
+//go:noescape
+func squaresAVX512(x []float32, mean float32) float32
+
+//go:noescape
+func affineAVX512(x []float32, mean, factor float32, gain, bias []float32)
+
+//go:noescape
+func transposeAVX512(dst []float32, ldd int, src []float32, lds, depth int)
+
+//go:noescape
+func splitAVX512(dst, x []float32, rows, steps, ldx int)
+
+//go:noescape
+func productAMX(config *tileConfig, pairs, steps int, a, b, c []float32, ldc int, from []float32, ldfrom, rows int, next []float32, chunks int)
+
+//go:noescape
+func tileAVX2(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
 
 //go:noescape
 func dotAVX2(a, b []float32) float32
@@ -68,6 +95,18 @@ func scaleAVX2(x []float32, factor float32)
 
 //go:noescape
 func geluAVX2(x []float32)
+
+//go:noescape
+func addSumAVX2(x, y []float32) float32
+
+//go:noescape
+func squaresAVX2(x []float32, mean float32) float32
+
+//go:noescape
+func affineAVX2(x []float32, mean, factor float32, gain, bias []float32)
+
+//go:noescape
+func transposeAVX2(dst []float32, ldd int, src []float32, lds, depth int)
 
 //go:noescape
 func dotInt8VNNI(dst []int32, query, rows []int8, stride int)

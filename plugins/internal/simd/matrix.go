@@ -15,14 +15,19 @@ func NewView(data []float32, rows, cols int) View {
 // Row returns row i.
 func (v View) Row(i int) []float32 { return v.Data[i*v.Stride:][:v.Cols] }
 
-// Matrix is the right-hand side of a product, kept in the order in which one
-// kernel reads it. The zero value is not usable; [Kernel.NewMatrix] makes one.
+// Matrix is the right-hand side of a product, in an order in which one kernel
+// reads it fast. The zero value is not usable; [Kernel.NewMatrix] makes one.
 // After packing it is safe for concurrent use by several Mul.
 type Matrix struct {
 	kernel      *Kernel
 	depth, cols int // the product is rows(x) by cols, over depth terms
-	panels      []float32
-	bias        []float32
+
+	// Every tileCols columns are a panel: depth rows, stride floats apart, and
+	// from one panel to the next step floats.
+	panels       []float32
+	stride, step int
+	memory       []float32 // of panels that are not the caller's
+	bias         []float32
 }
 
 // NewMatrix returns an empty matrix for kernel k. Packing it again reuses its memory.
@@ -31,46 +36,70 @@ func (k *Kernel) NewMatrix() *Matrix { return &Matrix{kernel: k} }
 // PackRows fills m so that Mul computes x·wᵀ + bias, the layout of a linear
 // layer: w has a row for every output. A nil bias means zero.
 func (m *Matrix) PackRows(w View, bias []float32) *Matrix {
-	m.resize(w.Cols, w.Rows, bias)
-	width := m.kernel.tileCols
-	for j := range w.Rows {
-		panel := m.panels[j/width*width*m.depth:][j%width:]
-		for p, x := range w.Row(j) {
-			panel[p*width] = x
+	if bias != nil && len(bias) != w.Rows {
+		panic("simd: bias and matrix differ in size")
+	}
+	m.resize(w.Cols, w.Rows)
+	copy(m.bias, bias)
+	k, width := m.kernel, m.kernel.tileCols
+	whole := k.whole(m.depth)
+	for j := 0; j < w.Rows; {
+		panel, n := m.panels[j/width*m.step:][j%width:], 1
+		if first := w.Row(j); j+k.lanes <= w.Rows && whole > 0 {
+			n = k.lanes
+			w.Row(j + n - 1) // panics where the data is too short
+			k.transpose(panel, width, first, w.Stride, whole)
+		} else {
+			transposePortable(panel, width, first, 0, whole)
 		}
+		for i := range n {
+			for p, x := range w.Row(j + i)[whole:] {
+				panel[(whole+p)*width+i] = x
+			}
+		}
+		j += n
 	}
 	return m
 }
 
 // PackCols fills m so that Mul computes x·w: w has a column for every output.
+// Where the columns of w fill whole tiles, m uses the data of w itself.
 func (m *Matrix) PackCols(w View) *Matrix {
-	m.resize(w.Rows, w.Cols, nil)
 	width := m.kernel.tileCols
+	if w.Cols%width == 0 && w.Rows > 0 {
+		w.Row(w.Rows - 1) // panics where the data is too short
+		m.depth, m.cols, m.panels, m.stride, m.step = w.Rows, w.Cols, w.Data, w.Stride, width
+		m.bias = zeroed(m.bias, w.Cols)
+		return m
+	}
+	m.resize(w.Rows, w.Cols)
 	for p := range w.Rows {
 		row := w.Row(p)
 		for j := 0; j < len(row); j += width {
-			copy(m.panels[j*m.depth+p*width:][:width], row[j:])
+			copy(m.panels[j/width*m.step+p*width:][:width], row[j:])
 		}
 	}
 	return m
 }
 
-// resize sets the shape. Outputs beyond cols, up to a whole tile, are computed
-// from zeros and thrown away.
-func (m *Matrix) resize(depth, cols int, bias []float32) {
-	if bias != nil && len(bias) != cols {
-		panic("simd: bias and matrix differ in size")
+// resize sets the shape, with panels in m's memory. Outputs beyond cols, up to
+// a whole tile, are computed from zeros and thrown away.
+func (m *Matrix) resize(depth, cols int) {
+	width := m.kernel.tileCols
+	m.depth, m.cols, m.stride, m.step = depth, cols, width, depth*width
+	padded := roundUp(cols, width)
+	if cols == padded {
+		m.memory = grow(m.memory, padded*depth)
+	} else {
+		m.memory = zeroed(m.memory, padded*depth)
 	}
-	m.depth, m.cols = depth, cols
-	padded := roundUp(cols, m.kernel.tileCols)
-	m.panels = zeroed(m.panels, padded*depth)
+	m.panels = m.memory
 	m.bias = zeroed(m.bias, padded)
-	copy(m.bias, bias)
 }
 
-// Scratch is memory that Mul needs for the edges of a product. The zero value
-// is ready; one goroutine at a time may use it.
-type Scratch struct{ x, tile []float32 }
+// Scratch is memory that a product needs for its edges and for its terms in
+// another form. The zero value is ready; one goroutine at a time may use it.
+type Scratch struct{ x, dst, tile, thirds []float32 }
 
 // blockFloats bounds the rows of x that Mul works through before it goes on to
 // the next column panel, so that they stay in the second-level cache.
@@ -79,53 +108,69 @@ const blockFloats = 96 << 10
 // Mul sets dst to x·m plus the bias. dst is x.Rows by the outputs of m; it must
 // not overlap x. Wrong shapes panic.
 func (m *Matrix) Mul(dst, x View, s *Scratch) {
-	if x.Cols != m.depth || dst.Cols != m.cols || dst.Rows != x.Rows {
-		panic("simd: shapes of a product do not fit")
-	}
-	if x.Rows == 0 || m.cols == 0 {
+	k := m.kernel
+	if nothingIn(dst, x, m.depth, m.cols) {
 		return
 	}
-	x.Row(x.Rows - 1)     // panics where the data is too short, since
-	dst.Row(dst.Rows - 1) // the assembly would read and write beyond it
-	high := m.kernel.tileRows
-	whole := x.Rows / high * high
-	if whole < x.Rows {
-		s.padRows(x, whole, high)
+	if x.Rows < k.rowStep {
+		s.padded(dst, x, k.rowStep, m.Mul)
+		return
 	}
-	s.tile = grow(s.tile, high*m.kernel.tileCols)
-	block := max(blockFloats/max(m.depth, 1)/high, 1) * high
+	s.tile = grow(s.tile, k.tileRows*k.tileCols)
+	block := max(blockFloats/max(m.depth, 1)/k.tileRows, 1) * k.tileRows
 	for top := 0; top < x.Rows; top += block {
-		for col := 0; col < m.cols; col += m.kernel.tileCols {
-			for row := top; row < min(top+block, whole); row += high {
-				m.mulTile(dst, row, col, x.Data[row*x.Stride:], x.Stride, s.tile)
-			}
-			if whole < x.Rows && whole < top+block {
-				m.mulTile(dst, whole, col, s.x, m.depth, s.tile)
+		end := min(top+block, x.Rows)
+		for col := 0; col < m.cols; col += k.tileCols {
+			for row := top; row < end; {
+				// The last rows may overlap those above them: these come
+				// out the same again.
+				rows := min(k.tileRows, roundUp(end-row, k.rowStep), x.Rows/k.rowStep*k.rowStep)
+				m.mulTile(dst, x, min(row, x.Rows-rows), rows, col, s.tile)
+				row += rows
 			}
 		}
 	}
 }
 
+// nothingIn panics where the shapes of a product do not fit, and reports
+// whether there is nothing to compute.
+func nothingIn(dst, x View, depth, cols int) (nothing bool) {
+	if x.Cols != depth || dst.Cols != cols || dst.Rows != x.Rows {
+		panic("simd: shapes of a product do not fit")
+	}
+	if x.Rows == 0 || cols == 0 {
+		return true
+	}
+	x.Row(x.Rows - 1)     // panics where the data is too short, since
+	dst.Row(dst.Rows - 1) // the assembly would read and write beyond it
+	return false
+}
+
 // mulTile computes one tile of dst, by way of tile where it sticks out of dst.
-func (m *Matrix) mulTile(dst View, row, col int, a []float32, lda int, tile []float32) {
+func (m *Matrix) mulTile(dst, x View, row, rows, col int, tile []float32) {
 	k := m.kernel
-	b, bias := m.panels[col*m.depth:], m.bias[col:]
-	if row+k.tileRows <= dst.Rows && col+k.tileCols <= dst.Cols {
-		k.tile(m.depth, a, lda, b, dst.Data[row*dst.Stride+col:], dst.Stride, bias)
+	a, b, bias := x.Data[row*x.Stride:], m.panels[col/k.tileCols*m.step:], m.bias[col:]
+	if col+k.tileCols <= dst.Cols {
+		k.tile(rows, m.depth, a, x.Stride, b, m.stride, dst.Data[row*dst.Stride+col:], dst.Stride, bias)
 		return
 	}
-	k.tile(m.depth, a, lda, b, tile, k.tileCols, bias)
-	for i := row; i < min(row+k.tileRows, dst.Rows); i++ {
-		copy(dst.Row(i)[col:], tile[(i-row)*k.tileCols:][:k.tileCols])
+	k.tile(rows, m.depth, a, x.Stride, b, m.stride, tile, k.tileCols, bias)
+	for i := range rows {
+		copy(dst.Row(row + i)[col:], tile[i*k.tileCols:][:k.tileCols])
 	}
 }
 
-// padRows copies the rows of x from first on into s.x and adds zeros up to high
-// rows. The copy keeps the kernel from reading behind the end of x.
-func (s *Scratch) padRows(x View, first, high int) {
-	s.x = zeroed(s.x, high*x.Cols)
-	for i := first; i < x.Rows; i++ {
-		copy(s.x[(i-first)*x.Cols:], x.Row(i))
+// padded multiplies rows that are fewer than a kernel can take at once, by way
+// of a copy with zeros below.
+func (s *Scratch) padded(dst, x View, rows int, mul func(dst, x View, s *Scratch)) {
+	s.x, s.dst = zeroed(s.x, rows*x.Cols), grow(s.dst, rows*dst.Cols)
+	high, result := NewView(s.x, rows, x.Cols), NewView(s.dst, rows, dst.Cols)
+	for i := range x.Rows {
+		copy(high.Row(i), x.Row(i))
+	}
+	mul(result, high, s)
+	for i := range x.Rows {
+		copy(dst.Row(i), result.Row(i))
 	}
 }
 

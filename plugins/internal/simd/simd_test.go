@@ -68,7 +68,7 @@ func TestMul(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
 		m, s := k.NewMatrix(), new(Scratch) // shared, so that stale memory would show
 		for range 150 {
-			rows, depth, cols := r.IntN(50), 1+r.IntN(80), 1+r.IntN(100)
+			rows, depth, cols := r.IntN(80), 1+r.IntN(100), 1+r.IntN(100)
 			x := View{Rows: rows, Cols: depth, Stride: depth + r.IntN(5)}
 			x.Data = randoms(r, rows*x.Stride)
 			w := View{Rows: cols, Cols: depth, Stride: depth + r.IntN(5)}
@@ -77,15 +77,21 @@ func TestMul(t *testing.T) {
 			if r.IntN(2) == 0 {
 				bias = nil
 			}
-			checkProduct(t, m.PackRows(w, bias), x, w, bias, s)
-			checkProduct(t, m.PackCols(transposed(w)), x, w, nil, s)
+			checkProduct(t, m.PackRows(w, bias).Mul, x, w, bias, s)
+			checkProduct(t, m.PackCols(transposed(w)).Mul, x, w, nil, s)
+			if bias != nil {
+				cut := r.IntN(cols) // the weights in two parts
+				a, b := w, w
+				a.Rows, b.Rows, b.Data = cut, cols-cut, w.Data[cut*w.Stride:]
+				checkProduct(t, k.NewLinear(bias, a, b).Mul, x, w, bias, s)
+			}
 		}
 	})
 }
 
 // checkProduct compares x·m with the sum of products in float64, and looks for
 // writes outside the result.
-func checkProduct(t *testing.T, m *Matrix, x, w View, bias []float32, s *Scratch) {
+func checkProduct(t *testing.T, mul func(dst, x View, s *Scratch), x, w View, bias []float32, s *Scratch) {
 	t.Helper()
 	const untouched = 12345
 	dst := View{Rows: x.Rows, Cols: w.Rows, Stride: w.Rows + 3}
@@ -93,7 +99,7 @@ func checkProduct(t *testing.T, m *Matrix, x, w View, bias []float32, s *Scratch
 	for i := range dst.Data {
 		dst.Data[i] = untouched
 	}
-	m.Mul(dst, x, s)
+	mul(dst, x, s)
 	for i := range dst.Rows {
 		for j := range dst.Cols {
 			var want, size float64
@@ -117,6 +123,28 @@ func checkProduct(t *testing.T, m *Matrix, x, w View, bias []float32, s *Scratch
 			t.Fatalf("wrote outside the result, at float %d", i)
 		}
 	}
+}
+
+// TestLinearBlocks is about sizes at which a product is cut into blocks.
+func TestLinearBlocks(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		s := new(Scratch)
+		for _, c := range [][3]int{{1, 800, 40}, {2, 390, 33}, {31, 1536, 64}, {33, 770, 50}, {513, 385, 31}, {515, 384, 32}, {545, 400, 64}} {
+			if k == Portable() && c[0] > 100 {
+				continue // slow, and cut as small ones are
+			}
+			x := View{Data: randoms(r, c[0]*(c[1]+1)), Rows: c[0], Cols: c[1], Stride: c[1] + 1}
+			w := NewView(randoms(r, c[2]*c[1]), c[2], c[1])
+			bias := randoms(r, c[2])
+			l := k.NewLinear(bias, w)
+			checkProduct(t, l.Mul, x, w, bias, s)
+			active := View{Data: append([]float32(nil), x.Data...), Rows: x.Rows, Cols: x.Cols, Stride: x.Stride}
+			for i := range active.Rows {
+				k.GELU(active.Row(i))
+			}
+			checkProduct(t, func(dst, _ View, s *Scratch) { l.MulGELU(dst, x, s) }, active, w, bias, s)
+		}
+	})
 }
 
 func transposed(w View) View {
@@ -193,6 +221,37 @@ func TestGELU(t *testing.T) {
 	})
 }
 
+func TestAddNorm(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for n := 2; n < 200; n++ {
+			x, change, gain, bias := randoms(r, n), randoms(r, n), randoms(r, n), randoms(r, n)
+			const epsilon = 1e-6
+			sums := make([]float64, n)
+			var mean, variance float64
+			for i := range x {
+				sums[i] = float64(x[i]) + float64(change[i])
+				mean += sums[i] / float64(n)
+			}
+			for _, v := range sums {
+				variance += (v - mean) * (v - mean) / float64(n)
+			}
+			kept := append([]float32(nil), change...)
+			k.AddNorm(x, change, gain, bias, epsilon)
+			for i, got := range x {
+				centred := (sums[i] - mean) / math.Sqrt(variance+epsilon)
+				want := centred*float64(gain[i]) + float64(bias[i])
+				size := math.Abs(float64(gain[i]))*(1+math.Abs(mean)/math.Sqrt(variance)+math.Abs(centred)) + math.Abs(float64(bias[i]))
+				if bound := float64(n+8) / 4 * 0x1p-23 * size; math.Abs(float64(got)-want) > bound {
+					t.Fatalf("length %d, element %d: got %v, want %v within %g", n, i, got, want, bound)
+				}
+				if change[i] != kept[i] {
+					t.Fatalf("length %d: the change at %d was changed", n, i)
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkMul(b *testing.B) {
 	const rows, depth, cols = 516, 384, 1536
 	r := rand.New(rand.NewPCG(1, 2))
@@ -200,9 +259,9 @@ func BenchmarkMul(b *testing.B) {
 	dst := NewView(make([]float32, rows*cols), rows, cols)
 	for _, k := range Kernels() {
 		b.Run(k.String(), func(b *testing.B) {
-			m, s := k.NewMatrix().PackRows(w, nil), new(Scratch)
+			l, s := k.NewLinear(make([]float32, cols), w), new(Scratch)
 			for b.Loop() {
-				m.Mul(dst, x, s)
+				l.Mul(dst, x, s)
 			}
 			flops := 2 * float64(rows*depth*cols) * float64(b.N)
 			b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")

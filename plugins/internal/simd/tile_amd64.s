@@ -1,6 +1,10 @@
 #include "textflag.h"
 
-// tileAVX512 computes a block of 12 rows by 32 columns. Accumulators: Z0 to Z23.
+// A tile function keeps a block of results in registers while it goes through
+// the depth once. The block has as many rows as the caller says, one of three
+// numbers, so that the rows that are left at the end of a matrix cost little.
+
+// tileAVX512 computes a block of 12, 8 or 4 rows by 32 columns. Accumulators: Z0 to Z23.
 #define ROW16(X, T, LO, HI) \
 	VBROADCASTSS X, T; \
 	VFMADD231PS Z24, T, LO; \
@@ -11,19 +15,22 @@
 	VMOVUPS HI, 64(DX); \
 	ADDQ R9, DX
 
-// func tileAVX512(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
-TEXT ·tileAVX512(SB), NOSPLIT, $0-120
-	MOVQ depth+0(FP), CX
-	MOVQ a_base+8(FP), SI
-	MOVQ lda+32(FP), R8
-	MOVQ b_base+40(FP), DI
-	MOVQ c_base+64(FP), DX
-	MOVQ ldc+88(FP), R9
-	MOVQ bias_base+96(FP), AX
+// func tileAVX512(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
+TEXT ·tileAVX512(SB), NOSPLIT, $0-136
+	MOVQ rows+0(FP), R13
+	MOVQ depth+8(FP), CX
+	MOVQ a_base+16(FP), SI
+	MOVQ lda+40(FP), R8
+	MOVQ b_base+48(FP), DI
+	MOVQ ldb+72(FP), R15
+	MOVQ c_base+80(FP), DX
+	MOVQ ldc+104(FP), R9
+	MOVQ bias_base+112(FP), AX
 	SHLQ $2, R8            // strides in bytes
 	SHLQ $2, R9
+	SHLQ $2, R15
 	LEAQ (R8)(R8*2), BX
-	LEAQ (SI)(BX*1), R10   // rows 0, 3, 6 and 9 have a pointer each
+	LEAQ (SI)(BX*1), R10   // every third row has a pointer
 	LEAQ (R10)(BX*1), R11
 	LEAQ (R11)(BX*1), R12
 	VMOVUPS (AX), Z0
@@ -52,8 +59,12 @@ TEXT ·tileAVX512(SB), NOSPLIT, $0-120
 	VMOVAPS Z1, Z23
 	TESTQ CX, CX
 	JZ store
+	CMPQ R13, $4
+	JEQ loop4
+	CMPQ R13, $8
+	JEQ loop8
 
-loop:
+loop12:
 	VMOVUPS (DI), Z24
 	VMOVUPS 64(DI), Z25
 	ROW16((SI), Z26, Z0, Z1)
@@ -72,27 +83,66 @@ loop:
 	ADDQ $4, R10
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $128, DI
+	ADDQ R15, DI
 	DECQ CX
-	JNZ loop
+	JNZ loop12
+	JMP store
+
+loop8:
+	VMOVUPS (DI), Z24
+	VMOVUPS 64(DI), Z25
+	ROW16((SI), Z26, Z0, Z1)
+	ROW16((SI)(R8*1), Z27, Z2, Z3)
+	ROW16((SI)(R8*2), Z28, Z4, Z5)
+	ROW16((R10), Z29, Z6, Z7)
+	ROW16((R10)(R8*1), Z26, Z8, Z9)
+	ROW16((R10)(R8*2), Z27, Z10, Z11)
+	ROW16((R11), Z28, Z12, Z13)
+	ROW16((R11)(R8*1), Z29, Z14, Z15)
+	ADDQ $4, SI
+	ADDQ $4, R10
+	ADDQ $4, R11
+	ADDQ R15, DI
+	DECQ CX
+	JNZ loop8
+	JMP store
+
+loop4:
+	VMOVUPS (DI), Z24
+	VMOVUPS 64(DI), Z25
+	ROW16((SI), Z26, Z0, Z1)
+	ROW16((SI)(R8*1), Z27, Z2, Z3)
+	ROW16((SI)(R8*2), Z28, Z4, Z5)
+	ROW16((R10), Z29, Z6, Z7)
+	ADDQ $4, SI
+	ADDQ $4, R10
+	ADDQ R15, DI
+	DECQ CX
+	JNZ loop4
 
 store:
 	STORE16(Z0, Z1)
 	STORE16(Z2, Z3)
 	STORE16(Z4, Z5)
 	STORE16(Z6, Z7)
+	CMPQ R13, $4
+	JEQ done
 	STORE16(Z8, Z9)
 	STORE16(Z10, Z11)
 	STORE16(Z12, Z13)
 	STORE16(Z14, Z15)
+	CMPQ R13, $8
+	JEQ done
 	STORE16(Z16, Z17)
 	STORE16(Z18, Z19)
 	STORE16(Z20, Z21)
 	STORE16(Z22, Z23)
+
+done:
 	VZEROUPPER
 	RET
 
-// tileAVX2 computes a block of 6 rows by 16 columns. Accumulators: Y0 to Y11.
+// tileAVX2 computes a block of 6, 4 or 2 rows by 16 columns. Accumulators: Y0 to Y11.
 #define ROW8(X, T, LO, HI) \
 	VBROADCASTSS X, T; \
 	VFMADD231PS Y12, T, LO; \
@@ -103,19 +153,22 @@ store:
 	VMOVUPS HI, 32(DX); \
 	ADDQ R9, DX
 
-// func tileAVX2(depth int, a []float32, lda int, b, c []float32, ldc int, bias []float32)
-TEXT ·tileAVX2(SB), NOSPLIT, $0-120
-	MOVQ depth+0(FP), CX
-	MOVQ a_base+8(FP), SI
-	MOVQ lda+32(FP), R8
-	MOVQ b_base+40(FP), DI
-	MOVQ c_base+64(FP), DX
-	MOVQ ldc+88(FP), R9
-	MOVQ bias_base+96(FP), AX
+// func tileAVX2(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
+TEXT ·tileAVX2(SB), NOSPLIT, $0-136
+	MOVQ rows+0(FP), R13
+	MOVQ depth+8(FP), CX
+	MOVQ a_base+16(FP), SI
+	MOVQ lda+40(FP), R8
+	MOVQ b_base+48(FP), DI
+	MOVQ ldb+72(FP), R15
+	MOVQ c_base+80(FP), DX
+	MOVQ ldc+104(FP), R9
+	MOVQ bias_base+112(FP), AX
 	SHLQ $2, R8            // strides in bytes
 	SHLQ $2, R9
+	SHLQ $2, R15
 	LEAQ (R8)(R8*2), BX
-	LEAQ (SI)(BX*1), R10   // rows 0 and 3 have a pointer each
+	LEAQ (SI)(BX*1), R10   // every third row has a pointer
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVAPS Y0, Y2
@@ -130,8 +183,12 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-120
 	VMOVAPS Y1, Y11
 	TESTQ CX, CX
 	JZ store
+	CMPQ R13, $2
+	JEQ loop2
+	CMPQ R13, $4
+	JEQ loop4
 
-loop:
+loop6:
 	VMOVUPS (DI), Y12
 	VMOVUPS 32(DI), Y13
 	ROW8((SI), Y14, Y0, Y1)
@@ -142,16 +199,47 @@ loop:
 	ROW8((R10)(R8*2), Y15, Y10, Y11)
 	ADDQ $4, SI
 	ADDQ $4, R10
-	ADDQ $64, DI
+	ADDQ R15, DI
 	DECQ CX
-	JNZ loop
+	JNZ loop6
+	JMP store
+
+loop4:
+	VMOVUPS (DI), Y12
+	VMOVUPS 32(DI), Y13
+	ROW8((SI), Y14, Y0, Y1)
+	ROW8((SI)(R8*1), Y15, Y2, Y3)
+	ROW8((SI)(R8*2), Y14, Y4, Y5)
+	ROW8((R10), Y15, Y6, Y7)
+	ADDQ $4, SI
+	ADDQ $4, R10
+	ADDQ R15, DI
+	DECQ CX
+	JNZ loop4
+	JMP store
+
+loop2:
+	VMOVUPS (DI), Y12
+	VMOVUPS 32(DI), Y13
+	ROW8((SI), Y14, Y0, Y1)
+	ROW8((SI)(R8*1), Y15, Y2, Y3)
+	ADDQ $4, SI
+	ADDQ R15, DI
+	DECQ CX
+	JNZ loop2
 
 store:
 	STORE8(Y0, Y1)
 	STORE8(Y2, Y3)
+	CMPQ R13, $2
+	JEQ done
 	STORE8(Y4, Y5)
 	STORE8(Y6, Y7)
+	CMPQ R13, $4
+	JEQ done
 	STORE8(Y8, Y9)
 	STORE8(Y10, Y11)
+
+done:
 	VZEROUPPER
 	RET

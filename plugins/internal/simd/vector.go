@@ -1,5 +1,7 @@
 package simd
 
+import "math"
+
 // whole returns the part of n that the kernel's vector functions can take.
 func (k *Kernel) whole(n int) int { return n &^ (k.lanes - 1) }
 
@@ -33,4 +35,20 @@ func (k *Kernel) GELU(x []float32) {
 	n := k.whole(len(x))
 	k.gelu(x[:n])
 	geluPortable(x[n:])
+}
+
+// AddNorm sets x to the layer norm of x + change: mean 0 and variance 1, then a
+// gain and a bias for each element (Ba et al. 2016, arXiv:1607.06450). The
+// lengths must be equal. Error: about 1e-6 times the gain where epsilon does not
+// exceed the variance.
+func (k *Kernel) AddNorm(x, change, gain, bias []float32, epsilon float32) {
+	if len(change) != len(x) || len(gain) != len(x) || len(bias) != len(x) {
+		panic("simd: layer norm of vectors of different length")
+	}
+	n, count := k.whole(len(x)), float32(len(x))
+	mean := (k.addSum(x[:n], change[:n]) + addSumPortable(x[n:], change[n:])) / count
+	variance := (k.squares(x[:n], mean) + squaresPortable(x[n:], mean)) / count
+	factor := 1 / float32(math.Sqrt(float64(variance+epsilon)))
+	k.affine(x[:n], mean, factor, gain[:n], bias[:n])
+	affinePortable(x[n:], mean, factor, gain[n:], bias[n:])
 }

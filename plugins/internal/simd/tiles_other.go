@@ -1,0 +1,5 @@
+//go:build amd64 && !linux
+
+package simd
+
+func permitTiles() bool { return false }
