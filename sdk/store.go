@@ -70,7 +70,8 @@ const (
 // Search says how to search.
 type Search struct {
 	Mode  Mode
-	Depth int // entries wanted per side
+	Depth int  // entries wanted per side
+	Texts bool // with Text, Context and Meta of what is found; else ID and Label are enough
 }
 
 // Query is what is searched for, and among what. Its vector is nil in a lexical
@@ -105,7 +106,7 @@ type Hits struct {
 type Hit struct {
 	ID             string
 	Dense, Lexical float32
-	Entry          *Entry // nil: the SDK gets it by id if it is wanted
+	Entry          *Entry // as much of it as Search.Texts asks for; nil: the SDK gets it by id
 }
 
 // Scan says which entries to return, and which parts of them. ID, Label and
@@ -136,8 +137,7 @@ type Fusion struct {
 type Ranking struct {
 	Search
 	Fusion
-	TopK  int
-	Texts bool // candidates with Text, Context and Meta
+	TopK int
 }
 
 // Retriever is a Store as the engine sees it: the sides come back fused.

@@ -19,7 +19,7 @@ var (
 
 // ranking is a search for the topK best out of depth per side.
 func ranking(mode sdk.Mode, f sdk.Fusion, depth, topK int) sdk.Ranking {
-	return sdk.Ranking{Search: sdk.Search{Mode: mode, Depth: depth}, Fusion: f, TopK: topK, Texts: true}
+	return sdk.Ranking{Search: sdk.Search{Mode: mode, Depth: depth, Texts: true}, Fusion: f, TopK: topK}
 }
 
 func (c *collection) retrieve(r sdk.Ranking, queries ...sdk.Query) [][]sdk.Candidate {

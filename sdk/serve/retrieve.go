@@ -49,32 +49,60 @@ func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, q
 		return nil, fmt.Errorf("the store returned hits for %d of %d queries", len(hits), len(queries))
 	}
 	lists := make([][]sdk.Candidate, len(hits))
-	var missing []string // ids of candidates whose entry no hit carried
-	asked := map[string]int{}
+	var bare missing
 	for i, h := range hits {
 		lists[i] = fuse.Fuse(h, r.Fusion, r.TopK)
-		carried := carriers(h)
-		for _, c := range lists[i] {
-			if _, ok := asked[c.ID]; !ok && !carried[c.ID] {
-				asked[c.ID] = len(missing)
-				missing = append(missing, c.ID)
-			}
-		}
+		bare.note(h, lists[i])
 	}
-	if len(missing) == 0 {
+	if len(bare.ids) == 0 {
 		return lists, rowsErr
 	}
-	entries, err := f.Get(ctx, collection, missing)
+	entries, err := f.Get(ctx, collection, bare.ids)
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) != len(missing) {
-		return nil, fmt.Errorf("the store returned %d of %d entries", len(entries), len(missing))
+	if len(entries) != len(bare.ids) {
+		return nil, fmt.Errorf("the store returned %d of %d entries", len(entries), len(bare.ids))
 	}
 	for i := range lists {
-		lists[i] = complete(lists[i], asked, entries)
+		lists[i] = bare.complete(lists[i], entries)
 	}
 	return lists, rowsErr
+}
+
+// missing are the candidates whose entry no hit carried.
+type missing struct {
+	ids   []string // each once
+	place map[string]int
+}
+
+// note takes in the candidates of one query that came without an entry.
+func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
+	carrying := 0
+	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
+		for i := range side {
+			if side[i].Entry != nil {
+				carrying++
+			}
+		}
+	}
+	if carrying == len(h.Dense)+len(h.Lexical) {
+		return
+	}
+	var carried map[string]bool
+	if carrying > 0 {
+		carried = carriers(h)
+	}
+	if m.place == nil {
+		m.place = make(map[string]int, 4*len(list)) // neighbours of many queries are the same
+	}
+	for i := range list {
+		id := list[i].ID
+		if _, ok := m.place[id]; !ok && !carried[id] {
+			m.place[id] = len(m.ids)
+			m.ids = append(m.ids, id)
+		}
+	}
 }
 
 // carriers are the ids of the hits that brought their entry.
@@ -92,11 +120,12 @@ func carriers(h sdk.Hits) map[string]bool {
 
 // complete fills in the entries that were asked for. A candidate whose entry
 // has been deleted since the search is left out.
-func complete(list []sdk.Candidate, asked map[string]int, entries []sdk.Entry) []sdk.Candidate {
+func (m *missing) complete(list []sdk.Candidate, entries []sdk.Entry) []sdk.Candidate {
 	kept := list[:0]
-	for _, c := range list {
-		if i, ok := asked[c.ID]; ok {
-			e := entries[i]
+	for i := range list {
+		c := list[i]
+		if at, ok := m.place[c.ID]; ok {
+			e := &entries[at]
 			if e.ID == "" {
 				continue
 			}

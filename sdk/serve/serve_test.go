@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"testing"
@@ -200,6 +201,12 @@ func TestRetrieveFetchesWhatHitsDoNotCarry(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "gone"}, s.got); diff != "" {
 		t.Error(diff)
 	}
+	s.got = nil
+	s.hits = []sdk.Hits{{Dense: []sdk.Hit{{ID: "b", Dense: .8, Entry: carried}}}, {Dense: []sdk.Hit{{ID: "b", Dense: .1, Entry: carried}}}}
+	lists, err = fused{s}.Retrieve(t.Context(), "c", r, make([]sdk.Query, 2))
+	if err != nil || len(s.got) > 0 || lists[1][0].Label != "y" {
+		t.Errorf("all entries came with the hits: got %v, %v, and asked for %q", lists, err, s.got)
+	}
 	s.failed = sdk.RowErrors{1: errors.New("bad vector")}
 	var failed sdk.RowErrors
 	if lists, err = (fused{s}).Retrieve(t.Context(), "c", r, make([]sdk.Query, 2)); len(lists) != 2 || !errors.As(err, &failed) || len(failed) != 1 {
@@ -208,5 +215,37 @@ func TestRetrieveFetchesWhatHitsDoNotCarry(t *testing.T) {
 	s.hits, s.failed = s.hits[:1], nil
 	if _, err := (fused{s}).Retrieve(t.Context(), "c", r, make([]sdk.Query, 2)); err == nil {
 		t.Error("hits for one of two queries were accepted")
+	}
+}
+
+// BenchmarkRetrieve makes candidates of what a store found for 64 queries, 60
+// hits each, with and without their entries.
+func BenchmarkRetrieve(b *testing.B) {
+	const queries, depth, stored = 64, 60, 2000
+	for _, carried := range []bool{false, true} {
+		s := &shelf{entries: map[string]sdk.Entry{}, hits: make([]sdk.Hits, queries)}
+		for i := range queries {
+			for j := range depth {
+				id := fmt.Sprintf("%016x", (i*37+j*j)%stored)
+				entry := sdk.Entry{ID: id, Label: id[15:]}
+				s.entries[id] = entry
+				hit := sdk.Hit{ID: id, Dense: 1 - float32(j)/depth, Lexical: sdk.Unscored}
+				if carried {
+					hit.Entry = &entry
+				}
+				s.hits[i].Dense = append(s.hits[i].Dense, hit)
+			}
+		}
+		r := sdk.Ranking{Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: depth}
+		b.Run(fmt.Sprintf("carried=%v", carried), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.got = s.got[:0]
+				if _, err := (fused{s}).Retrieve(b.Context(), "c", r, make([]sdk.Query, queries)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/queries/1e3, "µs/item")
+		})
 	}
 }

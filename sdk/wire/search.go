@@ -33,9 +33,9 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 func DecodeSearch(s *stagepb.Search) (sdk.Ranking, []sdk.Query, error) {
 	rows := s.GetQueries()
 	r := sdk.Ranking{
-		Search: sdk.Search{Depth: int(s.GetDepth())},
+		Search: sdk.Search{Depth: int(s.GetDepth()), Texts: s.GetTexts()},
 		Fusion: sdk.Fusion{DenseWeight: s.GetDenseWeight(), K: int(s.GetRrfK())},
-		TopK:   int(s.GetTopK()), Texts: s.GetTexts(),
+		TopK:   int(s.GetTopK()),
 	}
 	var ok bool
 	if r.Mode, ok = key(modes, s.GetMode()); !ok {
