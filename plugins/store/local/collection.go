@@ -79,7 +79,7 @@ func (c *collection) refresh(schema sdk.Schema) error {
 		// does not twice in a row. One that merges removes the files that the log
 		// listed a moment ago.
 		var broken *damaged
-		if errors.As(err, &broken) && try < 1 || errors.Is(err, errMissing) && try < 5 {
+		if errors.As(err, &broken) && broken.path == c.path() && try < 1 || errors.Is(err, errMissing) && try < 5 {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}

@@ -4,6 +4,8 @@ package local
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -53,5 +55,72 @@ func TestFullDisk(t *testing.T) {
 	}
 	if text := explain(fmt.Errorf("write: %w", syscall.ENOSPC)).Error(); !strings.Contains(text, "free some space") {
 		t.Errorf("advice for a full disk: %s", text)
+	}
+}
+
+const fullDisk = "RACFLOW_TEST_FULL_DISK"
+
+// TestFullDiskAtEveryStep gives commits that write files and merge them less and
+// less room. Whatever fails, what was committed is there, and with room again
+// the collection takes changes.
+func TestFullDiskAtEveryStep(t *testing.T) {
+	if os.Getenv(fullDisk) == "" {
+		// In a process of its own: what go test writes about this one has no room
+		// either.
+		child := exec.Command(os.Args[0], "-test.run=^TestFullDiskAtEveryStep$")
+		child.Env = append(os.Environ(), fullDisk+"=1")
+		if output, err := child.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	failed := 0
+	for room := uint64(100); room < 60_000; room += 1 + room/6 {
+		dir := t.TempDir()
+		s := openStore(t, dir)
+		s.limits = limits{rows: 8, bytes: 1 << 20, spill: 2}
+		mustOpen(t, s, 2)
+		committed := map[string]bool{}
+		must(t, s.Commit(ctx, "c", []byte("0")))
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: before.Max}))
+		for n := range 20 {
+			var batch []sdk.Entry
+			for i := range 1 + n%3*9 {
+				batch = append(batch, entry(fmt.Sprint(n, "/", i), fmt.Sprint("word", n, " and text"), 1, float32(i)))
+			}
+			err := s.Put(ctx, "c", batch)
+			if err == nil {
+				err = s.Commit(ctx, "c", fmt.Append(nil, n))
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), "it is as it was at the last commit") {
+					t.Errorf("room for %d: %v", room, err)
+				}
+				failed++
+				break
+			}
+			for _, e := range batch {
+				committed[e.ID] = true
+			}
+		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+		if all := everything(t, s); len(all) != len(committed) {
+			t.Fatalf("room for %d: %d entries, want %d", room, len(all), len(committed))
+		}
+		mustOpen(t, s, 2)
+		must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "text", 1, 0)}))
+		must(t, s.Commit(ctx, "c", nil))
+		s.Close()
+		must(t, Check(ctx, dir, "c"))
+		if all := everything(t, openSmall(t, dir)); len(all) != len(committed)+1 {
+			t.Fatalf("room for %d, opened again: %d entries, want %d", room, len(all), len(committed)+1)
+		}
+	}
+	if failed < 5 {
+		t.Errorf("only %d disks were full", failed)
 	}
 }

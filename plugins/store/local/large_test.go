@@ -116,20 +116,24 @@ func measureLarge(t *testing.T, dir string, n int) {
 		}
 	}
 	seen := s.collections["c"].now.Load()
-	texts := 0
+	texts, pages := 0, []byte(nil) // every page of every segment is touched
 	for i := range seen.parts {
 		p := &seen.parts[i]
 		for r := range int32(p.segment.rows) {
 			row := p.row(r)
 			texts += len(row.text)
-			_ = p.id(r)
 		}
+		sum := byte(0)
+		for at := 0; at < len(p.bytes); at += os.Getpagesize() {
+			sum += p.bytes[at]
+		}
+		pages = append(pages, sum)
 	}
 	debug.FreeOSMemory()
 	resident := residentBytes(t)
 	vectors := n * benchDimension * 4
 	above := resident - vectors - texts
-	t.Logf("resident %d MB, vectors %d MB, texts %d MB: %d MB above them, in %d parts", resident>>20, vectors>>20, texts>>20, above>>20, len(seen.parts))
+	t.Logf("resident %d MB, vectors %d MB, texts %d MB: %d MB above them, in %d parts", resident/1e6, vectors/1e6, texts/1e6, above/1e6, len(pages))
 
 	upsert := largeEntries(c, n/2, 500)
 	upsert = append(upsert, largeEntries(c, n, 500)...)

@@ -1,0 +1,180 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestCollections(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	for _, name := range []string{"b", "Ünit/A", ".", "a.b"} {
+		must(t, put(s, name))
+	}
+	s.Close()
+	for _, other := range []string{"empty", "%zz", "%41", "UPPER"} {
+		must(t, os.MkdirAll(filepath.Join(dir, other), 0o755))
+		if other != "empty" {
+			must(t, os.WriteFile(filepath.Join(dir, other, "log"), nil, 0o644))
+		}
+	}
+	names, err := Collections(dir)
+	// "%41" is no folder of a collection: it would be "A", whose folder is "%41".
+	if want := []string{".", "A", "a.b", "b", "Ünit/A"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("collections %q, %v, want %q", names, err, want)
+	}
+	if names, err := Collections(filepath.Join(dir, "none")); names != nil || err != nil {
+		t.Errorf("of a folder that is not there: %q, %v", names, err)
+	}
+}
+
+func TestMaintenance(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	s.limits = limits{rows: 50, bytes: 1 << 20, spill: 2}
+	mustOpen(t, s, 2)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 130 {
+		e := randomEntry(r, fmt.Sprint(i), 2)
+		e.Meta, e.Label = sdk.Meta{"n": float64(i)}, fmt.Sprint("label ", i%7)
+		must(t, s.Put(ctx, "c", []sdk.Entry{e}))
+		must(t, s.Commit(ctx, "c", fmt.Append(nil, i)))
+	}
+	must(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
+	must(t, s.Commit(ctx, "c", []byte("note")))
+	want := everything(t, s)
+	got, err := Stats(dir, "c")
+	must(t, err)
+	if got.Entries != 127 || got.Removed == 0 || got.Segments == 0 || got.Logged == 0 || got.Labels != 7 || got.Dimension != 2 ||
+		got.Analyzer != "standard" || string(got.Note) != "note" || got.Bytes < 10_000 || got.Words < 127 {
+		t.Errorf("statistics %+v", got)
+	}
+	must(t, Check(ctx, dir, "c"))
+
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("x", "", 1, 0)}))
+	if _, err := Compact(ctx, dir, "c"); sdk.CodeOf(err) != sdk.CodeTransient {
+		t.Errorf("compacting while another writes: %v", err)
+	}
+	s.Close()
+	orphan := filepath.Join(dir, "c", "0123456789abcdef"+segmentSuffix)
+	must(t, os.WriteFile(orphan, make([]byte, 5000), 0o644))
+	done, err := Compact(ctx, dir, "c")
+	must(t, err)
+	if done.After >= done.Before-5000 {
+		t.Errorf("compacted from %d to %d bytes", done.Before, done.After)
+	}
+	if _, err := os.Stat(orphan); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that belongs to nothing is still there: %v", err)
+	}
+	after, err := Stats(dir, "c")
+	must(t, err)
+	if after.Segments != 1 || after.Removed != 0 || after.Logged != 0 || after.Entries != 127 || after.Words != got.Words || after.Bytes != done.After || string(after.Note) != "note" {
+		t.Errorf("statistics after compaction %+v", after)
+	}
+	again, err := Compact(ctx, dir, "c")
+	if err != nil || again.After != again.Before {
+		t.Errorf("compacted again: %+v, %v", again, err)
+	}
+	must(t, Check(ctx, dir, "c"))
+	var exported []sdk.Entry
+	must(t, Export(ctx, dir, "c", func(e sdk.Entry) error { exported = append(exported, e); return nil }))
+	if diff := cmp.Diff(want, exported); diff != "" {
+		t.Error(diff)
+	}
+	stop := errors.New("enough")
+	if err := Export(ctx, dir, "c", func(sdk.Entry) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("export that is stopped: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	for what, err := range map[string]error{
+		"check":  Check(cancelled, dir, "c"),
+		"export": Export(cancelled, dir, "c", func(sdk.Entry) error { return nil }),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, cancelled: %v", what, err)
+		}
+	}
+}
+
+func TestMaintenanceOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, statsErr := Stats(dir, "none")
+	_, compactErr := Compact(ctx, dir, "none")
+	for what, err := range map[string]error{
+		"stats": statsErr, "compact": compactErr, "check": Check(ctx, dir, "none"),
+		"export": Export(ctx, dir, "none", func(sdk.Entry) error { return nil }),
+	} {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `"none"`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s := openSmall(t, dir)
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "x", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	must(t, s.Delete(ctx, "c", []string{"a"}))
+	must(t, s.Commit(ctx, "c", nil))
+	s.Close()
+	if _, err := Compact(ctx, dir, "c"); err != nil {
+		t.Error(err)
+	}
+	if n := mustOpen(t, openStore(t, dir), 2).Entries; n != 0 {
+		t.Errorf("%d entries", n)
+	}
+	must(t, Check(ctx, dir, "c"))
+}
+
+// TestRemovedFilesAreForgotten deletes all rows of a file: neither a process that
+// goes on nor one that opens the collection may miss the file.
+func TestRemovedFilesAreForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	s.limits = limits{rows: 5, bytes: 1 << 20, spill: 2}
+	mustOpen(t, s, 2)
+	var all []string
+	for i := range 12 {
+		all = append(all, fmt.Sprint(i))
+		must(t, s.Put(ctx, "c", []sdk.Entry{entry(all[i], "x", 1, 0)}))
+	}
+	must(t, s.Commit(ctx, "c", nil))
+	must(t, s.Delete(ctx, "c", all))
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "x", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("newer", "x", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	if files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix)); len(files) > 0 {
+		t.Errorf("files %q", files)
+	}
+	if got := ids(everything(t, openSmall(t, dir))); got != "new newer" {
+		t.Errorf("entries %q", got)
+	}
+}
+
+// TestReaderFindsTheNewFiles lets a writer replace the files of a log between a
+// reader's look at the log and its look for them.
+func TestReaderFindsTheNewFiles(t *testing.T) {
+	dir := t.TempDir()
+	path, _ := oneSegment(t, dir)
+	hidden := path + ".hidden"
+	must(t, os.Rename(path, hidden))
+	back := make(chan error)
+	reader := openStore(t, dir)
+	go func() {
+		_, err := reader.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		back <- err
+	}()
+	must(t, os.Rename(hidden, path))
+	must(t, <-back)
+}
