@@ -47,6 +47,10 @@ generated: ## Check that the generated code is current
 race: ## Run the tests with the race detector (needs a C compiler)
 	@CGO_ENABLED=1 go test -race -short ./...
 
+.PHONY: milvus
+milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)
+	@.ci/milvus run $(MILVUS)
+
 .PHONY: bench
 bench: ## Compare with faiss, tantivy, onnxruntime, chromadb ... (BENCH="--rounds 5 dense")
 	@.ci/bench/run $(BENCH)

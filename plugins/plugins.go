@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/prototype"
 	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/plugins/store/milvus"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -23,6 +24,7 @@ func All() []sdk.Stage {
 		minilm.Stage(),
 		hashing.Stage(),
 		local.Stage(),
+		milvus.Stage(),
 		completion.Stage(),
 		neighbours.Stage(),
 		prototype.Stage(),

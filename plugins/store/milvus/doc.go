@@ -1,0 +1,35 @@
+// Package milvus is the store for knowledge that outgrows one machine: a
+// collection of a Milvus server, of Milvus Lite or of Zilliz Cloud. It gives
+// the answers of store/local.
+//
+// Milvus has no transactions, so the package keeps versions. Every entry that
+// is put becomes a row of its own, stamped with the number of its commit, and a
+// row is never changed. One more row, the record, says which commit is the last
+// one, and what else belongs to it: a Commit is the replacement of that one row,
+// and searches are filtered to the rows up to it. What a commit replaced or
+// deleted is on its list of dead rows, which searches leave out, and is removed
+// when no reader can need it any more. Rows that a killed writer left behind
+// carry a number that no record names, and the next writer removes them. A
+// reader looks for a newer record every two seconds; what one call of Search,
+// Get or Scan returns is of one commit. Writers take a lease in turns; see
+// lease.go for what it promises.
+//
+// Milvus searches words as sparse vectors. A row's has for each of its words
+// the part of BM25 that depends on the row, tf / (tf + k1·(1 - b + b·length /
+// average length)), a query's the part that depends on the collection, the idf,
+// and their inner product is the score. The number of a word is a hash of 32
+// bits: in a million different words about one in four thousand shares its
+// number with another. How many entries have a word, and how many words there
+// are in all, is kept with the record. Since the average length moves with every
+// commit, the server's order is only nearly right: more rows than wanted are
+// read, scored again with the statistics of today, and by a bound on the error
+// it is known whether that was enough. Rows whose average is off by more than a
+// quarter are put again by the next commit.
+//
+// Filters are translated where every engine agrees on their meaning, else to
+// something weaker; what comes back is checked. Both sides come back with each
+// other's scores, so that package fuse ranks as it does over store/local.
+//
+// The package does not embed and does not fuse: the scores of a server's own
+// hybrid search differ between engines.
+package milvus

@@ -1,0 +1,116 @@
+package milvus
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// requireEngine is the environment variable that makes a missing engine a
+// failure.
+const requireEngine = "RACFLOW_REQUIRE_MILVUS"
+
+var install = sync.OnceValues(func() (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("../../../.ci/milvus", "install")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, stderr.Bytes())
+	}
+	return strings.TrimSpace(stdout.String()), nil
+})
+
+// engine is a Milvus server of a test's own, on loopback.
+type engine struct {
+	t       testing.TB
+	address string
+	file    string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+// startEngine starts a server with a port and a file of its own: two of them
+// on one port would not notice each other. It ends with the test.
+func startEngine(t testing.TB) *engine {
+	t.Helper()
+	if testing.Short() && os.Getenv(requireEngine) == "" {
+		t.Skip("a real Milvus engine is not started in short mode")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{t: t, address: listener.Addr().String(), file: filepath.Join(t.TempDir(), "milvus.db")}
+	listener.Close()
+	e.start()
+	t.Cleanup(e.kill)
+	return e
+}
+
+func (e *engine) start() {
+	e.t.Helper()
+	path, err := install()
+	if err != nil {
+		if os.Getenv(requireEngine) != "" {
+			e.t.Fatal(err)
+		}
+		e.t.Skipf("the Milvus engine cannot be had: %v", err)
+	}
+	e.cmd = exec.Command(path, e.file, e.address, "ERROR")
+	e.cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(path), "HOME="+filepath.Dir(e.file))
+	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", e.address)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(until) {
+			e.kill()
+			e.t.Fatalf("the engine did not start: %s", e.log.Bytes())
+		}
+	}
+}
+
+// kill ends the server at once, as a power failure would.
+func (e *engine) kill() {
+	if e.cmd != nil {
+		_ = e.cmd.Process.Kill()
+		_ = e.cmd.Wait()
+		e.cmd = nil
+	}
+}
+
+// config is the config of a stage without arguments, for a server.
+func (e *engine) config() config {
+	return config{
+		Address: e.address, Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
+		Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
+		ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second,
+	}
+}
+
+// openStore opens a store; it is closed when the test ends.
+func openStore(t testing.TB, c config) *store {
+	t.Helper()
+	s, err := open(context.Background(), sdk.Setup{Log: slog.New(slog.DiscardHandler)}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.(*store).Close() })
+	return s.(*store)
+}

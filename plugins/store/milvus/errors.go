@@ -1,0 +1,136 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/retry"
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// statusError is a call that a server answered with a failure.
+type statusError struct {
+	code      int32              // of Milvus 2.3 and newer; 0: not given
+	legacy    commonpb.ErrorCode // of before
+	reason    string
+	retriable bool
+}
+
+func (e *statusError) Error() string {
+	if e.reason == "" {
+		return fmt.Sprintf("milvus error %d (%v)", e.code, e.legacy)
+	}
+	return e.reason
+}
+
+// The codes of Milvus that matter here; pkg/util/merr of its sources lists all.
+const (
+	codeNotReady          = 1
+	codeUnavailable       = 2
+	codeTooManyRequests   = 4
+	codeRateLimit         = 8
+	codeNoCollection      = 100
+	codeNotLoaded         = 101
+	codeNotFullyLoaded    = 103
+	codeUnauthenticated   = 1400
+	codePrivilege         = 1401
+	firstTransientChannel = 500 // channels and nodes that are on their way
+	lastTransientNode     = 999
+)
+
+// checkStatus makes an error of every reply that tells of a failure. The SDK
+// looks only at the older of two fields; Milvus Lite 2 fills only the newer
+// one, and rejected rows, bad expressions and missing collections would pass for
+// success. It also keeps the SDK from trying again: that takes 22 seconds after
+// the server has gone, whatever the deadline.
+func checkStatus(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	if err := invoke(ctx, method, req, reply, cc, append(o, grpc_retry.Disable())...); err != nil {
+		return err
+	}
+	var s *commonpb.Status
+	switch r := reply.(type) {
+	case *commonpb.Status:
+		s = r
+	case interface{ GetStatus() *commonpb.Status }:
+		s = r.GetStatus()
+	}
+	if s.GetCode() == 0 && s.GetErrorCode() == commonpb.ErrorCode_Success {
+		return nil
+	}
+	return &statusError{s.GetCode(), s.GetErrorCode(), strings.TrimSpace(s.GetReason()), s.GetRetriable()}
+}
+
+func (e *statusError) unauthenticated() bool {
+	return e.code == codeUnauthenticated || e.code == codePrivilege || e.legacy == commonpb.ErrorCode_PermissionDenied ||
+		strings.Contains(e.reason, "auth check failure")
+}
+
+// notLoaded reports that a collection is not in the server's memory, as after
+// a restart.
+func (e *statusError) notLoaded() bool {
+	return e.code == codeNotLoaded || strings.Contains(e.reason, "not loaded") || strings.Contains(e.reason, "not been loaded")
+}
+
+// missing reports that there is no such collection.
+func (e *statusError) missing() bool {
+	return e.code == codeNoCollection || e.legacy == commonpb.ErrorCode_CollectionNotExists || e.legacy == commonpb.ErrorCode_CollectionNameNotFound ||
+		strings.Contains(e.reason, "can't find collection") || strings.Contains(e.reason, "collection not found")
+}
+
+// transient reports that the same call may succeed later.
+func (e *statusError) transient() bool {
+	switch e.code {
+	case codeNotReady, codeUnavailable, codeTooManyRequests, codeRateLimit, codeNotFullyLoaded:
+		return true
+	}
+	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit ||
+		e.code >= firstTransientChannel && e.code <= lastTransientNode
+}
+
+// transient reports that the same call may succeed later.
+func transient(err error) bool {
+	var fault *statusError
+	if errors.As(err, &fault) {
+		return fault.transient()
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// mask takes the secrets out of an error's text, in case a server or a library
+// quotes them.
+func (s *server) mask(err error) error {
+	if err == nil {
+		return nil
+	}
+	text, masked := err.Error(), err.Error()
+	for _, secret := range []string{s.config.Password, s.config.Token} {
+		if secret != "" {
+			masked = strings.ReplaceAll(masked, secret, "***")
+		}
+	}
+	if masked == text {
+		return err
+	}
+	return &maskedError{masked, err}
+}
+
+// maskedError has another text than its cause.
+type maskedError struct {
+	text  string
+	cause error
+}
+
+func (e *maskedError) Error() string { return e.text }
+
+// Is and As look at the cause, which is not given away itself.
+func (e *maskedError) Is(target error) bool { return errors.Is(e.cause, target) }
+func (e *maskedError) As(target any) bool   { return errors.As(e.cause, target) }

@@ -1,0 +1,255 @@
+package milvus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// side is one side of a search.
+type side interface {
+	field() string
+	// vector is what a server is asked with; nil: nothing can match.
+	vector(p *probe) entity.Vector
+	params(c *collection, s *state, limit int) entity.SearchParam
+	// score sets the scores of a hit and returns the one that ranks it.
+	score(p *probe, h *hit) float32
+	// reach is how much higher than the server's a score of ours can be.
+	reach(s *state) float32
+	put(p *probe, hits []hit)
+}
+
+type denseSide struct{}
+
+func (denseSide) field() string { return fieldVector }
+func (denseSide) vector(p *probe) entity.Vector {
+	if p.vector == nil {
+		return nil
+	}
+	return entity.FloatVector(p.vector)
+}
+func (denseSide) params(c *collection, s *state, limit int) entity.SearchParam {
+	return c.denseParams(s.indexType, limit)
+}
+func (denseSide) score(_ *probe, h *hit) float32 {
+	h.dense, h.lexical = h.found.score, sdk.Unscored
+	return h.dense
+}
+func (denseSide) reach(*state) float32     { return 1 }
+func (denseSide) put(p *probe, hits []hit) { p.dense = hits }
+
+type lexicalSide struct {
+	analyzer analyze.Analyzer
+	formula  bm25
+}
+
+func (lexicalSide) field() string { return fieldWords }
+func (lexicalSide) vector(p *probe) entity.Vector {
+	if len(p.terms) == 0 {
+		return nil
+	}
+	return queryVector(p.terms)
+}
+func (lexicalSide) params(*collection, *state, int) entity.SearchParam { return lexicalParams() }
+func (l lexicalSide) score(p *probe, h *hit) float32 {
+	h.lexical, h.dense = l.formula.score(p.terms, countWords(l.analyzer, h.entry.Context, h.entry.Text)), sdk.Unscored
+	return h.lexical
+}
+
+// reach follows from the formula: with the average length a in place of a0, the
+// part of a row's score that a word gives grows by a factor of at most a/a0, and
+// not at all where a is smaller.
+func (lexicalSide) reach(s *state) float32 {
+	if s.record.Lowest <= 0 {
+		return 1
+	}
+	return float32(max(1, s.record.average()/s.record.Lowest))
+}
+func (lexicalSide) put(p *probe, hits []hit) { p.lexical = hits }
+
+// findAll finds the best entries of all probes. Those with one filter are sent
+// together.
+func (c *collection) findAll(ctx context.Context, s *state, probes []*probe, depth int, by side) error {
+	groups := map[string][]*probe{}
+	for _, p := range probes {
+		if p != nil && !p.condition.none && by.vector(p) != nil {
+			groups[p.condition.expr] = append(groups[p.condition.expr], p)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for _, group := range groups {
+		for part := range slices.Chunk(group, 64) {
+			g.Go(func() error { return c.find(ctx, s, part, depth, by) })
+		}
+	}
+	return g.Wait()
+}
+
+// first is how many rows are read for a depth at first: some more, because dead
+// rows and ties fall away, and more again where the server's order is less exact.
+func first(s *state, depth int, reach float32) int {
+	n := depth + 16 + int(8*float32(depth)*(reach-1))
+	return min(n+min(len(s.dead), depth), maxLimit)
+}
+
+// find reads as many rows as it takes to be sure of the best.
+func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth int, by side) error {
+	limit := first(s, depth, by.reach(s))
+	for len(probes) > 0 {
+		lists, err := c.ask(ctx, s, probes, limit, by)
+		if err != nil {
+			return err
+		}
+		var unsure []*probe
+		for i, p := range probes {
+			hits, sure := settleHits(s, p, lists[i], depth, limit, by)
+			by.put(p, hits)
+			if !sure {
+				unsure = append(unsure, p)
+			}
+		}
+		if limit == maxLimit {
+			for _, p := range unsure {
+				if err := c.exhaust(ctx, s, p, depth, by); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		probes, limit = unsure, min(4*limit, maxLimit)
+	}
+	return nil
+}
+
+// tolerance is how far the sums of a server may be from ours by rounding.
+const tolerance = 1e-5
+
+// settleHits scores what the server returned, keeps the best and reports
+// whether no row that it did not return can belong to them.
+func settleHits(s *state, p *probe, rows []found, depth, limit int, by side) ([]hit, bool) {
+	hits := make([]hit, 0, len(rows))
+	lowest := float32(math.Inf(1))
+	for _, r := range rows {
+		lowest = min(lowest, r.score)
+		if h, ok := accept(s, p, r, by); ok {
+			hits = append(hits, h)
+		}
+	}
+	hits = best(hits, depth, by)
+	if len(rows) < limit {
+		return hits, true // there are no others
+	}
+	if len(hits) < depth {
+		return hits, false
+	}
+	bound := lowest * by.reach(s)
+	return hits, rank(hits[depth-1], by) > bound+tolerance*max(1, bound)
+}
+
+// accept scores a row unless it is dead or the filter does not select it.
+func accept(s *state, p *probe, r found, by side) (hit, bool) {
+	if _, dead := s.dead[r.sequence]; dead || !p.filter.Match(r.entry.ID, r.entry.Label, r.entry.Meta) {
+		return hit{}, false
+	}
+	h := hit{found: r}
+	score := by.score(p, &h)
+	_, lexical := by.(lexicalSide)
+	return h, !lexical || score > 0
+}
+
+func rank(h hit, by side) float32 {
+	if _, lexical := by.(lexicalSide); lexical {
+		return h.lexical
+	}
+	return h.dense
+}
+
+// best sorts hits and keeps depth of them. Equal scores stand in the order of
+// the ids.
+func best(hits []hit, depth int, by side) []hit {
+	slices.SortFunc(hits, func(a, b hit) int {
+		if a, b := rank(a, by), rank(b, by); a != b {
+			return cmp.Compare(b, a)
+		}
+		return cmp.Compare(a.entry.ID, b.entry.ID)
+	})
+	return hits[:min(depth, len(hits))]
+}
+
+// ask makes one search for several probes with the same condition.
+func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit int, by side) ([][]found, error) {
+	expr := s.visible()
+	if cond := probes[0].condition.expr; cond != "" {
+		expr += " and " + cond
+	}
+	vectors := make([]entity.Vector, len(probes))
+	for i, p := range probes {
+		vectors[i] = by.vector(p)
+	}
+	return c.searchRows(ctx, expr, fieldsHit, vectors, by.field(), limit, by.params(c, s, limit))
+}
+
+// searchRows searches the rows that an expression selects.
+func (c *collection) searchRows(ctx context.Context, expr string, fields []string, vectors []entity.Vector, field string, limit int, params entity.SearchParam) ([][]found, error) {
+	lists := make([][]found, len(vectors))
+	err := c.callLoaded(ctx, "search", func(ctx context.Context, m *client.GrpcClient, _ int) error {
+		results, err := m.Search(ctx, c.table, nil, expr, fields, vectors, field, entity.IP, limit, params, c.level())
+		if err != nil {
+			if isEmpty(err) {
+				return nil
+			}
+			return err
+		}
+		// Some servers return no result at all where nothing matched.
+		if len(results) != len(vectors) && len(results) > 0 {
+			return fmt.Errorf("the server returned %d results for %d queries", len(results), len(vectors))
+		}
+		for i := range results {
+			if lists[i], err = decodeResult(&results[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return lists, err
+}
+
+func decodeResult(r *client.SearchResult) ([]found, error) {
+	if r.ResultCount == 0 || r.Err != nil && isEmpty(r.Err) {
+		return nil, nil
+	}
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	keys, ok := r.IDs.(*entity.ColumnVarChar)
+	if !ok || keys.Len() != r.ResultCount || len(r.Scores) != r.ResultCount {
+		return nil, errors.New("the server returned scores without keys")
+	}
+	rows := make([]found, r.ResultCount)
+	for _, column := range r.Fields {
+		if column.Len() != len(rows) {
+			return nil, fmt.Errorf("the server returned %d values for %d rows", column.Len(), len(rows))
+		}
+		if err := decodeColumn(rows, column); err != nil {
+			return nil, err
+		}
+	}
+	for i, key := range keys.Data() {
+		if err := rows[i].setText(fieldKey, key); err != nil {
+			return nil, err
+		}
+		rows[i].score = r.Scores[i]
+	}
+	return rows, nil
+}
