@@ -191,6 +191,9 @@ func (m *memory) lexical(k kept, q sdk.Query, depth int) []sdk.Hit {
 	}
 	hits := []sdk.Hit{}
 	for id, u := range k.Now {
+		if m.fault != "filters after the cut" && !m.match(q.Filter, u.Entry) {
+			continue
+		}
 		h := sdk.Hit{ID: id, Dense: sdk.Unscored}
 		for _, w := range words {
 			if tf := float64(u.Words[w]); tf > 0 {

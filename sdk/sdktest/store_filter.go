@@ -67,22 +67,28 @@ func (s *suite) filteredFrom(t tester, entries []sdk.Entry) *collection {
 }
 
 // selects compares searches with each filter: of everything that it selects,
-// and of the three best.
+// and of the three best that each side finds.
 func (c *collection) selects(filters ...sdk.Filter) {
 	c.Helper()
-	for _, mode := range c.modes() {
-		for _, n := range []int{len(c.now), 3} {
-			var queries []sdk.Query
-			for i := range filters {
-				q := c.everything()
-				q.Filter = &filters[i]
-				queries = append(queries, q)
-			}
-			r := ranking(mode, weighted, n, n)
-			r.Texts = false
-			c.compare(r, queries...)
-		}
+	q := c.everything()
+	queries := make([]sdk.Query, len(filters))
+	for i := range filters {
+		queries[i] = q
+		queries[i].Filter = &filters[i]
 	}
+	search := func(mode sdk.Mode, n int) {
+		c.Helper()
+		r := ranking(mode, weighted, n, n)
+		r.Texts = false
+		c.compare(r, queries...)
+	}
+	search(sdk.ModeDense, len(c.now))
+	if c.options.denseOnly != "" {
+		search(sdk.ModeDense, 3)
+		return
+	}
+	search(sdk.ModeLexical, len(c.now))
+	search(sdk.ModeHybrid, 3)
 }
 
 // everything is a query for all entries of a collection for filters, whose
