@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,9 +26,14 @@ const (
 // stage busy while the slowest one works on another batch.
 const window = 4
 
-// linger is how long a batch waits for more rows after its first one, so that
-// a slow input is answered as it comes.
-const linger = 100 * time.Millisecond
+const (
+	// linger is how long a batch waits for more rows after its first one, so
+	// that a slow input is answered as it comes.
+	linger = 100 * time.Millisecond
+	// glance is the same while no other batch is under way: then every moment
+	// of waiting is one that the answer comes later.
+	glance = 5 * time.Millisecond
+)
 
 // Items takes all rows that next returns (io.EOF ends them) through the
 // pipeline and gives the results to sink in the order of the input, a batch at
@@ -44,10 +50,11 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 	// else has ended, so nothing waits for it.
 	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan []Result, window)
+	under := underway{idle: make(chan struct{}, 1)}
 	g.Go(func() error {
 		defer close(queue)
 		for {
-			records := r.gather(ctx, rows)
+			records := r.gather(ctx, rows, &under)
 			if len(records) == 0 {
 				break
 			}
@@ -57,7 +64,11 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			go func() { done <- r.answer(ctx, records) }()
+			under.begin()
+			go func() {
+				done <- r.answer(ctx, records)
+				under.end()
+			}()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -108,9 +119,34 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 	}
 }
 
+// underway counts the batches that are being answered.
+type underway struct {
+	batches atomic.Int64
+	idle    chan struct{} // told when there are none any more; it may be late
+}
+
+func (u *underway) begin() { u.batches.Add(1) }
+
+func (u *underway) end() {
+	if u.batches.Add(-1) == 0 {
+		select {
+		case u.idle <- struct{}{}:
+		default: // it has been told and not heard yet
+		}
+	}
+}
+
+// patience is how long a batch waits for more rows.
+func (u *underway) patience() <-chan time.Time {
+	if u.batches.Load() == 0 {
+		return time.After(glance)
+	}
+	return time.After(linger)
+}
+
 // gather makes a batch of the rows that are there or come soon; none at the
 // end.
-func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*record {
+func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*record {
 	var records []*record
 	var late <-chan time.Time
 	for len(records) < r.batch {
@@ -125,7 +161,11 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*record {
 			}
 			records = append(records, rec)
 			if late == nil {
-				late = time.After(linger)
+				late = under.patience()
+			}
+		case <-under.idle:
+			if late != nil && under.batches.Load() == 0 {
+				late = time.After(glance)
 			}
 		case <-late:
 			return records

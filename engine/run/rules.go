@@ -16,7 +16,8 @@ func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
 	if r.Reads("candidate_labels") {
 		e.CandidateLabels = candidateLabels(e.Item.Candidates)
 	}
-	if r.Reads("margin") || r.Reads("agreement") {
+	// A verdict has an agreement of its own; see flag.
+	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
 		mean := ballot.Mean(rec.samples(s.in.voters), nil)
 		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
 	}
@@ -52,7 +53,11 @@ func candidateLabels(candidates []sdk.Candidate) []string {
 
 // votes lists the answers of samples one by one.
 func votes(samples []sdk.Sample) []Vote {
-	var all []Vote
+	n := 0
+	for _, s := range samples {
+		n += len(s.Answers)
+	}
+	all := make([]Vote, 0, n)
 	for _, s := range samples {
 		for _, a := range s.Answers {
 			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted})

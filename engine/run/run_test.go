@@ -378,6 +378,31 @@ func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
 	}
 }
 
+// A person who types a line waits for its answer, not for a full batch.
+func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
+	r := open(t, newCatalog(voter("v", always("x"))), `
+		sample "v" { use = "v" }
+		elect "e" { use = "majority" }`)
+	const lines = 10
+	answered := make(chan struct{}, 1)
+	answered <- struct{}{}
+	n := 0
+	start := time.Now()
+	totals, err := r.Items(t.Context(), func() (source.Row, error) {
+		<-answered // the next line is typed when the last one's answer is there
+		if n++; n > lines {
+			return source.Row{}, io.EOF
+		}
+		return source.Row{Line: n, Text: "x"}, nil
+	}, func([]run.Result) error { answered <- struct{}{}; return nil })
+	if err != nil || totals.Answered != lines {
+		t.Errorf("%d answered, %v", totals.Answered, err)
+	}
+	if each := time.Since(start) / lines; each > 80*time.Millisecond {
+		t.Errorf("an item took %v", each)
+	}
+}
+
 func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
 	var broken atomic.Bool
 	stage := sdk.EmbedStage("letters", "An embedder of the test.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) {

@@ -39,6 +39,7 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 		Lexical: make([]float32, 0, total),
 	}
 	var labels dictionary
+	var dense, lexical bool // whether that side scored anything
 	ids := make([]byte, 0, 16*total)
 	for i := range n {
 		candidates := list(i)
@@ -48,6 +49,7 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 			out.Score = append(out.Score, c.Score)
 			out.Dense = append(out.Dense, c.Dense)
 			out.Lexical = append(out.Lexical, c.Lexical)
+			dense, lexical = dense || c.Dense == c.Dense, lexical || c.Lexical == c.Lexical
 			id := Valid(c.ID)
 			ids = append(ids, id...)
 			out.IdBytes = append(out.IdBytes, uint32(len(id)))
@@ -55,6 +57,12 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 		out.Offsets = append(out.Offsets, uint32(len(out.Label)))
 	}
 	out.Names, out.Ids = labels.names, string(ids)
+	if !dense {
+		out.Dense = nil
+	}
+	if !lexical {
+		out.Lexical = nil
+	}
 	if !texts {
 		return out, nil
 	}

@@ -27,7 +27,17 @@ func DecodeSamples(rows *stagepb.Rows, n int) ([][]sdk.Sample, error) {
 }
 
 func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
-	out := &stagepb.Samples{Offsets: make([]uint32, 1, n+1), AnswerOffsets: []uint32{0}}
+	samples, answers := 0, 0
+	for i := range n {
+		for _, s := range list(i) {
+			samples, answers = samples+1, answers+len(s.Answers)
+		}
+	}
+	out := &stagepb.Samples{
+		Offsets: make([]uint32, 1, n+1), AnswerOffsets: make([]uint32, 1, samples+1), Voter: make([]string, 0, samples),
+		Answer: make([]uint32, 0, answers), Weight: make([]float64, 0, answers), Accepted: make([]bool, 0, answers),
+		InputTokens: make([]uint64, 0, samples), OutputTokens: make([]uint64, 0, samples),
+	}
 	var names dictionary
 	for i := range n {
 		for _, s := range list(i) {
