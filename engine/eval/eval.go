@@ -121,13 +121,17 @@ func (c *Counter) label(name string) *tally {
 // topAnswers returns each voter's heaviest accepted answer, of several equal
 // ones the first, with the voters in their order.
 func topAnswers(votes []run.Vote) []run.Vote {
-	var sums []run.Vote // one per voter and answer
+	type answer struct{ voter, label string }
+	place := make(map[answer]int, len(votes)) // in sums
+	sums := make([]run.Vote, 0, len(votes))   // one per voter and answer
 	for _, v := range votes {
 		if !v.Accepted {
 			continue
 		}
-		i := slices.IndexFunc(sums, func(s run.Vote) bool { return s.Voter == v.Voter && s.Answer == v.Answer })
-		if i < 0 {
+		a := answer{v.Voter, v.Answer}
+		i, ok := place[a]
+		if !ok {
+			place[a] = len(sums)
 			sums = append(sums, v)
 			continue
 		}
