@@ -53,20 +53,20 @@ func (c corpus) entries(first, n int) []sdk.Entry {
 	return batch
 }
 
-func benchStore(b *testing.B, dir string) (*store, corpus) {
+func benchStore(b *testing.B, dir string, rows int) (*store, corpus) {
 	b.Helper()
 	s, c := openStore(b, dir), newCorpus()
 	s.config.Sync = false
 	mustOpen(b, s, benchDimension)
-	for first := 0; first < benchRows; first += 1000 {
-		must(b, s.Put(ctx, "c", c.entries(first, 1000)))
+	for first := 0; first < rows; first += 1000 {
+		must(b, s.Put(ctx, "c", c.entries(first, min(1000, rows-first))))
 	}
 	must(b, s.Commit(ctx, "c", nil))
 	return s, c
 }
 
 func BenchmarkSearch(b *testing.B) {
-	s, c := benchStore(b, b.TempDir())
+	s, c := benchStore(b, b.TempDir(), benchRows)
 	for _, bb := range []struct {
 		mode           sdk.Mode
 		queries, words int
@@ -94,9 +94,47 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
+// BenchmarkSizes is one query of both sides, in collections as people have them.
+func BenchmarkSizes(b *testing.B) {
+	for _, rows := range []int{2_000, 15_000, benchRows} {
+		s, c := benchStore(b, b.TempDir(), rows)
+		query := sdk.Query{Text: c.text(8), Vector: c.vector()}
+		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 60}, []sdk.Query{query}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFilter is one query among a part of the entries.
+func BenchmarkFilter(b *testing.B) {
+	s, c := benchStore(b, b.TempDir(), benchRows)
+	label := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"label-007"}}
+	for name, f := range map[string]*sdk.Filter{
+		"all": nil, "one of 150 labels": label, "all others": {Op: sdk.FilterNot, Parts: []sdk.Filter{*label}},
+		"half": {Op: sdk.FilterLess, Field: sdk.FieldLabel, Values: []any{"label-075"}},
+		"one":  {Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{"entry-0000777"}},
+	} {
+		for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical} {
+			query := sdk.Query{Text: c.text(8), Vector: c.vector(), Filter: f}
+			b.Run(fmt.Sprint(mode, "/", name), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, Depth: 60}, []sdk.Query{query}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
-	s, _ := benchStore(b, dir)
+	s, _ := benchStore(b, dir, benchRows)
 	s.Close()
 	for b.Loop() {
 		s := openStore(b, dir)

@@ -170,15 +170,18 @@ func inspect(f *os.File, known state) (state, error) {
 		s, from = known, known.end
 	}
 	frames := newFrameReader(f, from, info.Size())
-	schema, base := s.schema, s.base
+	// A log with a base was whole, commit and all, before it got its name.
+	schema, base, based := s.schema, s.base, false
 	for {
 		fr, err := frames.next()
 		switch {
-		case err == io.EOF:
+		case err == io.EOF && (s.end > 0 || !based):
 			return s, nil
+		case err == io.EOF:
+			return state{}, &damaged{f.Name(), frames.offset, "its commit is missing"}
 		case err == errTorn:
 			later, err := commitBehind(f, frames.offset, info.Size())
-			if err != nil || !later {
+			if err != nil || !later && !(s.end == 0 && (based || startsBase(f, frames.offset))) {
 				return s, err
 			}
 			return state{}, &damaged{f.Name(), frames.offset, "checksum"}
@@ -194,7 +197,7 @@ func inspect(f *os.File, known state) (state, error) {
 			base = frames.offset
 		case fr.kind == kindBase:
 			ok = fr.offset == base && s.end == 0
-			base = frames.offset
+			base, based = frames.offset, true
 		case fr.kind == kindCommit:
 			var next uint64
 			var note []byte
@@ -208,6 +211,13 @@ func inspect(f *os.File, known state) (state, error) {
 			return state{}, &damaged{f.Name(), fr.offset, "unexpected content"}
 		}
 	}
+}
+
+// startsBase reports whether what is left of a frame is of a base.
+func startsBase(f io.ReaderAt, offset int64) bool {
+	var head [5]byte
+	_, err := f.ReadAt(head[:], offset)
+	return err == nil && kind(head[4]) == kindBase
 }
 
 // commitBehind reports whether a whole commit frame stands anywhere between two

@@ -170,6 +170,70 @@ func TestReadOnlyFolder(t *testing.T) {
 	}
 }
 
+// basedLog writes a collection with a row in a file, one that was removed from
+// it, and one in the log. It returns the file, what is in it, and the log.
+func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
+	t.Helper()
+	s := openSmall(t, dir)
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	_, err := Compact(ctx, dir, "c")
+	must(t, err)
+	mustOpen(t, s, 2)
+	must(t, s.Delete(ctx, "c", []string{"a"}))
+	must(t, s.Commit(ctx, "c", nil))
+	c := s.collections["c"] // a base with removed rows, as a merge writes it
+	must(t, c.begin())
+	next, err := c.checkpoint(c.now.Load())
+	must(t, err)
+	c.now.Store(next)
+	c.end()
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "blue", 1, 0)}))
+	must(t, s.Commit(ctx, "c", nil))
+	segment = c.now.Load().listed[0]
+	content, err = os.ReadFile(segment)
+	must(t, err)
+	log, err = os.ReadFile(c.path())
+	must(t, err)
+	s.Close()
+	return segment, content, log
+}
+
+// TestDamagedBase changes every byte of a log that lists a file.
+func TestDamagedBase(t *testing.T) {
+	dir := t.TempDir()
+	_, _, log := basedLog(t, dir)
+	for at := headerSize; at < len(log); at += 7 {
+		broken := bytes.Clone(log)
+		broken[at] ^= 0x10
+		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), broken, 0o644))
+		s := openStore(t, dir)
+		_, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		var d *damaged
+		if err == nil && ids(everything(t, s)) != "b d" || err != nil && !errors.As(err, &d) {
+			t.Fatalf("byte %d changed: %v, entries %q", at, err, ids(everything(t, s)))
+		}
+		s.Close()
+	}
+	// A base without its commit is not the beginning of an empty collection, whose
+	// files the next writer could remove.
+	first := bytes.Index(log, []byte(commitMark)) - frameHeader
+	end := first + frameHeader + int(le.Uint32(log[first:]))
+	for size := headerSize + frameHeader + len("standard") + 4 + 5; size < end; size += 5 {
+		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log[:size], 0o644))
+		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		var d *damaged
+		if !errors.As(err, &d) {
+			t.Fatalf("log cut at %d: %v", size, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log, 0o644))
+	must(t, Check(ctx, dir, "c"))
+	if got := ids(everything(t, openSmall(t, dir))); got != "b d c" {
+		t.Errorf("entries %q", got)
+	}
+}
+
 // FuzzLog opens any bytes as a log. It must go on writing to what it accepts.
 func FuzzLog(f *testing.F) {
 	log, _ := threeCommits(f, f.TempDir())
@@ -177,9 +241,13 @@ func FuzzLog(f *testing.F) {
 	f.Add(log[headerSize : len(log)-5])
 	f.Add([]byte{})
 	dir := f.TempDir()
-	must(f, os.MkdirAll(filepath.Join(dir, "c"), 0o755))
+	segment, content, based := basedLog(f, dir)
+	f.Add(based[headerSize:])
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		path := filepath.Join(dir, "c", "log")
+		if _, err := os.Stat(segment); err != nil { // the last input did not list it
+			must(t, os.WriteFile(segment, content, 0o644))
+		}
 		must(t, os.WriteFile(path, append(log[:headerSize:headerSize], reseal(frames)...), 0o644))
 		file, err := os.Open(path)
 		must(t, err)

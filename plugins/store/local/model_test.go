@@ -34,7 +34,11 @@ type model struct {
 // definition.
 func TestModel(t *testing.T) {
 	var files, merges, spills, sparse int
-	for seed := range uint64(10) {
+	seeds := uint64(10)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 7))
 		m := &model{T: t, r: r, dir: t.TempDir(), limits: smallLimits(r), k1: 1.2, b: 0.75, committed: map[string]sdk.Entry{}, staged: map[string]sdk.Entry{}}
 		if seed%3 == 1 {
