@@ -108,7 +108,18 @@ func TestLoadRefused(t *testing.T) {
 		change func(files map[string]string)
 		want   string
 	}{
-		"no weights":    {func(f map[string]string) { delete(f, "model.safetensors") }, "model.safetensors"},
+		"no weights": {func(f map[string]string) { delete(f, "model.safetensors") }, "model.safetensors"},
+		"several files": {func(f map[string]string) {
+			f["model.safetensors.index.json"] = "{}"
+			delete(f, "model.safetensors")
+		}, "save the model as one"},
+		"of PyTorch": {func(f map[string]string) {
+			f["pytorch_model.bin"] = "x"
+			delete(f, "model.safetensors")
+		}, "save the model as model.safetensors"},
+		"quantised": {func(f map[string]string) {
+			f["model.safetensors"] = strings.ReplaceAll(f["model.safetensors"], `"F32"`, `"F8" `)
+		}, "type F8 is not supported"},
 		"no vocabulary": {func(f map[string]string) { delete(f, "vocab.txt") }, "vocab.txt"},
 		"cut off":       {func(f map[string]string) { f["model.safetensors"] = f["model.safetensors"][:40000] }, "cut off"},
 		"other sizes":   {func(f map[string]string) { delete(f, "config.json") }, "expected"},

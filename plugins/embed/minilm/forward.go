@@ -2,6 +2,7 @@ package minilm
 
 import (
 	"math"
+	"runtime"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
@@ -71,6 +72,7 @@ func (e *encoder) embed(batch []job, x simd.View) {
 			row++
 		}
 	}
+	runtime.KeepAlive(e.file)
 }
 
 // keyBlock is what the number of keys of a text is rounded up to.
@@ -91,7 +93,11 @@ func (e *encoder) attend(batch []job, qkv, context simd.View, w *workspace) {
 			w.keys.PackRows(part(qkv, first, keys, e.Hidden+at, size), nil)
 			w.keys.Mul(scores, part(qkv, first, n, at, size), &w.scratch)
 			for i := range n {
-				e.kernel.Softmax(scores.Row(i)[:n], scale)
+				row := scores.Row(i)
+				for j := n; j < keys; j++ {
+					row[j] = -math.MaxFloat32 // too little to count
+				}
+				e.kernel.Softmax(row, scale)
 			}
 			w.values.PackCols(part(qkv, first, n, 2*e.Hidden+at, size))
 			w.values.Mul(part(context, first, n, at, size), part(scores, 0, n, 0, n), &w.scratch)

@@ -3,14 +3,19 @@ package minilm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
+
+// weightsFile is the name of the weights in a model's folder.
+const weightsFile = "model.safetensors"
 
 // Model is a loaded encoder. It is safe for concurrent use.
 type Model struct {
@@ -45,18 +50,18 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = withFile(dir, "model.safetensors", func(f *os.File, size int64) error {
-		weights, err := openTensors(f, size, f.Name())
-		if err != nil {
-			return err
+	err = withFile(dir, weightsFile, func(f *os.File, size int64) error {
+		// The sum takes longer than all the rest, so it goes beside it.
+		summed := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(sum, io.NewSectionReader(f, 0, size))
+			summed <- err
+		}()
+		m.encoder, err = readEncoder(f, size, c, m.tokenizer.size, kernel)
+		if sumErr := <-summed; err == nil && sumErr != nil {
+			err = fmt.Errorf("read the weights: %w", sumErr)
 		}
-		if m.encoder, err = newEncoder(c, m.tokenizer.size, weights, kernel); err != nil {
-			return err
-		}
-		if _, err := io.Copy(sum, f); err != nil {
-			return fmt.Errorf("read the weights: %w", err)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -66,9 +71,33 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 	return m, nil
 }
 
+// readEncoder maps the weights and packs those that are multiplied with.
+func readEncoder(f *os.File, size int64, c config, vocabulary int, kernel *simd.Kernel) (*encoder, error) {
+	file, err := openMapping(f, size)
+	if err != nil {
+		return nil, fmt.Errorf("read the weights: %w", err)
+	}
+	weights, err := openTensors(file.data, f.Name())
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEncoder(c, vocabulary, weights, kernel)
+	if err != nil {
+		return nil, err
+	}
+	e.file = file
+	file.forget()
+	return e, nil
+}
+
 // withFile opens a file of the model for the time of a call.
 func withFile(dir, name string, use func(f *os.File, size int64) error) error {
 	f, err := os.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) && name == weightsFile {
+		if err := otherWeights(dir); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("open the model: %w: give the folder that holds model.safetensors and vocab.txt", err)
 	}
@@ -78,6 +107,20 @@ func withFile(dir, name string, use func(f *os.File, size int64) error) error {
 		return fmt.Errorf("open the model: %w", err)
 	}
 	return use(f, info.Size())
+}
+
+// otherWeights says what to do about weights that are there in another form.
+func otherWeights(dir string) error {
+	for _, other := range []struct{ name, advice string }{
+		{weightsFile + ".index.json", "weights in several files are not supported: save the model as one model.safetensors"},
+		{"pytorch_model.bin", "weights of PyTorch are not supported: save the model as model.safetensors"},
+	} {
+		path := filepath.Join(dir, other.name)
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("%s: %s", path, other.advice)
+		}
+	}
+	return nil
 }
 
 // Dim returns the number of floats in a vector.

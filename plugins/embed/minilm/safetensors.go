@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
+	"unsafe"
 )
 
 // maxHeader bounds the header of a weights file, as the reference reader does.
@@ -17,7 +17,7 @@ const maxHeader = 100 << 20
 // little endian, the header, and the data of all tensors.
 type tensors struct {
 	name    string // the file's name, for errors
-	data    *io.SectionReader
+	data    []byte
 	entries map[string]tensorEntry
 }
 
@@ -27,38 +27,29 @@ type tensorEntry struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// openTensors reads the header of a weights file of size bytes and checks every
-// tensor in it against the size.
-func openTensors(r io.ReaderAt, size int64, name string) (*tensors, error) {
-	var prefix [8]byte
-	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), prefix[:]); err != nil {
-		return nil, fmt.Errorf("%s: too short for a safetensors file (%d bytes): fetch it again", name, size)
+// openTensors reads the header of a weights file and checks every tensor in it
+// against the size of the file.
+func openTensors(file []byte, name string) (*tensors, error) {
+	if len(file) < 8 {
+		return nil, fmt.Errorf("%s: too short for a safetensors file (%d bytes): fetch it again", name, len(file))
 	}
-	length := binary.LittleEndian.Uint64(prefix[:])
-	if length > maxHeader || int64(length) > size-8 {
-		return nil, fmt.Errorf("%s: header of %d bytes in a file of %d: not a safetensors file, or cut off", name, length, size)
+	length, rest := binary.LittleEndian.Uint64(file), file[8:]
+	if length > maxHeader || length > uint64(len(rest)) {
+		return nil, fmt.Errorf("%s: header of %d bytes in a file of %d: not a safetensors file, or cut off", name, length, len(file))
 	}
-	header := make([]byte, length)
-	if _, err := r.ReadAt(header, 8); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: read the header: %w", name, err)
-	}
+	header, data := rest[:length], rest[length:]
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(header, &raw); err != nil {
 		return nil, fmt.Errorf("%s: header is not valid JSON: %w", name, err)
 	}
-	start := 8 + int64(length)
-	t := &tensors{
-		name:    name,
-		data:    io.NewSectionReader(r, start, size-start),
-		entries: make(map[string]tensorEntry, len(raw)),
-	}
+	t := &tensors{name: name, data: data, entries: make(map[string]tensorEntry, len(raw))}
 	delete(raw, "__metadata__")
 	for tensor, text := range raw {
 		var e tensorEntry
 		if err := json.Unmarshal(text, &e); err != nil {
 			return nil, fmt.Errorf("%s: tensor %q: header entry: %w", name, tensor, err)
 		}
-		if err := e.check(size - start); err != nil {
+		if err := e.check(int64(len(data))); err != nil {
 			return nil, fmt.Errorf("%s: tensor %q: %w", name, tensor, err)
 		}
 		t.entries[tensor] = e
@@ -98,7 +89,8 @@ func (t *tensors) has(tensor string) bool {
 // anyRows stands for a first dimension of any size in a shape.
 const anyRows = -1
 
-// read returns a tensor as float32, row by row. The shape must be the one given.
+// read returns a tensor as float32, row by row, which may be the file's own
+// memory: it must not be changed. The shape must be the one given.
 func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	e, ok := t.entries[tensor]
 	if !ok {
@@ -114,9 +106,9 @@ func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	if !slices.Equal(e.Shape, shape) {
 		return nil, fmt.Errorf("%s: tensor %q: shape %v, expected %v", t.name, tensor, e.Shape, shape)
 	}
-	raw := make([]byte, e.Offsets[1]-e.Offsets[0])
-	if _, err := io.ReadFull(io.NewSectionReader(t.data, e.Offsets[0], int64(len(raw))), raw); err != nil {
-		return nil, fmt.Errorf("%s: tensor %q: read: %w", t.name, tensor, err)
+	raw := t.data[e.Offsets[0]:e.Offsets[1]]
+	if e.Dtype == "F32" && len(raw) > 0 && littleEndian && uintptr(unsafe.Pointer(&raw[0]))%4 == 0 {
+		return unsafe.Slice((*float32)(unsafe.Pointer(&raw[0])), len(raw)/4), nil
 	}
 	values := make([]float32, len(raw)/decode.size)
 	for i := range values {
@@ -124,6 +116,9 @@ func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	}
 	return values, nil
 }
+
+// littleEndian tells whether floats in memory are as they are in the file.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // decoders holds the types that convert to float32 without loss.
 var decoders = map[string]struct {

@@ -1,7 +1,6 @@
 package minilm
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -15,7 +14,7 @@ func tensorFile(header string, data ...byte) []byte {
 }
 
 func openBytes(file []byte) (*tensors, error) {
-	return openTensors(bytes.NewReader(file), int64(len(file)), "weights.safetensors")
+	return openTensors(file, "weights.safetensors")
 }
 
 func TestReadTensor(t *testing.T) {

@@ -28,7 +28,7 @@ func open(_ context.Context, _ sdk.Setup, c stageConfig) (sdk.Embedder, error) {
 		if dir, err = sdk.ModelDir("minilm"); err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, weightsFile)); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("the model is not on this machine (%s): racflow model pull minilm brings it; "+
 				"hashing is an embedder that needs no model, at a lower accuracy", dir)
 		}

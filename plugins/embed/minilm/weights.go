@@ -12,10 +12,11 @@ import (
 type encoder struct {
 	config
 	kernel    *simd.Kernel
-	words     []float32 // a row of Hidden floats for each token id
+	words     []float32 // a row of Hidden floats for each token id, in file
 	positions []float32 // a row for each position, segment embedding included
 	embedded  layerNorm
 	layers    []layer
+	file      *mapping // what words may be part of
 }
 
 // layer is one transformer layer. Matrices are named for what they make.
@@ -50,6 +51,7 @@ func newEncoder(c config, vocabulary int, t *tensors, k *simd.Kernel) (*encoder,
 		return nil, fmt.Errorf("%s: embeddings for %d tokens, but the vocabulary has %d: the files are of different models",
 			t.name, len(e.words)/c.Hidden, vocabulary)
 	}
+	e.positions = slices.Clone(e.positions)
 	for i := range e.positions {
 		e.positions[i] += segments[i%c.Hidden] // all text is in the first segment
 	}
@@ -76,8 +78,8 @@ func (r *reader) read(tensor string, shape ...int) []float32 {
 func (r *reader) norm(name string, c config) layerNorm {
 	return layerNorm{
 		kernel:  r.kernel,
-		gain:    r.read(name+".weight", c.Hidden),
-		bias:    r.read(name+".bias", c.Hidden),
+		gain:    slices.Clone(r.read(name+".weight", c.Hidden)),
+		bias:    slices.Clone(r.read(name+".bias", c.Hidden)),
 		epsilon: float32(c.Epsilon),
 	}
 }
