@@ -22,6 +22,9 @@ const (
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
+	// workerBlocks is how many of them, times queries, make another worker pay: each
+	// has to find out for itself what is good.
+	workerBlocks = 24
 	// passRows is how many of them many queries pass over one after another: few
 	// enough that the coarse ones stay in the first-level cache meanwhile, and as
 	// many as a word of a bitmap has bits.
@@ -78,7 +81,10 @@ func (s *snapshot) scan(ctx context.Context, probes []probe) error {
 			blocks = append(blocks, block{&s.parts[i], i, from})
 		}
 	}
-	workers := make([][]probe, min(runtime.GOMAXPROCS(0), len(blocks)))
+	if len(blocks) == 0 {
+		return ctx.Err()
+	}
+	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
 	work := func(w int) {
 		var dots [passRows]int32
@@ -101,9 +107,7 @@ func (s *snapshot) scan(ctx context.Context, probes []probe) error {
 	for w := 1; w < len(workers); w++ {
 		running.Go(func() { work(w) })
 	}
-	if len(workers) > 0 {
-		work(0)
-	}
+	work(0)
 	running.Wait()
 	for _, found := range workers {
 		for i := range found {

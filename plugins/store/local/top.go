@@ -77,8 +77,11 @@ func (t *top) sorted() []scored {
 
 // compare is negative if a is better than b.
 func (t *top) compare(a, b scored) int {
-	if a.score != b.score {
-		return cmp.Compare(b.score, a.score)
+	if a.score > b.score {
+		return -1
+	}
+	if a.score < b.score {
+		return 1
 	}
 	return cmp.Compare(t.of.idOf(a.row), t.of.idOf(b.row))
 }
