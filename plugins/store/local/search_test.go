@@ -306,11 +306,3 @@ func TestSearchStops(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
-
-func clone[M ~map[K]V, K comparable, V any](m M) M {
-	c := M{}
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
-}
