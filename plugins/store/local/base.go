@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/bits"
 	"path/filepath"
 )
 
@@ -107,10 +106,4 @@ func pathsOf(parts []part) []string {
 		paths[i] = parts[i].path
 	}
 	return paths
-}
-
-// within reports whether all of a set is below a number of rows.
-func (b bitmap) within(rows int) bool {
-	last := len(b) - 1
-	return last < 0 || b[last] == 0 || last*64+bits.Len64(b[last]) <= rows
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"math/bits"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
@@ -217,20 +216,4 @@ func (l *lists) after(at int, prefix string) int {
 		}
 	}
 	return low
-}
-
-func (b bitmap) count() int {
-	n := 0
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-func (b bitmap) each(do func(r int32)) {
-	for i, w := range b {
-		for ; w != 0; w &= w - 1 {
-			do(int32(i*64 + bits.TrailingZeros64(w)))
-		}
-	}
 }
