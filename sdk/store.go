@@ -14,8 +14,8 @@ import "context"
 // UTF-8, NUL included. Ids have 1 to 512 bytes, labels up to 512, texts and
 // contexts up to 60,000; a store may refuse longer ones. What a store refuses it
 // refuses with an error made by Invalid, and leaves everything, changes that wait
-// for Commit too, as it was. All methods but Open refuse a collection that this
-// process has not opened.
+// for Commit too, as it was. Where not said otherwise, methods but Open refuse a
+// collection that this process has not opened.
 type Store interface {
 	// Open makes a collection ready and tells what is in it; one that does
 	// not exist is created. It drops what was left uncommitted, by an earlier
@@ -42,6 +42,13 @@ type Store interface {
 	// entry that is neither put nor deleted meanwhile is in exactly one page,
 	// whatever is committed between two pages.
 	Scan(ctx context.Context, collection string, s Scan) (Page, error)
+	// List tells which collections of this store's there are, opened or not,
+	// sorted by name. Those that cannot be read are left out.
+	List(ctx context.Context) ([]Collection, error)
+	// Drop removes a collection and all that is in it, at once. It need not be
+	// open; one that does not exist is no error, and one that another process
+	// writes is not dropped (a transient error).
+	Drop(ctx context.Context, collection string) error
 }
 
 // Schema is what a collection is made for.
@@ -52,6 +59,7 @@ type Schema struct {
 
 // Collection is the committed state of a collection.
 type Collection struct {
+	Name      string // as List tells it; Open may leave it out
 	Entries   int
 	Dimension int
 	Note      []byte // of the last Commit

@@ -144,3 +144,8 @@ func (m *memory) Scan(_ context.Context, name string, s sdk.Scan) (sdk.Page, err
 	})
 	return page, err
 }
+
+// List and Drop are not asked for here.
+func (m *memory) List(context.Context) ([]sdk.Collection, error) { return nil, errors.ErrUnsupported }
+
+func (m *memory) Drop(context.Context, string) error { return errors.ErrUnsupported }

@@ -16,8 +16,25 @@ func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) 
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	c := reply.GetCollection()
-	return sdk.Collection{Entries: int(c.GetEntries()), Dimension: int(c.GetDimension()), Note: c.GetNote()}, nil
+	return wire.DecodeCollection(reply.GetCollection()), nil
+}
+
+// List tells which collections there are; see sdk.Store.
+func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
+	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_List{List: &stagepb.List{}}})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]sdk.Collection, len(reply.GetCollections()))
+	for i, c := range reply.GetCollections() {
+		list[i] = wire.DecodeCollection(c)
+	}
+	return list, nil
+}
+
+// Drop removes a collection; see sdk.Store.
+func (s *Stage) Drop(ctx context.Context, collection string) error {
+	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Drop{Drop: &stagepb.Drop{Collection: wire.Valid(collection)}}})
 }
 
 // Put adds entries; see sdk.Store.

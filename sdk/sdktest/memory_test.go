@@ -86,6 +86,40 @@ func (m *memory) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Co
 	return sdk.Collection{Entries: len(k.Now), Dimension: schema.Dimension, Note: k.Note}, nil
 }
 
+func (m *memory) List(context.Context) ([]sdk.Collection, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	files, err := os.ReadDir(m.dir)
+	var list []sdk.Collection
+	for _, f := range files {
+		raw, readErr := os.ReadFile(filepath.Join(m.dir, f.Name()))
+		name, nameErr := hex.DecodeString(f.Name())
+		var k kept
+		err = errors.Join(err, readErr, nameErr, gob.NewDecoder(bytes.NewReader(raw)).Decode(&k))
+		list = append(list, sdk.Collection{Name: string(name), Entries: len(k.Now), Dimension: k.Schema.Dimension, Note: k.Note})
+	}
+	if m.fault == "lists without notes" && len(list) > 0 {
+		list[0].Note = nil
+	}
+	slices.SortFunc(list, func(a, b sdk.Collection) int { return cmp.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+func (m *memory) Drop(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = m.called(name)
+	delete(m.open, name)
+	if m.fault == "drops nothing" {
+		return nil
+	}
+	err := os.Remove(m.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
 // called is the name by which a collection goes.
 func (m *memory) called(name string) string {
 	if m.fault == "mixes collections" {

@@ -34,6 +34,7 @@ func (s *suite) run(t tester) {
 		{"restart", restartCases},
 		{"content", contentCases},
 		{"scan", scanCases},
+		{"list", listCases},
 		{"refuse", refuseCases},
 		{"together", togetherCases},
 	} {

@@ -44,6 +44,8 @@ func TestFaultyStoresFail(t *testing.T) {
 		"ends strings at NUL":        {"content/zero bytes", "label"},
 		"pages by number":            {"scan/while others change", "pages"},
 		"gets an id once":            {"scan/get in the order of the ids", "place 3"},
+		"lists without notes":        {"list/list", "note"},
+		"drops nothing":              {"list/drop", "after it was dropped"},
 		"opens with any analyzer":    {"refuse/other schema", "as code: got <nil>"},
 		"takes NaN":                  {"refuse/bad entries", "NaN: got <nil>"},
 		"writes half of a bad batch": {"refuse/bad entries", "entries, want 1"},

@@ -117,8 +117,16 @@ func store(ctx context.Context, s sdk.Store, req *stagepb.Request, reply *stagep
 		if err != nil {
 			return err
 		}
-		reply.Collection = &stagepb.Collection{Entries: uint64(c.Entries), Dimension: uint32(c.Dimension), Note: c.Note}
+		reply.Collection = wire.EncodeCollection(c)
 		return nil
+	case *stagepb.Request_List:
+		list, err := s.List(ctx)
+		for _, c := range list {
+			reply.Collections = append(reply.Collections, wire.EncodeCollection(c))
+		}
+		return err
+	case *stagepb.Request_Drop:
+		return s.Drop(ctx, body.Drop.GetCollection())
 	case *stagepb.Request_Put:
 		entries, err := wire.DecodeEntries(body.Put.GetRows(), int(body.Put.GetRows().GetN()))
 		if err != nil {

@@ -8,6 +8,16 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
+// EncodeCollection makes the message of what a store tells of a collection.
+func EncodeCollection(c sdk.Collection) *stagepb.Collection {
+	return &stagepb.Collection{Name: Valid(c.Name), Entries: uint64(c.Entries), Dimension: uint32(c.Dimension), Note: c.Note}
+}
+
+// DecodeCollection is the inverse of EncodeCollection.
+func DecodeCollection(c *stagepb.Collection) sdk.Collection {
+	return sdk.Collection{Name: c.GetName(), Entries: int(c.GetEntries()), Dimension: int(c.GetDimension()), Note: c.GetNote()}
+}
+
 // EncodeEntries makes rows of entries.
 func EncodeEntries(entries []sdk.Entry) (*stagepb.Rows, error) {
 	n := len(entries)

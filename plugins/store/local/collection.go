@@ -40,7 +40,8 @@ type collection struct {
 
 func (c *collection) path() string { return filepath.Join(c.dir, "log") }
 
-// open reads the committed state, unless this process has it already.
+// open reads the committed state, unless this process has it already, and drops
+// what is staged. Beside a change that is under way it does neither.
 func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 	if schema.Dimension < 0 || schema.Dimension > maxDimension {
 		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most is %d", schema.Dimension, maxDimension))
@@ -52,10 +53,11 @@ func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 		time.Sleep(time.Millisecond)
 	}
 	defer c.writing.Unlock()
-	if c.staged == nil {
-		if err := c.refresh(schema); err != nil {
-			return sdk.Collection{}, err
-		}
+	if c.staged != nil {
+		c.rollback(true)
+	}
+	if err := c.refresh(schema); err != nil {
+		return sdk.Collection{}, err
 	}
 	found, err := c.opened(c.now.Load(), schema)
 	if err == nil {

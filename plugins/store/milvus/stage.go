@@ -81,13 +81,20 @@ func (s *store) Close() error {
 	return s.server.close()
 }
 
+// tableOf is a collection's name on the server.
+func (s *store) tableOf(name string) string { return s.server.config.Prefix + "_" + tableName(name) }
+
 func (s *store) collection(name string) *collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.collections[name]
 	if !ok {
-		c = &collection{name: name, table: s.server.config.Prefix + "_" + tableName(name), server: s.server, log: s.log}
+		c = s.unopened(name)
 		s.collections[name] = c
 	}
 	return c
+}
+
+func (s *store) unopened(name string) *collection {
+	return &collection{name: name, table: s.tableOf(name), server: s.server, log: s.log}
 }

@@ -1092,6 +1092,8 @@ type Request struct {
 	//	*Request_Search
 	//	*Request_Get
 	//	*Request_Scan
+	//	*Request_List
+	//	*Request_Drop
 	Body          isRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1281,6 +1283,24 @@ func (x *Request) GetScan() *Scan {
 	return nil
 }
 
+func (x *Request) GetList() *List {
+	if x != nil {
+		if x, ok := x.Body.(*Request_List); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetDrop() *Drop {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Drop); ok {
+			return x.Drop
+		}
+	}
+	return nil
+}
+
 type isRequest_Body interface {
 	isRequest_Body()
 }
@@ -1341,6 +1361,14 @@ type Request_Scan struct {
 	Scan *Scan `protobuf:"bytes,26,opt,name=scan,proto3,oneof"`
 }
 
+type Request_List struct {
+	List *List `protobuf:"bytes,27,opt,name=list,proto3,oneof"`
+}
+
+type Request_Drop struct {
+	Drop *Drop `protobuf:"bytes,28,opt,name=drop,proto3,oneof"`
+}
+
 func (*Request_Cancel) isRequest_Body() {}
 
 func (*Request_Embed) isRequest_Body() {}
@@ -1368,6 +1396,10 @@ func (*Request_Search) isRequest_Body() {}
 func (*Request_Get) isRequest_Body() {}
 
 func (*Request_Scan) isRequest_Body() {}
+
+func (*Request_List) isRequest_Body() {}
+
+func (*Request_Drop) isRequest_Body() {}
 
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1893,6 +1925,86 @@ func (x *Commit) GetNote() []byte {
 	return nil
 }
 
+type List struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *List) Reset() {
+	*x = List{}
+	mi := &file_stage_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *List) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*List) ProtoMessage() {}
+
+func (x *List) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use List.ProtoReflect.Descriptor instead.
+func (*List) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{19}
+}
+
+type Drop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drop) Reset() {
+	*x = Drop{}
+	mi := &file_stage_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drop) ProtoMessage() {}
+
+func (x *Drop) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drop.ProtoReflect.Descriptor instead.
+func (*Drop) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Drop) GetCollection() string {
+	if x != nil {
+		return x.Collection
+	}
+	return ""
+}
+
 type Search struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
@@ -1912,7 +2024,7 @@ type Search struct {
 
 func (x *Search) Reset() {
 	*x = Search{}
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2036,7 @@ func (x *Search) String() string {
 func (*Search) ProtoMessage() {}
 
 func (x *Search) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2049,7 @@ func (x *Search) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Search.ProtoReflect.Descriptor instead.
 func (*Search) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{19}
+	return file_stage_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Search) GetCollection() string {
@@ -2033,7 +2145,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2157,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2170,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -2110,7 +2222,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2234,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2247,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -2204,7 +2316,7 @@ type Get struct {
 
 func (x *Get) Reset() {
 	*x = Get{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2328,7 @@ func (x *Get) String() string {
 func (*Get) ProtoMessage() {}
 
 func (x *Get) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2341,7 @@ func (x *Get) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Get.ProtoReflect.Descriptor instead.
 func (*Get) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Get) GetCollection() string {
@@ -2260,7 +2372,7 @@ type Scan struct {
 
 func (x *Scan) Reset() {
 	*x = Scan{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2384,7 @@ func (x *Scan) String() string {
 func (*Scan) ProtoMessage() {}
 
 func (x *Scan) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2397,7 @@ func (x *Scan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scan.ProtoReflect.Descriptor instead.
 func (*Scan) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Scan) GetCollection() string {
@@ -2334,18 +2446,19 @@ type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
 	Rows          *Rows                  `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
-	Errors        []*RowError            `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`         // rows that failed alone
-	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`       // the whole request failed; rows is then ignored
-	State         []byte                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`           // State
-	Cursor        string                 `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`         // Scan; empty: the end
-	Collection    *Collection            `protobuf:"bytes,7,opt,name=collection,proto3" json:"collection,omitempty"` // Open
+	Errors        []*RowError            `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`           // rows that failed alone
+	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`         // the whole request failed; rows is then ignored
+	State         []byte                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`             // State
+	Cursor        string                 `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`           // Scan; empty: the end
+	Collection    *Collection            `protobuf:"bytes,7,opt,name=collection,proto3" json:"collection,omitempty"`   // Open
+	Collections   []*Collection          `protobuf:"bytes,8,rep,name=collections,proto3" json:"collections,omitempty"` // List
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2470,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2483,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -2422,6 +2535,13 @@ func (x *Reply) GetCollection() *Collection {
 	return nil
 }
 
+func (x *Reply) GetCollections() []*Collection {
+	if x != nil {
+		return x.Collections
+	}
+	return nil
+}
+
 type RowError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Row           uint32                 `protobuf:"varint,1,opt,name=row,proto3" json:"row,omitempty"`
@@ -2432,7 +2552,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2564,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2577,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -2485,7 +2605,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2617,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2630,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Failure) GetCode() Code {
@@ -2539,13 +2659,14 @@ type Collection struct {
 	Entries       uint64                 `protobuf:"varint,1,opt,name=entries,proto3" json:"entries,omitempty"`
 	Dimension     uint32                 `protobuf:"varint,2,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	Note          []byte                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2678,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2691,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -2592,6 +2713,13 @@ func (x *Collection) GetNote() []byte {
 		return x.Note
 	}
 	return nil
+}
+
+func (x *Collection) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // Rows is a table of n rows in columns. Ragged columns come with n + 1
@@ -2620,7 +2748,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2760,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2773,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -2779,7 +2907,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2919,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2932,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -2894,7 +3022,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3034,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3047,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -2953,7 +3081,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3093,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3106,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -3055,7 +3183,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3195,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3208,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -3148,7 +3276,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06random\x18\x05 \x01(\rR\x06random\"E\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x82\x06\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xde\x06\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\x12\x18\n" +
@@ -3167,7 +3295,9 @@ const file_stage_proto_rawDesc = "" +
 	"\x06commit\x18\x17 \x01(\v2\x18.racflow.stage.v1.CommitH\x00R\x06commit\x122\n" +
 	"\x06search\x18\x18 \x01(\v2\x18.racflow.stage.v1.SearchH\x00R\x06search\x12)\n" +
 	"\x03get\x18\x19 \x01(\v2\x15.racflow.stage.v1.GetH\x00R\x03get\x12,\n" +
-	"\x04scan\x18\x1a \x01(\v2\x16.racflow.stage.v1.ScanH\x00R\x04scanB\x06\n" +
+	"\x04scan\x18\x1a \x01(\v2\x16.racflow.stage.v1.ScanH\x00R\x04scan\x12,\n" +
+	"\x04list\x18\x1b \x01(\v2\x16.racflow.stage.v1.ListH\x00R\x04list\x12,\n" +
+	"\x04drop\x18\x1c \x01(\v2\x16.racflow.stage.v1.DropH\x00R\x04dropB\x06\n" +
 	"\x04body\"\x1a\n" +
 	"\x06Cancel\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\"I\n" +
@@ -3203,7 +3333,12 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
 	"collection\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\fR\x04note\"\x88\x03\n" +
+	"\x04note\x18\x02 \x01(\fR\x04note\"\x06\n" +
+	"\x04List\"&\n" +
+	"\x04Drop\x12\x1e\n" +
+	"\n" +
+	"collection\x18\x01 \x01(\tR\n" +
+	"collection\"\x88\x03\n" +
 	"\x06Search\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -3243,7 +3378,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x16\n" +
 	"\x06labels\x18\x04 \x03(\tR\x06labels\x12\x14\n" +
 	"\x05texts\x18\x05 \x01(\bR\x05texts\x12\x18\n" +
-	"\avectors\x18\x06 \x01(\bR\avectors\"\x9a\x02\n" +
+	"\avectors\x18\x06 \x01(\bR\avectors\"\xda\x02\n" +
 	"\x05Reply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12*\n" +
 	"\x04rows\x18\x02 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\x122\n" +
@@ -3253,19 +3388,21 @@ const file_stage_proto_rawDesc = "" +
 	"\x06cursor\x18\x06 \x01(\tR\x06cursor\x12<\n" +
 	"\n" +
 	"collection\x18\a \x01(\v2\x1c.racflow.stage.v1.CollectionR\n" +
-	"collection\"Q\n" +
+	"collection\x12>\n" +
+	"\vcollections\x18\b \x03(\v2\x1c.racflow.stage.v1.CollectionR\vcollections\"Q\n" +
 	"\bRowError\x12\x10\n" +
 	"\x03row\x18\x01 \x01(\rR\x03row\x123\n" +
 	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v1.FailureR\afailure\"u\n" +
 	"\aFailure\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12$\n" +
-	"\x0eretry_after_ms\x18\x03 \x01(\rR\fretryAfterMs\"X\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\rR\fretryAfterMs\"l\n" +
 	"\n" +
 	"Collection\x12\x18\n" +
 	"\aentries\x18\x01 \x01(\x04R\aentries\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\rR\tdimension\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\fR\x04note\"\xb4\x04\n" +
+	"\x04note\x18\x03 \x01(\fR\x04note\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xb4\x04\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -3410,7 +3547,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
@@ -3440,20 +3577,22 @@ var file_stage_proto_goTypes = []any{
 	(*Put)(nil),              // 25: racflow.stage.v1.Put
 	(*Delete)(nil),           // 26: racflow.stage.v1.Delete
 	(*Commit)(nil),           // 27: racflow.stage.v1.Commit
-	(*Search)(nil),           // 28: racflow.stage.v1.Search
-	(*Filter)(nil),           // 29: racflow.stage.v1.Filter
-	(*Value)(nil),            // 30: racflow.stage.v1.Value
-	(*Get)(nil),              // 31: racflow.stage.v1.Get
-	(*Scan)(nil),             // 32: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 33: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 34: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 35: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 36: racflow.stage.v1.Collection
-	(*Rows)(nil),             // 37: racflow.stage.v1.Rows
-	(*Candidates)(nil),       // 38: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 39: racflow.stage.v1.Prompts
-	(*Samples)(nil),          // 40: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 41: racflow.stage.v1.Verdicts
+	(*List)(nil),             // 28: racflow.stage.v1.List
+	(*Drop)(nil),             // 29: racflow.stage.v1.Drop
+	(*Search)(nil),           // 30: racflow.stage.v1.Search
+	(*Filter)(nil),           // 31: racflow.stage.v1.Filter
+	(*Value)(nil),            // 32: racflow.stage.v1.Value
+	(*Get)(nil),              // 33: racflow.stage.v1.Get
+	(*Scan)(nil),             // 34: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 35: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 36: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 37: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 38: racflow.stage.v1.Collection
+	(*Rows)(nil),             // 39: racflow.stage.v1.Rows
+	(*Candidates)(nil),       // 40: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 41: racflow.stage.v1.Prompts
+	(*Samples)(nil),          // 42: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 43: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	11, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
@@ -3474,45 +3613,48 @@ var file_stage_proto_depIdxs = []int32{
 	25, // 15: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
 	26, // 16: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
 	27, // 17: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	28, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	31, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	32, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
-	3,  // 21: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	37, // 22: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	37, // 23: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	37, // 24: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	37, // 25: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	6,  // 26: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	7,  // 27: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	37, // 28: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	29, // 29: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
-	4,  // 30: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
-	29, // 31: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
-	5,  // 32: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
-	30, // 33: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
-	37, // 34: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	34, // 35: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	35, // 36: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	36, // 37: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	35, // 38: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	8,  // 39: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	38, // 40: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	38, // 41: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	38, // 42: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	39, // 43: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	40, // 44: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	41, // 45: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	9,  // 46: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	13, // 47: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	16, // 48: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	10, // 49: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	14, // 50: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	33, // 51: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	49, // [49:52] is the sub-list for method output_type
-	46, // [46:49] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	30, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	33, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	34, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	28, // 21: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
+	29, // 22: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
+	3,  // 23: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
+	39, // 24: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	39, // 25: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	39, // 26: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	39, // 27: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 28: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 29: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	39, // 30: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	31, // 31: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 32: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	31, // 33: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 34: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	32, // 35: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	39, // 36: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	36, // 37: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	37, // 38: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	38, // 39: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	38, // 40: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
+	37, // 41: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 42: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	40, // 43: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	40, // 44: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	40, // 45: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	41, // 46: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	42, // 47: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	43, // 48: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	9,  // 49: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	13, // 50: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	16, // 51: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	10, // 52: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	14, // 53: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	35, // 54: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	52, // [52:55] is the sub-list for method output_type
+	49, // [49:52] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -3535,8 +3677,10 @@ func file_stage_proto_init() {
 		(*Request_Search)(nil),
 		(*Request_Get)(nil),
 		(*Request_Scan)(nil),
+		(*Request_List)(nil),
+		(*Request_Drop)(nil),
 	}
-	file_stage_proto_msgTypes[21].OneofWrappers = []any{
+	file_stage_proto_msgTypes[23].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
@@ -3547,7 +3691,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

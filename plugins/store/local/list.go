@@ -1,0 +1,87 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// dropped begins the name of a folder whose collection was dropped. No
+// collection's folder begins with a dot.
+const dropped = ".dropped-"
+
+// List implements sdk.Store.
+func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
+	dir := string(s.config.Path)
+	names, err := Collections(dir)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]sdk.Collection, 0, len(names))
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := existing(dir, name)
+		if err != nil {
+			s.log.Warn("a collection cannot be read", "collection", name, "error", err)
+			continue
+		}
+		now := c.now.Load()
+		list = append(list, sdk.Collection{Name: name, Entries: now.living, Dimension: now.schema.Dimension, Note: slices.Clone(now.note)})
+	}
+	return list, nil
+}
+
+// Drop implements sdk.Store.
+func (s *store) Drop(_ context.Context, name string) error {
+	c := s.collection(name)
+	if err := c.drop(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.collections, name)
+	return nil
+}
+
+// drop moves the collection out of the way, which is done at once, and then
+// removes it. Who reads it goes on with the files that it has open.
+func (c *collection) drop() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.staged != nil {
+		c.rollback(true)
+	}
+	parent := filepath.Dir(c.dir)
+	defer func() {
+		left, _ := filepath.Glob(filepath.Join(parent, dropped+"*")) // ours, and those of who was killed before
+		for _, dir := range left {
+			if err := os.RemoveAll(dir); err != nil {
+				c.log.Warn("could not remove a dropped collection", "folder", dir, "error", err)
+			}
+		}
+	}()
+	if _, err := os.Stat(c.dir); errors.Is(err, os.ErrNotExist) {
+		c.now.Store(nil)
+		return nil
+	}
+	lock, err := c.takeLock()
+	if err != nil {
+		return err
+	}
+	defer releaseLock(lock)
+	if err := os.Rename(c.dir, filepath.Join(parent, dropped+rand.Text())); err != nil {
+		return err
+	}
+	c.now.Store(nil)
+	if !c.config.Sync {
+		return nil
+	}
+	return syncDir(parent)
+}

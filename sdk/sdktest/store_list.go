@@ -1,0 +1,100 @@
+package sdktest
+
+import (
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+var listCases = []storeCase{
+	{"list", (*suite).lists},
+	{"drop", (*suite).drops},
+}
+
+// listed returns what List tells of this collection, and whether it does. A
+// server may have others.
+func (c *collection) listed() (sdk.Collection, bool) {
+	c.Helper()
+	all, err := c.process.stage.List(c.Context())
+	if err != nil {
+		c.Fatalf("list: %v", err)
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(all) {
+		c.Errorf("list: %q is not sorted, or has names twice", names)
+	}
+	i := slices.Index(names, c.name)
+	if i < 0 {
+		return sdk.Collection{}, false
+	}
+	return all[i], true
+}
+
+func (c *collection) checkListed() {
+	c.Helper()
+	have, ok := c.listed()
+	if !ok || have.Entries != len(c.now) || have.Dimension != c.schema.Dimension || string(have.Note) != c.note {
+		c.Errorf("list: %+v, there %v; want %d entries, %d dimensions, note %q", have, ok, len(c.now), c.schema.Dimension, c.note)
+	}
+}
+
+func (s *suite) lists(t tester) {
+	c := s.fresh(t)
+	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)}, sdk.Entry{ID: "b", Text: "two", Vector: axis(1)})
+	c.commit("first")
+	c.checkListed()
+	o := c.other(c.name+"_Other", c.schema)
+	o.put(sdk.Entry{ID: "c", Text: "three", Vector: axis(2)})
+	o.commit("second")
+	o.checkListed()
+	c.put(sdk.Entry{ID: "d", Text: "pending", Vector: axis(3)})
+	c.checkListed()
+	c.commit("third") // listing has not dropped what was pending
+	c.check()
+	c.process.close()
+	c.start()
+	c.checkListed() // without having opened it
+}
+
+func (s *suite) drops(t tester) {
+	c := s.fresh(t)
+	entries := []sdk.Entry{{ID: "a", Text: "one", Vector: axis(0)}}
+	c.put(entries...)
+	c.commit("kept")
+	o := c.other(c.name+"_other", c.schema)
+	o.put(entries...)
+	o.commit("goes")
+	o.put(sdk.Entry{ID: "b", Text: "pending", Vector: axis(1)})
+	drop := func(name string) {
+		t.Helper()
+		if err := c.process.stage.Drop(t.Context(), name); err != nil {
+			t.Fatalf("drop: %v", err)
+		}
+	}
+	drop(o.name)
+	if _, ok := o.listed(); ok {
+		t.Errorf("list: a collection is there after it was dropped")
+	}
+	_, err := c.process.stage.Get(t.Context(), o.name, []string{"a"})
+	c.refused("get from a dropped collection", err)
+	drop(o.name)
+	c.check()
+
+	o.now, o.note = model{}, ""
+	o.open() // as a new one
+	o.put(sdk.Entry{ID: "z", Text: "new", Vector: axis(2)})
+	o.commit("again")
+	o.check()
+	c.process.close()
+	c.start()
+	o.process = c.process
+	drop(o.name) // without having opened it
+	if _, ok := o.listed(); ok {
+		t.Errorf("list: a collection is there after it was dropped unopened")
+	}
+	c.open()
+	c.check()
+}
