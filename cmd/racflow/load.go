@@ -13,6 +13,9 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
+// stateDir is where knowledge is kept unless a flag says otherwise.
+const stateDir = ".racflow"
+
 // fileFlags are the flags of every verb that loads a pipeline file.
 type fileFlags struct {
 	vars     []string
@@ -26,7 +29,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
-	c.Flags().StringVar(&f.state, "state", ".racflow", "`DIR` that keeps knowledge between runs")
+	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
 	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
 }
 

@@ -21,7 +21,7 @@ Start with: racflow run pipelines/intent.hcl`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newVersion())
+	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newStore(), newVersion())
 	return root
 }
 

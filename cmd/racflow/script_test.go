@@ -40,6 +40,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
 			"append": appendBytes,
+			"damage": damage,
+			"remove": remove,
 		},
 	})
 }
@@ -78,4 +80,40 @@ func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteString(strings.Repeat(text, n))
 	ts.Check(errors.Join(err, f.Close()))
+}
+
+// remove removes what a pattern matches: remove PATTERN.
+func remove(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: remove PATTERN")
+	}
+	matches, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(matches) == 0 {
+		ts.Fatalf("nothing matches %s", args[0])
+	}
+	for _, path := range matches {
+		ts.Check(os.RemoveAll(path))
+	}
+}
+
+// damage inverts a byte of each file that a pattern matches: damage PATTERN
+// OFFSET.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage PATTERN OFFSET")
+	}
+	matches, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	at, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if len(matches) == 0 {
+		ts.Fatalf("nothing matches %s", args[0])
+	}
+	for _, path := range matches {
+		content, err := os.ReadFile(path)
+		ts.Check(err)
+		content[at] ^= 0xff
+		ts.Check(os.WriteFile(path, content, 0o600))
+	}
 }

@@ -15,8 +15,8 @@ const maxFaults = 8
 // and every index with the rows. The error tells what is wrong, several things
 // if there are; it is fs.ErrNotExist if there is no such collection. It takes
 // about as long as building the indexes anew.
-func Check(ctx context.Context, dir, name string) error {
-	c, err := existing(dir, name)
+func Check(ctx context.Context, at Location) error {
+	c, err := existing(at)
 	if err != nil {
 		return err
 	}

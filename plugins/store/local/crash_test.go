@@ -143,7 +143,7 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 		}
 		s.Close()
 		if round%20 == 19 {
-			must(t, Check(ctx, dir, "c"))
+			must(t, Check(ctx, Location{dir, "c"}))
 		}
 		total = n
 	}
@@ -217,7 +217,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 		must(t, s.Delete(ctx, "c", old))
 		must(t, s.Commit(ctx, "c", []byte(strconv.Itoa(n))))
 		if n%20 == 0 {
-			_, err := Compact(ctx, dir, "c")
+			_, err := Compact(ctx, Location{dir, "c"})
 			must(t, err)
 			mustOpen(t, s, 2)
 		}

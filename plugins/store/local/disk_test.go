@@ -115,7 +115,7 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 		must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "text", 1, 0)}))
 		must(t, s.Commit(ctx, "c", nil))
 		s.Close()
-		must(t, Check(ctx, dir, "c"))
+		must(t, Check(ctx, Location{dir, "c"}))
 		if all := everything(t, openSmall(t, dir)); len(all) != len(committed)+1 {
 			t.Fatalf("room for %d, opened again: %d entries, want %d", room, len(all), len(committed)+1)
 		}

@@ -18,7 +18,7 @@ const dropped = ".dropped-"
 // List implements sdk.Store.
 func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 	dir := string(s.config.Path)
-	names, err := Collections(dir)
+	names, err := collections(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, err := existing(dir, name)
+		c, err := existing(Location{dir, name})
 		if err != nil {
 			s.log.Warn("a collection cannot be read", "collection", name, "error", err)
 			continue

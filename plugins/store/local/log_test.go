@@ -177,7 +177,7 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	s := openSmall(t, dir)
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
-	_, err := Compact(ctx, dir, "c")
+	_, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
 	mustOpen(t, s, 2)
 	must(t, s.Delete(ctx, "c", []string{"a"}))
@@ -228,7 +228,7 @@ func TestDamagedBase(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log, 0o644))
-	must(t, Check(ctx, dir, "c"))
+	must(t, Check(ctx, Location{dir, "c"}))
 	if got := ids(everything(t, openSmall(t, dir))); got != "b d c" {
 		t.Errorf("entries %q", got)
 	}

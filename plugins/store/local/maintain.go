@@ -17,16 +17,16 @@ import (
 
 // Statistics says what a collection is made of.
 type Statistics struct {
-	Entries   int    // living rows
-	Removed   int    // deleted and replaced rows that take room until segments are merged
-	Dimension int    // of the vectors; 0: none
-	Analyzer  string // of the lexical side; empty: none
-	Segments  int    // in files
-	Logged    int    // entries that only the log has
-	Words     int64  // of the entries' texts and contexts
-	Labels    int    // distinct ones of the entries
-	Bytes     int64  // of all files of the collection
-	Note      []byte // of the last commit
+	Entries   int    `json:"entries"`   // living rows
+	Removed   int    `json:"removed"`   // deleted and replaced rows that take room until segments are merged
+	Dimension int    `json:"dimension"` // of the vectors; 0: none
+	Analyzer  string `json:"analyzer"`  // of the lexical side; empty: none
+	Segments  int    `json:"segments"`  // in files
+	Logged    int    `json:"logged"`    // entries that only the log has
+	Words     int64  `json:"words"`     // of the entries' texts and contexts
+	Labels    int    `json:"labels"`    // distinct ones of the entries
+	Bytes     int64  `json:"bytes"`     // of all files of the collection
+	Note      []byte `json:"-"`         // of the last commit
 }
 
 // Compaction says what Compact achieved.
@@ -34,9 +34,40 @@ type Compaction struct {
 	Before, After int64 // bytes of all files of the collection
 }
 
-// Collections returns the names of the collections in a folder, sorted. A folder
+// Location is where a collection is: the folder of the store, and its name.
+type Location struct{ Dir, Name string }
+
+// String returns the collection's own folder.
+func (l Location) String() string { return filepath.Join(l.Dir, folder(l.Name)) }
+
+// Find returns the collections in and below a folder, or the one that the folder
+// is, in the order of their paths. The error is fs.ErrNotExist if there is no such
+// folder.
+func Find(root string) (found []Location, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() != "log" {
+			return err
+		}
+		dir := filepath.Dir(path)
+		if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
+			return nil // a log of something else
+		}
+		if dir == "." { // its name is needed
+			if dir, err = filepath.Abs(dir); err != nil {
+				return err
+			}
+		}
+		if name, ok := collectionName(filepath.Base(dir)); ok {
+			found = append(found, Location{filepath.Dir(dir), name})
+		}
+		return nil
+	})
+	return found, err
+}
+
+// collections returns the names of the collections in a folder, sorted. A folder
 // that does not exist has none.
-func Collections(dir string) ([]string, error) {
+func collections(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -76,10 +107,10 @@ func collectionName(f string) (name string, ok bool) {
 	return string(b), len(b) > 0 && folder(string(b)) == f
 }
 
-// Stats returns what the collection of a name in a folder is made of, as of its
-// last commit. The error is fs.ErrNotExist if there is no such collection.
-func Stats(dir, name string) (Statistics, error) {
-	c, err := existing(dir, name)
+// Stats returns what a collection is made of, as of its last commit. The error is
+// fs.ErrNotExist if there is no such collection.
+func Stats(at Location) (Statistics, error) {
+	c, err := existing(at)
 	if err != nil {
 		return Statistics{}, err
 	}
@@ -113,8 +144,8 @@ func Stats(dir, name string) (Statistics, error) {
 
 // Export calls do with every entry of a collection, whole, in the order in which
 // they were put, until it returns an error, which Export returns.
-func Export(ctx context.Context, dir, name string, do func(sdk.Entry) error) error {
-	c, err := existing(dir, name)
+func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
+	c, err := existing(at)
 	if err != nil {
 		return err
 	}
@@ -137,8 +168,8 @@ func Export(ctx context.Context, dir, name string, do func(sdk.Entry) error) err
 // Compact merges all rows of a collection into one segment and removes what no
 // search needs. It writes, so it fails while another process does (a transient
 // error); searches go on. It needs as much free room as the entries take.
-func Compact(ctx context.Context, dir, name string) (done Compaction, err error) {
-	c, err := existing(dir, name)
+func Compact(ctx context.Context, at Location) (done Compaction, err error) {
+	c, err := existing(at)
 	if err != nil {
 		return done, err
 	}
@@ -182,15 +213,15 @@ func (c *collection) compact() error {
 }
 
 // existing opens a collection as it is.
-func existing(dir, name string) (*collection, error) {
+func existing(at Location) (*collection, error) {
 	c := &collection{
-		name: name, dir: filepath.Join(dir, folder(name)), config: config{K1: 1.2, B: 0.75, Sync: true},
+		name: at.Name, dir: at.String(), config: config{K1: 1.2, B: 0.75, Sync: true},
 		limits: defaultLimits(), log: slog.New(slog.DiscardHandler),
 	}
 	f, now, err := c.look()
 	f.Close() // of nil: an error that does not matter
 	if err == nil && now.end == 0 {
-		err = fmt.Errorf("there is no collection %q in %s: %w", name, dir, fs.ErrNotExist)
+		err = fmt.Errorf("there is no collection %q in %s: %w", at.Name, at.Dir, fs.ErrNotExist)
 	}
 	if err == nil {
 		err = c.refresh(now.schema)

@@ -31,12 +31,12 @@ func TestCollections(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, other, "log"), nil, 0o644))
 		}
 	}
-	names, err := Collections(dir)
+	names, err := collections(dir)
 	// "%41" is no folder of a collection: it would be "A", whose folder is "%41".
 	if want := []string{".", "A", "a.b", "b", "Ünit/A"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("collections %q, %v, want %q", names, err, want)
 	}
-	if names, err := Collections(filepath.Join(dir, "none")); names != nil || err != nil {
+	if names, err := collections(filepath.Join(dir, "none")); names != nil || err != nil {
 		t.Errorf("of a folder that is not there: %q, %v", names, err)
 	}
 }
@@ -56,22 +56,22 @@ func TestMaintenance(t *testing.T) {
 	must(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
 	must(t, s.Commit(ctx, "c", []byte("note")))
 	want := everything(t, s)
-	got, err := Stats(dir, "c")
+	got, err := Stats(Location{dir, "c"})
 	must(t, err)
 	if got.Entries != 127 || got.Removed == 0 || got.Segments == 0 || got.Logged == 0 || got.Labels != 7 || got.Dimension != 2 ||
 		got.Analyzer != "standard" || string(got.Note) != "note" || got.Bytes < 10_000 || got.Words < 127 {
 		t.Errorf("statistics %+v", got)
 	}
-	must(t, Check(ctx, dir, "c"))
+	must(t, Check(ctx, Location{dir, "c"}))
 
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("x", "", 1, 0)}))
-	if _, err := Compact(ctx, dir, "c"); sdk.CodeOf(err) != sdk.CodeTransient {
+	if _, err := Compact(ctx, Location{dir, "c"}); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("compacting while another writes: %v", err)
 	}
 	s.Close()
 	orphan := filepath.Join(dir, "c", "0123456789abcdef"+segmentSuffix)
 	must(t, os.WriteFile(orphan, make([]byte, 5000), 0o644))
-	done, err := Compact(ctx, dir, "c")
+	done, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
 	if done.After >= done.Before-5000 {
 		t.Errorf("compacted from %d to %d bytes", done.Before, done.After)
@@ -79,30 +79,30 @@ func TestMaintenance(t *testing.T) {
 	if _, err := os.Stat(orphan); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that belongs to nothing is still there: %v", err)
 	}
-	after, err := Stats(dir, "c")
+	after, err := Stats(Location{dir, "c"})
 	must(t, err)
 	if after.Segments != 1 || after.Removed != 0 || after.Logged != 0 || after.Entries != 127 || after.Words != got.Words || after.Bytes != done.After || string(after.Note) != "note" {
 		t.Errorf("statistics after compaction %+v", after)
 	}
-	again, err := Compact(ctx, dir, "c")
+	again, err := Compact(ctx, Location{dir, "c"})
 	if err != nil || again.After != again.Before {
 		t.Errorf("compacted again: %+v, %v", again, err)
 	}
-	must(t, Check(ctx, dir, "c"))
+	must(t, Check(ctx, Location{dir, "c"}))
 	var exported []sdk.Entry
-	must(t, Export(ctx, dir, "c", func(e sdk.Entry) error { exported = append(exported, e); return nil }))
+	must(t, Export(ctx, Location{dir, "c"}, func(e sdk.Entry) error { exported = append(exported, e); return nil }))
 	if diff := cmp.Diff(want, exported); diff != "" {
 		t.Error(diff)
 	}
 	stop := errors.New("enough")
-	if err := Export(ctx, dir, "c", func(sdk.Entry) error { return stop }); !errors.Is(err, stop) {
+	if err := Export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("export that is stopped: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, err := range map[string]error{
-		"check":  Check(cancelled, dir, "c"),
-		"export": Export(cancelled, dir, "c", func(sdk.Entry) error { return nil }),
+		"check":  Check(cancelled, Location{dir, "c"}),
+		"export": Export(cancelled, Location{dir, "c"}, func(sdk.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", what, err)
@@ -112,11 +112,11 @@ func TestMaintenance(t *testing.T) {
 
 func TestMaintenanceOfNothing(t *testing.T) {
 	dir := t.TempDir()
-	_, statsErr := Stats(dir, "none")
-	_, compactErr := Compact(ctx, dir, "none")
+	_, statsErr := Stats(Location{dir, "none"})
+	_, compactErr := Compact(ctx, Location{dir, "none"})
 	for what, err := range map[string]error{
-		"stats": statsErr, "compact": compactErr, "check": Check(ctx, dir, "none"),
-		"export": Export(ctx, dir, "none", func(sdk.Entry) error { return nil }),
+		"stats": statsErr, "compact": compactErr, "check": Check(ctx, Location{dir, "none"}),
+		"export": Export(ctx, Location{dir, "none"}, func(sdk.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `"none"`) {
 			t.Errorf("%s: %v", what, err)
@@ -128,13 +128,13 @@ func TestMaintenanceOfNothing(t *testing.T) {
 	must(t, s.Delete(ctx, "c", []string{"a"}))
 	must(t, s.Commit(ctx, "c", nil))
 	s.Close()
-	if _, err := Compact(ctx, dir, "c"); err != nil {
+	if _, err := Compact(ctx, Location{dir, "c"}); err != nil {
 		t.Error(err)
 	}
 	if n := mustOpen(t, openStore(t, dir), 2).Entries; n != 0 {
 		t.Errorf("%d entries", n)
 	}
-	must(t, Check(ctx, dir, "c"))
+	must(t, Check(ctx, Location{dir, "c"}))
 }
 
 // TestRemovedFilesAreForgotten deletes all rows of a file: neither a process that

@@ -54,7 +54,7 @@ func TestModel(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
 		}
-		if err := Check(ctx, m.dir, "c"); err != nil {
+		if err := Check(ctx, Location{m.dir, "c"}); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		files, merges, spills, sparse = files+m.seen.files, merges+m.seen.merges, spills+m.seen.spills, sparse+m.seen.sparse
@@ -110,7 +110,7 @@ func (m *model) change(step int) {
 		m.open()
 		m.staged = maps.Clone(m.committed)
 		if len(m.committed) > 0 && r.IntN(3) == 0 {
-			if _, err := Compact(ctx, m.dir, "c"); err != nil {
+			if _, err := Compact(ctx, Location{m.dir, "c"}); err != nil {
 				m.Fatal(err)
 			}
 			mustOpen(m, m.s, 4)

@@ -25,7 +25,7 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	}
 	must(t, s.Commit(ctx, "c", nil))
 	s.Close()
-	_, err := Compact(ctx, dir, "c")
+	_, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
 	files, err := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix))
 	must(t, err)
@@ -102,7 +102,7 @@ func TestDamagedSegment(t *testing.T) {
 			continue
 		}
 		must(t, os.WriteFile(path, broken, 0o644))
-		err := Check(ctx, dir, "c")
+		err := Check(ctx, Location{dir, "c"})
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("byte %d changed: %v", at, err)
 		}
@@ -184,7 +184,7 @@ func FuzzSegment(f *testing.F) {
 		resealSegment(b)
 		must(t, os.WriteFile(path, b, 0o644))
 		search(t, dir)
-		if err := Check(ctx, dir, "c"); err == nil && !bytes.Equal(b, whole) {
+		if err := Check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
 			t.Skip() // the change means the same
 		}
 	})
