@@ -164,10 +164,12 @@ type shelf struct {
 	hits    []sdk.Hits
 	entries map[string]sdk.Entry
 	got     []string
+	asked   sdk.Search
 	failed  error
 }
 
-func (s *shelf) Search(context.Context, string, sdk.Search, []sdk.Query) ([]sdk.Hits, error) {
+func (s *shelf) Search(_ context.Context, _ string, asked sdk.Search, _ []sdk.Query) ([]sdk.Hits, error) {
+	s.asked = asked
 	return s.hits, s.failed
 }
 
@@ -215,6 +217,22 @@ func TestRetrieveFetchesWhatHitsDoNotCarry(t *testing.T) {
 	s.hits, s.failed = s.hits[:1], nil
 	if _, err := (fused{s}).Retrieve(t.Context(), "c", r, make([]sdk.Query, 2)); err == nil {
 		t.Error("hits for one of two queries were accepted")
+	}
+}
+
+// Only fusion needs to look further down a side than candidates are wanted.
+func TestRetrieveSearchesNoDeeperThanNeeded(t *testing.T) {
+	for _, c := range []struct {
+		mode              sdk.Mode
+		depth, topK, want int
+	}{
+		{sdk.ModeHybrid, 240, 60, 240}, {sdk.ModeDense, 240, 60, 60}, {sdk.ModeLexical, 240, 60, 60}, {sdk.ModeDense, 20, 60, 20},
+	} {
+		s := &shelf{}
+		r := sdk.Ranking{Search: sdk.Search{Mode: c.mode, Depth: c.depth}, Fusion: sdk.Fusion{Method: "rrf"}, TopK: c.topK}
+		if _, err := (fused{s}).Retrieve(t.Context(), "c", r, nil); err != nil || s.asked.Depth != c.want {
+			t.Errorf("%s, depth %d, top %d: searched to %d, want %d (%v)", c.mode, c.depth, c.topK, s.asked.Depth, c.want, err)
+		}
 	}
 }
 
