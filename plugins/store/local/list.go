@@ -28,6 +28,9 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 			return nil, err
 		}
 		c, err := existing(Location{dir, name})
+		if errors.Is(err, os.ErrNotExist) {
+			continue // nothing was committed, or it was dropped meanwhile
+		}
 		if err != nil {
 			s.log.Warn("a collection cannot be read", "collection", name, "error", err)
 			continue
