@@ -21,14 +21,14 @@ Start with: racflow run pipelines/intent.hcl`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newStore(), newVersion())
+	root.AddCommand(newRun(), newEval(), newPlan(), newValidate(), newFormat(), newGraph(), newModel(), newKnowledge(), newStore(), newVersion())
 	return root
 }
 
 // oneFile checks the arguments of a verb that works on a pipeline file.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("name one pipeline file, such as: racflow %s pipelines/intent.hcl", c.Name())
+		return fmt.Errorf("name one pipeline file, such as: %s pipelines/intent.hcl", c.CommandPath())
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ const maxTold = 20
 type session struct {
 	flags    *fileFlags
 	file     *pipeline.File
-	pipeline *pipeline.Pipeline
+	pipeline *pipeline.Pipeline // nil: the verb works on the file's knowledge alone
 	host     *host.Host
 	state    string // absolute: plugins are given folders below it
 	catalog  *catalog
@@ -129,9 +129,9 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 
 // launch starts the process of a stage.
 func (s *session) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
-	block, dir := l.Stage.Name, filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
-	if l.Knowledge != "" {
-		block, dir = l.Knowledge, filepath.Join(s.state, "knowledge", l.Knowledge)
+	block, dir := l.Knowledge, filepath.Join(s.state, "knowledge", l.Knowledge)
+	if l.Knowledge == "" {
+		block, dir = l.Stage.Name, filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
 	}
 	return s.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: l.Stage.Config.Open,
@@ -166,13 +166,15 @@ func (s *session) explain(err error) error {
 // the stage as a whole stays an error.
 func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
-	for _, k := range s.pipeline.Knowledge() {
+	for _, k := range s.file.Knowledge {
 		blocks[k.Embed], blocks[k.Store] = k.Name, k.Name
 	}
-	for _, stage := range s.pipeline.Stages {
-		blocks[stage] = stage.Name
-		for _, f := range stage.Fallbacks {
-			blocks[f.Stage] = stage.Name
+	if s.pipeline != nil {
+		for _, stage := range s.pipeline.Stages {
+			blocks[stage] = stage.Name
+			for _, f := range stage.Fallbacks {
+				blocks[f.Stage] = stage.Name
+			}
 		}
 	}
 	var diags hcl.Diagnostics
@@ -208,6 +210,12 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 			break
 		}
 		fmt.Fprintf(os.Stderr, "%s (the row is left out)\n", f)
+	}
+	for _, g := range r.Retired {
+		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%d entries), which this build replaces\n", r.Name, g.Collection, g.Entries)
+	}
+	for _, err := range r.Kept {
+		fmt.Fprintf(os.Stderr, "knowledge %q: warning: what this build replaces stays: %v; racflow knowledge gc removes it\n", r.Name, err)
 	}
 }
 

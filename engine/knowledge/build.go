@@ -30,10 +30,12 @@ type builder struct {
 	stages  Stages
 	options Options
 
-	rows     *rows // of the source; nil: not read yet
-	note     note
-	previous string            // note.Source before this build
-	old      map[string]stored // what the store holds
+	rows      *rows // of the source; nil: not read yet
+	note      note
+	previous  string            // note.Source before this build
+	old       map[string]stored // what the store holds
+	fresh     bool              // nothing was ever committed
+	completed bool              // this build is the one that completed the generation
 }
 
 // stored is what is known of an entry in the store.
@@ -49,11 +51,12 @@ func (b *builder) build(ctx context.Context) error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	if len(have.Note) > 0 {
-		if err := json.Unmarshal(have.Note, &b.note); err != nil {
-			return fmt.Errorf("collection %s was not made by racflow: its note is not readable: %w", b.main, err)
+		ours := false
+		if b.note, ours = readNote(have.Note); !ours {
+			return fmt.Errorf("collection %s was not made by racflow: its note is not readable; keep the knowledge in another place", b.main)
 		}
 	}
-	b.previous = b.note.Source
+	b.fresh, b.previous = len(have.Note) == 0, b.note.Source
 	if b.note.State != nil {
 		if b.embedder, err = b.stages.Embedder(ctx, b.note.State); err != nil {
 			return err
@@ -92,6 +95,9 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	}
 	refit := b.mustFit(len(entries))
 	if !b.options.Plan {
+		if err := b.begin(ctx); err != nil {
+			return err
+		}
 		// Nothing is changed by this, but now no other process can write.
 		if err := written("lock", b.store.Delete(ctx, b.main, nil)); err != nil {
 			return err
@@ -116,6 +122,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	}
 	first := !b.note.Complete
 	b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
+	b.note.describe(b.block)
 	if err := b.put(ctx, todo, first); err != nil {
 		return err
 	}
@@ -123,6 +130,21 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 		return err
 	}
 	b.note.Complete = true
+	if first {
+		b.note.Built = now()
+	}
+	b.completed = first
+	return b.commit(ctx)
+}
+
+// begin commits a note to a generation that has none, so that it is listed as
+// incomplete however its first build ends.
+func (b *builder) begin(ctx context.Context) error {
+	if !b.fresh {
+		return nil
+	}
+	b.note.Source = b.rows.digest
+	b.note.describe(b.block)
 	return b.commit(ctx)
 }
 
@@ -277,6 +299,7 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 }
 
 func (b *builder) commit(ctx context.Context) error {
+	b.note.Changed = now()
 	n, err := json.Marshal(b.note)
 	if err != nil {
 		return err

@@ -7,7 +7,9 @@
 //
 // A collection belongs to one fingerprint (source file, embedder, analyzer,
 // layout), which is part of its name. Another embedder therefore builds another
-// collection and leaves the first one as it is.
+// generation and leaves the first one as it is: a build that fails or is killed
+// takes nothing away. Once it is complete, a build removes what it replaces of
+// the same file, source and embedder; ListGenerations finds the others.
 //
 // Beside each collection stands one of label centroids, so that every store
 // can serve the nearest centroids without them touching search or BM25

@@ -37,6 +37,8 @@ type Store interface {
 	Delete(ctx context.Context, collection string, ids []string) error
 	Commit(ctx context.Context, collection string, note []byte) error
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
+	List(ctx context.Context) ([]sdk.Collection, error)
+	Drop(ctx context.Context, collection string) error
 	sdk.Retriever
 }
 
@@ -97,6 +99,8 @@ type Report struct {
 	Faults                  []Fault
 	FaultCount              int // Faults keeps the first maxFaults only
 	Embedder, Store         string
+	Retired                 []Generation // removed: this build replaces them
+	Kept                    []error      // why others that it replaces could not be removed
 }
 
 // Fault is a row of the source that cannot be used.
@@ -119,15 +123,6 @@ func (e *SourceError) Unwrap() error { return e.Err }
 
 const maxFaults = 1000
 
-// note is what the engine keeps with a commit of the main collection.
-type note struct {
-	Source   string `json:"source"`           // digest of the source
-	Complete bool   `json:"complete"`         // false: a first build is under way
-	State    []byte `json:"state,omitempty"`  // of a fitted embedder
-	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
-	Faults   int    `json:"faults,omitempty"` // rows that could not be used
-}
-
 // Open brings the store in step with the source and returns the knowledge,
 // ready to be searched. Rows that cannot be used are in the report; an error
 // means that there is nothing to search.
@@ -145,11 +140,14 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 		k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main = collectionName(block, embedder)
-		k.centroids = k.main + "-labels"
+		k.centroids = labelsOf(k.main)
 		b := builder{Knowledge: k, stages: stages, options: o, rows: source}
 		err := b.build(ctx)
 		var busy *busyError
 		if err == nil {
+			if b.completed {
+				k.retire(ctx)
+			}
 			return k, nil
 		}
 		if !errors.As(err, &busy) || !busy.locked && try == maxTries {
@@ -213,8 +211,15 @@ func collectionName(block *pipeline.Knowledge, e Embedder) string {
 			panic(err) // strings, numbers and checked JSON always encode
 		}
 	}
-	return block.Name + "-" + hex.EncodeToString(h.Sum(nil))[:12]
+	return block.Name + "-" + hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
+
+// hashLength is the number of hexadecimal digits in a collection's name.
+const hashLength = 12
+
+// labelsOf names the collection of the label centroids that belong to one of
+// entries.
+func labelsOf(collection string) string { return collection + "-labels" }
 
 // Retrieve embeds the texts of the queries where the ranking has a dense side,
 // and searches. It returns the queries' vectors, too, so that they need not be

@@ -76,19 +76,25 @@ type stages struct {
 	dir      string
 	embedder *letters
 	losses   *atomic.Int64 // Puts at which the store's process ends; nil: none
+	keeps    error         // of every Drop; nil: it drops
+	broken   error         // of the start of the embedder
 }
 
 func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
 	s.embedder.state = state
-	return s.embedder, nil
+	return s.embedder, s.broken
 }
 
 func (s stages) Store(context.Context) (knowledge.Store, error) {
-	store, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
-	if err != nil || s.losses == nil {
-		return store, err
+	opened, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
+	var store knowledge.Store = opened
+	if s.losses != nil {
+		store = lossy{store, s.losses}
 	}
-	return lossy{store, s.losses}, nil
+	if s.keeps != nil {
+		store = keeper{store, s.keeps}
+	}
+	return store, err
 }
 
 var _ knowledge.Store = (*remote.Stage)(nil)

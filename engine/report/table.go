@@ -90,14 +90,17 @@ func remark(r run.Result) string {
 // instead of show is replaced: texts and answers come from anywhere.
 func shorten(text string, n int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return utf8.RuneError
-		}
-		return r // a byte that is no UTF-8 comes as utf8.RuneError
-	}, text)
+	text = strings.Map(visible, text)
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
 	return string([]rune(text)[:n-1]) + "…"
+}
+
+// visible replaces what a terminal would obey.
+func visible(r rune) rune {
+	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return utf8.RuneError
+	}
+	return r // a byte that is no UTF-8 comes as utf8.RuneError
 }

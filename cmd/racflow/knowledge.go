@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+)
+
+func newKnowledge() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "knowledge",
+		Short: "List and remove the generations of a file's knowledge",
+		Long: `List and remove the generations of a file's knowledge, in whichever store it is
+kept. Another embedder, analyzer or source builds another generation beside the
+one before; changed rows do not.`,
+	}
+	c.AddCommand(newKnowledgeList(), newKnowledgeCollect())
+	return c
+}
+
+// histories calls do with what the stores hold of the file's knowledge: of what
+// the pipeline searches that is chosen with --pipeline, or of every block.
+func (f *fileFlags) histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *knowledge.History) error) error {
+	s, err := f.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.load(path, ""); err != nil {
+		return err
+	}
+	blocks := s.file.Knowledge
+	if f.pipeline != "" {
+		if s.pipeline, err = f.choose(s.file); err != nil {
+			return err
+		}
+		blocks = s.pipeline.Knowledge()
+	}
+	for _, block := range blocks {
+		h, err := knowledge.ListGenerations(ctx, block, run.Stages(block, s.launch))
+		if err != nil {
+			return s.explain(err)
+		}
+		if err := do(block, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newKnowledgeList() *cobra.Command {
+	var flags fileFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list FILE",
+		Short: "Say which generations there are, and which is current",
+		Long: `Say which generations of the file's knowledge its stores hold. One is
+
+  current     what a run of this file searches
+  old         made from the same source, and replaced
+  other       made from another source, or by a version that did not note which
+  incomplete  its first build was cut off, or is under way
+
+The embedder is started to tell which is current. Where that fails the others
+are still listed.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			list := report.NewGenerations(c.OutOrStdout())
+			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *knowledge.History) error {
+				list.Add(block.Name, block.Store.Use, h)
+				switch now := h.Current(); {
+				case h.Doubt != nil:
+					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: cannot tell which generation is current: %v\n", block.Name, h.Doubt)
+				case now == nil:
+					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation is not there yet; a run builds it\n", block.Name)
+				case now.State == knowledge.StateIncomplete:
+					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation %s is incomplete; a run goes on with it\n", block.Name, now.Collection)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return list.JSON()
+			}
+			return list.Table()
+		},
+	}
+	flags.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object for each generation")
+	return c
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKilledBuildLeavesTheOldGeneration kills a build of another generation
+// when it has stored some entries. The file as it was answers as before, nothing embedded
+// anew; the build goes on with what it had, and then replaces the old one.
+func TestKilledBuildLeavesTheOldGeneration(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows strings.Builder
+	rows.WriteString("text\tlabel\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&rows, "text %d of label %d, and %x more words\tlabel %d\n", i, i%100, i*i, i%100)
+	}
+	write("rows.tsv", rows.String())
+	write("items.tsv", "text\ntext 7 of label 7\n")
+	write("p.hcl", `
+variable "analyzer" { default = "standard" }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed {
+    use = "hashing"
+    config { dimension = 64 }
+  }
+  store {
+    use      = "local"
+    analyzer = var.analyzer
+  }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+}
+`)
+	logs := filepath.Join(dir, ".racflow", "knowledge", "k", "k-*", "log")
+	ask := func(args ...string) (string, string) {
+		t.Helper()
+		c := racflow(t, dir, args...)
+		var stdout, stderr bytes.Buffer
+		c.Stdout, c.Stderr = &stdout, &stderr
+		if err := c.Run(); err != nil {
+			t.Fatalf("racflow %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+		}
+		return stdout.String(), stderr.String()
+	}
+	before, _ := ask("run", "p.hcl")
+	old, err := filepath.Glob(logs)
+	if err != nil || len(old) != 2 {
+		t.Fatalf("logs of the entries and of the centroids wanted, got %q, %v", old, err)
+	}
+
+	build := racflow(t, dir, "run", "-var", "analyzer=code", "p.hcl")
+	if err := build.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitForEntries(t, logs, old)
+	var exit *exec.ExitError
+	if err := errors.Join(build.Process.Kill(), build.Wait()); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("the build was not killed: %v", err)
+	}
+
+	if list, told := ask("knowledge", "list", "-var", "analyzer=code", "p.hcl"); !strings.Contains(list, " incomplete ") || !strings.Contains(list, " old ") {
+		t.Errorf("after the kill:\n%s%s", list, told)
+	}
+	if after, told := ask("run", "p.hcl"); after != before || !strings.Contains(told, "20000 entries, up to date") {
+		t.Errorf("the old generation gives %s, was %s\n%s", after, before, told)
+	}
+	if _, told := ask("run", "-var", "analyzer=code", "p.hcl"); !strings.Contains(told, "20000 entries") {
+		t.Errorf("the build does not go on: %s", told)
+	}
+	if gone, _ := ask("knowledge", "gc", "-var", "analyzer=code", "p.hcl"); !strings.Contains(gone, "(old, 20000 entries)") {
+		t.Errorf("gc: %s", gone)
+	}
+}
+
+// waitForEntries waits until a log beside the old ones has grown beyond a note.
+func waitForEntries(t *testing.T, logs string, old []string) {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
+		all, err := filepath.Glob(logs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, log := range all {
+			if info, err := os.Stat(log); err == nil && !slices.Contains(old, log) && info.Size() > 10_000 {
+				return
+			}
+		}
+	}
+	t.Fatal("the build has stored nothing")
+}

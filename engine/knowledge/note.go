@@ -1,0 +1,66 @@
+package knowledge
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// note is what the engine keeps with a commit of the main collection.
+type note struct {
+	Source   string `json:"source"`           // digest of the source
+	Complete bool   `json:"complete"`         // false: a first build is under way
+	State    []byte `json:"state,omitempty"`  // of a fitted embedder
+	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
+	Faults   int    `json:"faults,omitempty"` // rows that could not be used
+	Origin
+}
+
+// Origin says what a person recognises a generation by: what it was made from,
+// and when. What an older version of racflow did not record is empty.
+type Origin struct {
+	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
+	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
+	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
+	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
+	Analyzer string          `json:"analyzer,omitempty"` // of the lexical side
+	Built    time.Time       `json:"built,omitzero"`     // when it was complete for the first time
+	Changed  time.Time       `json:"changed,omitzero"`   // when it was committed last
+}
+
+// describe notes what the block says; the times are those of commits.
+func (o *Origin) describe(block *pipeline.Knowledge) {
+	o.File = fileOf(block)
+	o.Path, o.Analyzer = block.Source.Path, block.Analyzer
+	o.Embedder, o.Config = block.Embed.Use, block.Embed.Config.Public
+}
+
+// fileOf returns the file that a block stands in; empty if it is not known.
+func fileOf(block *pipeline.Knowledge) string {
+	if block.Range.Filename == "" {
+		return ""
+	}
+	path, err := filepath.Abs(block.Range.Filename)
+	if err != nil {
+		return block.Range.Filename
+	}
+	return path
+}
+
+// now is a time as notes keep it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// readNote reads a note, and tells whether this engine wrote it.
+func readNote(text []byte) (note, bool) {
+	var n note
+	var must struct {
+		Source   *string `json:"source"`
+		Complete *bool   `json:"complete"`
+	}
+	if json.Unmarshal(text, &must) != nil || must.Source == nil || must.Complete == nil {
+		return n, false
+	}
+	return n, json.Unmarshal(text, &n) == nil
+}

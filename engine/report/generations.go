@@ -1,0 +1,111 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/racflow/racflow/engine/knowledge"
+)
+
+const configWidth = 40 // runes of an embedder's config
+
+// Generations shows what stores hold of knowledge.
+type Generations struct {
+	w    io.Writer
+	rows []generation
+}
+
+// generation is a row of the list. What its builder did not note is empty.
+type generation struct {
+	Knowledge  string          `json:"knowledge"`
+	Store      string          `json:"store"`
+	Collection string          `json:"collection"`
+	State      knowledge.State `json:"state"`
+	Current    *bool           `json:"current"` // null: not known
+	Entries    int             `json:"entries"`
+	Source     string          `json:"source,omitempty"`
+	Embedder   string          `json:"embedder,omitempty"`
+	Config     json.RawMessage `json:"config,omitempty"` // of the embedder
+	Analyzer   string          `json:"analyzer,omitempty"`
+	File       string          `json:"file,omitempty"` // that built it
+	Built      time.Time       `json:"built,omitzero"`
+	Changed    time.Time       `json:"changed,omitzero"`
+}
+
+// NewGenerations returns a list without rows.
+func NewGenerations(w io.Writer) *Generations { return &Generations{w: w} }
+
+// Add adds the generations of a knowledge in a store.
+func (l *Generations) Add(name, store string, h *knowledge.History) {
+	for _, g := range h.Generations {
+		row := generation{
+			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries,
+			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
+		}
+		if h.Doubt == nil {
+			row.Current = &g.Current
+		}
+		l.rows = append(l.rows, row)
+	}
+}
+
+// JSON writes a JSON object for each generation.
+func (l *Generations) JSON() error {
+	enc := json.NewEncoder(l.w)
+	for _, row := range l.rows {
+		if err := enc.Encode(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Table shows the generations to a person.
+func (l *Generations) Table() error {
+	tw := tabwriter.NewWriter(l.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tEMBEDDER\tANALYZER\tSOURCE")
+	for _, r := range l.rows {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			r.Knowledge, r.Collection, r.State, r.Entries, moment(r.Built), moment(r.Changed),
+			recorded(strings.TrimSpace(r.Embedder+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
+	}
+	return tw.Flush()
+}
+
+// moment shows a time in the reader's own zone.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// recorded shows what a generation's note says; an old one may not say it.
+func recorded(text string) string {
+	switch text {
+	case "":
+		return "?"
+	case "-":
+		return "standard input"
+	}
+	return strings.Map(visible, text)
+}
+
+// settings shows a stage's config in one line.
+func settings(config json.RawMessage) string {
+	var all map[string]any
+	if json.Unmarshal(config, &all) != nil {
+		return ""
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", name, all[name]))
+	}
+	return shorten(strings.Join(parts, " "), configWidth)
+}
