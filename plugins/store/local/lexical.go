@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -21,17 +22,26 @@ type lexical struct {
 	of          *snapshot
 	base, slope float32
 	words       []string
-	idf         []float32 // of each known word of the query
-	numbers     []int32   // by word and part: the word's number there, or -1
+	known       []queryWord // of the query, by falling idf: in every part they are added in this order
+	numbers     []int32     // by word and part: the word's number there, or -1
 	lists       []postings
+	rest        []float32 // by list: the most that it and those behind it can add
+	running     []uint32  // rows of the window that may come among the best
 	sums        [windowRows]float32
 	some        []float32 // sums of few selected rows
 	best        top
 	floor       float32
 }
 
+// queryWord is a word of the query that some row has.
+type queryWord struct {
+	idf     float32
+	numbers int // where its numbers begin
+}
+
 // postings is what is left of a word's list in a part.
 type postings struct {
+	term   int
 	idf    float32
 	rows   []uint32
 	counts []uint8
@@ -65,7 +75,7 @@ func (s *snapshot) matching(query string, among *selection, depth int, others []
 	for i := range s.parts {
 		p := &s.parts[i]
 		end := sort.Search(len(others), func(j int) bool { return others[j].row >= p.base+int32(p.segment.rows) })
-		if l.find(i) {
+		if l.lookUp(i) {
 			if among != nil && among.rows != nil {
 				l.gather(p, among.rows[i], others[:end])
 			} else {
@@ -73,7 +83,11 @@ func (s *snapshot) matching(query string, among *selection, depth int, others []
 				if among != nil {
 					bits = among.bits[i]
 				}
-				l.scan(p, bits, others[:end])
+				if l.prunes(end) {
+					l.prune(p, bits, others[:end])
+				} else {
+					l.scan(p, bits, others[:end])
+				}
 			}
 		}
 		others = others[end:]
@@ -89,7 +103,7 @@ func (s *snapshot) matching(query string, among *selection, depth int, others []
 func (l *lexical) prepare(s *snapshot, query string) bool {
 	l.of = s
 	l.words = s.analyzer.Append(l.words[:0], query)
-	l.idf, l.numbers = l.idf[:0], l.numbers[:0]
+	l.known, l.numbers = l.known[:0], l.numbers[:0]
 	for _, w := range l.words {
 		h, df := hash(w), 0
 		for i := range s.parts {
@@ -103,24 +117,26 @@ func (l *lexical) prepare(s *snapshot, query string) bool {
 			l.numbers = l.numbers[:len(l.numbers)-len(s.parts)]
 			continue
 		}
-		l.idf = append(l.idf, float32(math.Log1p((float64(s.living)-float64(df)+0.5)/(float64(df)+0.5))))
+		idf := float32(math.Log1p((float64(s.living) - float64(df) + 0.5) / (float64(df) + 0.5)))
+		l.known = append(l.known, queryWord{idf, len(l.numbers) - len(s.parts)})
 	}
+	slices.SortStableFunc(l.known, func(a, b queryWord) int { return cmp.Compare(b.idf, a.idf) })
 	l.base = float32(s.k1 * (1 - s.b))
 	l.slope = float32(s.k1 * s.b * float64(s.living) / float64(s.words))
-	return len(l.idf) > 0
+	return len(l.known) > 0
 }
 
-// find sets the lists of the query's words in a part.
-func (l *lexical) find(part int) bool {
+// lookUp sets the lists of the query's words in a part.
+func (l *lexical) lookUp(part int) bool {
 	t := &l.of.parts[part].terms
 	l.lists = l.lists[:0]
-	for i, idf := range l.idf {
-		term := l.numbers[i*len(l.of.parts)+part]
+	for _, w := range l.known {
+		term := l.numbers[w.numbers+part]
 		if term < 0 {
 			continue
 		}
 		if from, to := t.extent(int(term), int(term)+1); from < to {
-			l.lists = append(l.lists, postings{idf: idf, rows: t.rows[from:to], counts: t.counts[from:to], place: from, terms: t})
+			l.lists = append(l.lists, postings{term: int(term), idf: w.idf, rows: t.rows[from:to], counts: t.counts[from:to], place: from, terms: t})
 		}
 	}
 	return len(l.lists) > 0
@@ -137,7 +153,7 @@ func (l *lexical) scan(p *part, among bitmap, others []scored) {
 			list := &l.lists[i]
 			list.here = gallop(list.rows, uint32(low+len(lengths)))
 			met += list.here
-			list.add(sums, lengths, uint32(low), l.base, l.slope)
+			l.add(list, sums, lengths, uint32(low))
 		}
 		for len(others) > 0 && int(others[0].row-p.base) < low+len(sums) {
 			others[0].score = sums[int(others[0].row-p.base)-low]
@@ -153,7 +169,8 @@ func (l *lexical) scan(p *part, among bitmap, others []scored) {
 }
 
 // add adds a word's share to the sums of the window that starts with row low.
-func (list *postings) add(sums, lengths []float32, low uint32, base, slope float32) {
+func (l *lexical) add(list *postings, sums, lengths []float32, low uint32) {
+	base, slope := l.base, l.slope
 	idf, counts := list.idf, list.counts[:list.here]
 	lengths = lengths[:len(sums)]
 	for i, r := range list.rows[:list.here] {
@@ -163,10 +180,23 @@ func (list *postings) add(sums, lengths []float32, low uint32, base, slope float
 		}
 		tf := float32(counts[i])
 		if counts[i] == many {
-			tf = float32(list.terms.count(list.place + i))
+			tf = list.tf(i)
 		}
-		sums[at] += idf * tf / (tf + base + slope*lengths[at])
+		sums[at] += idf * (tf / (tf + base + slope*lengths[at]))
 	}
+}
+
+// tf is how often the word occurs in one of the rows that are left.
+func (list *postings) tf(i int) float32 {
+	if c := list.counts[i]; c != many {
+		return float32(c)
+	}
+	return float32(list.terms.count(list.place + i))
+}
+
+// share is the part of a word in a row's score, without the idf.
+func (l *lexical) share(tf, length float32) float32 {
+	return tf / (tf + l.base + l.slope*length)
 }
 
 func (list *postings) skip(n int) {
@@ -177,9 +207,10 @@ func (list *postings) skip(n int) {
 // collect offers the rows of a window and sets their sums to 0 again.
 func (l *lexical) collect(p *part, among bitmap, low, met int, sums []float32) {
 	if met*sparseWindow > len(sums) {
-		for i, sum := range sums {
-			if sum >= l.floor {
-				l.offer(p, among, int32(low+i), sum)
+		l.running = above(l.running[:0], sums, l.floor)
+		for _, at := range l.running {
+			if sum := sums[at]; sum >= l.floor {
+				l.offer(p, among, int32(low)+int32(at), sum)
 			}
 		}
 		clear(sums)
@@ -200,11 +231,16 @@ func (l *lexical) collect(p *part, among bitmap, low, met int, sums []float32) {
 }
 
 func (l *lexical) offer(p *part, among bitmap, r int32, sum float32) {
-	if among != nil && !among.has(r) || p.dead.has(r) {
+	if !alive(p, among, r) {
 		return
 	}
 	l.best.offer(scored{sum, p.base + r})
 	l.floor = max(l.floor, l.best.floor())
+}
+
+// alive reports whether a row is there and selected.
+func alive(p *part, among bitmap, r int32) bool {
+	return (among == nil || among.has(r)) && !p.dead.has(r)
 }
 
 // gather scores few selected rows: neither they nor the lists are walked from
@@ -223,8 +259,7 @@ func (l *lexical) gather(p *part, rows []uint32, others []scored) {
 				at += gallop(rows[at:], list.rows[0])
 				continue
 			}
-			tf := float32(list.terms.count(list.place))
-			l.some[at] += list.idf * tf / (tf + l.base + l.slope*p.lengths[rows[at]])
+			l.some[at] += list.idf * l.share(list.tf(0), p.lengths[rows[at]])
 			list.skip(1)
 			at++
 		}

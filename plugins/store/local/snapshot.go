@@ -37,6 +37,8 @@ type part struct {
 	words   int64    // of the living rows
 	gone    []uint32 // by word: removed rows that have it; nil: none
 	logged  int64    // in memory: bytes that the living rows take in a log
+
+	ceilings *ceilings // of the snapshot's words
 }
 
 func (p *part) living() int { return p.segment.rows - p.removed }
@@ -80,7 +82,7 @@ func (s *snapshot) with(state state, parts []part) *snapshot {
 		if p.living() == 0 {
 			continue
 		}
-		p.base = int32(next.rows)
+		p.base, p.ceilings = int32(next.rows), new(ceilings)
 		next.rows += p.segment.rows
 		next.living += p.living()
 		next.words += p.words
