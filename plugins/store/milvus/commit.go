@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // lookAhead is how many entries are looked up at a time.
@@ -91,7 +92,7 @@ func (c *collection) prepareCommit(ctx context.Context, note []byte) (*state, []
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.send(ctx); err != nil {
+	if err := c.sent(ctx); err != nil {
 		return nil, nil, err
 	}
 	if err := c.complete(ctx); err != nil {
@@ -111,7 +112,7 @@ func (c *collection) prepareCommit(ctx context.Context, note []byte) (*state, []
 		maps.Copy(next.dead, old.dead)
 	}
 	if replaced {
-		r.Floor = old.record.Commit
+		r.Floor = old.record.Next
 		dead = dead[old.record.Entries:]
 	}
 	c.averages(r, tx, replaced || len(refreshed) > 0)
@@ -176,33 +177,36 @@ func (c *collection) statistics(next *state, tx *transaction) []row {
 // them out of the statistics, and returns those of earlier commits.
 func (c *collection) supersede(ctx context.Context, old *state) ([]int64, error) {
 	tx := c.staged
-	if err := c.send(ctx); err != nil {
+	if err := c.sent(ctx); err != nil {
 		return nil, err
 	}
 	fields := []string{fieldKey}
 	if old.analyzer != nil {
-		fields = append(fields, fieldText, fieldContext)
+		fields = append(fields, fieldDetails)
 	}
-	out := func(r found) {
-		tx.entries--
-		if old.analyzer != nil {
-			tx.account(countWords(*old.analyzer, r.entry.Context, r.entry.Text), -1)
+	out := func(rows []found) error {
+		tx.entries -= len(rows)
+		if old.analyzer == nil {
+			return nil
 		}
+		if err := c.countMissing(ctx, *old.analyzer, rows); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			tx.account(*r.counts, -1)
+		}
+		return nil
 	}
 	for part := range slices.Chunk(tx.superseded, lookAhead) {
-		keys := make([]string, len(part))
-		for i, n := range part {
-			keys[i] = keyOf(n)
-		}
-		rows, err := c.query(ctx, oneOf(fieldKey, keys), fields, newest())
+		rows, err := c.query(ctx, numberIn(fieldSequence, part), fields, newest())
 		if err != nil {
 			return nil, err
 		}
 		if len(rows) != len(part) {
 			return nil, c.lostRows(len(rows), len(part))
 		}
-		for _, r := range rows {
-			out(r)
+		if err := out(rows); err != nil {
+			return nil, err
 		}
 	}
 	var dead []int64
@@ -211,40 +215,76 @@ func (c *collection) supersede(ctx context.Context, old *state) ([]int64, error)
 	}
 	slots := slices.Collect(maps.Keys(tx.latest))
 	for part := range slices.Chunk(slots, lookAhead) {
-		rows, err := c.query(ctx, old.visible()+" and "+slotIn(part), fields, newest())
+		rows, err := c.query(ctx, old.visible()+" and "+numberIn(fieldSlot, part), fields, newest())
 		if err != nil {
 			return nil, err
 		}
+		rows = slices.DeleteFunc(rows, func(r found) bool {
+			_, isDead := old.dead[r.sequence]
+			return isDead
+		})
 		for _, r := range rows {
-			if _, ok := old.dead[r.sequence]; !ok {
-				dead = append(dead, r.sequence)
-				out(r)
-			}
+			dead = append(dead, r.sequence)
+		}
+		if err := out(rows); err != nil {
+			return nil, err
 		}
 	}
 	return dead, nil
 }
 
-func slotIn(slots []int64) string {
-	texts := make([]string, len(slots))
-	for i, n := range slots {
+// countMissing counts the words of rows that have too many for a field.
+func (c *collection) countMissing(ctx context.Context, a analyze.Analyzer, rows []found) error {
+	place := map[int64][]int{}
+	var keys []string
+	for i, r := range rows {
+		if r.counts != nil {
+			continue
+		}
+		if place[r.sequence] == nil {
+			keys = append(keys, r.key)
+		}
+		place[r.sequence] = append(place[r.sequence], i)
+	}
+	for part := range slices.Chunk(keys, lookAhead) {
+		texts, err := c.query(ctx, oneOf(fieldKey, part), []string{fieldKey, fieldText, fieldContext}, c.level())
+		if err != nil {
+			return err
+		}
+		for _, r := range texts {
+			words := countWords(a, r.entry.Context, r.entry.Text)
+			for _, i := range place[r.sequence] {
+				rows[i].counts = &words
+			}
+			delete(place, r.sequence)
+		}
+	}
+	if len(place) > 0 {
+		return c.lostRows(len(rows)-len(place), len(rows))
+	}
+	return nil
+}
+
+func numberIn(field string, numbers []int64) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
 		texts[i] = strconv.FormatInt(n, 10)
 	}
-	return fieldSlot + " in [" + strings.Join(texts, ",") + "]"
+	return field + " in [" + strings.Join(texts, ",") + "]"
 }
 
 // complete checks that the server has every row of the transaction: one that
 // was killed may have lost some.
 func (c *collection) complete(ctx context.Context) error {
 	tx := c.staged
-	expr := fmt.Sprintf("%s == %d", fieldBorn, tx.number)
+	expr := between(tx.first, tx.next)
 	n, err := c.count(ctx, expr)
 	if err != nil || n == tx.rows {
 		return err
 	}
 	// Milvus Lite 2 counts a row again that was written twice.
 	seen := map[int64]bool{}
-	err = c.walk(ctx, 0, tx.next, expr, []string{fieldKey, fieldPlace}, func(r found) error {
+	err = c.walk(ctx, 0, tx.next, expr, []string{fieldKey}, func(r found) error {
 		seen[r.sequence] = true
 		return nil
 	})
@@ -260,7 +300,10 @@ func (c *collection) lostRows(have, want int) error {
 
 // drift is how far the average length may be from the one that the words of a
 // row are weighed with.
-const drift = 1.25
+const (
+	drift     = 1.25
+	halfDrift = 1 + (drift-1)/2
+)
 
 // refresh puts rows again whose words are weighed with an average that is too
 // far from today's, and returns the rows that they replace.
@@ -282,39 +325,66 @@ func (c *collection) refresh(ctx context.Context, old *state, dead []int64, repl
 	for _, n := range slices.Concat(dead, tx.superseded, slices.Collect(maps.Keys(old.dead))) {
 		gone[n] = true
 	}
-	expr := fmt.Sprintf("%s > %d and %s <= %d and (%s < %s or %s > %s)", fieldBorn, old.record.Floor, fieldBorn, tx.number,
-		fieldAverage, floatText(average/(1+(drift-1)/2)), fieldAverage, floatText(average*(1+(drift-1)/2)))
-	var refreshed []int64
-	fields := slices.Concat(fieldsScan, fieldsTexts, []string{fieldVector})
+	refreshed, err := c.outdated(ctx, old, gone, average)
+	if err != nil {
+		return nil, err
+	}
 	lowest, highest := tx.lowest, tx.highest
 	tx.lowest, tx.highest = 0, 0
-	err := c.walk(ctx, 0, tx.next, expr, fields, func(r found) error {
-		if gone[r.sequence] {
-			return nil
-		}
-		meta, err := encodeMeta(r.entry.Meta)
+	numbers := make([]int64, 0, len(refreshed))
+	for part := range slices.Chunk(refreshed, vectorWindow) {
+		rows, err := c.query(ctx, oneOf(fieldKey, part), slices.Concat(fieldsScan, fieldsTexts, []string{fieldVector}), newest())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if slot := slotOf(r.entry.ID); tx.latest[slot] == r.sequence {
-			delete(tx.latest, slot) // it is on the list of the refreshed already
+		slices.SortFunc(rows, byPlace)
+		for _, r := range rows {
+			numbers = append(numbers, r.sequence)
+			if err := c.restage(r, old.shape); err != nil {
+				return nil, err
+			}
 		}
-		refreshed = append(refreshed, r.sequence)
-		// It is counted in once more and out once more: nothing changes.
-		words := countWords(*old.analyzer, r.entry.Context, r.entry.Text)
-		r.entry.Vector = r.entry.Vector[:old.schema.Dimension]
-		if err := c.stage(ctx, r.entry, meta, r.place); err != nil {
-			return err
-		}
-		tx.entries--
-		tx.account(words, -1)
-		return nil
-	})
-	if err == nil {
-		err = c.send(ctx)
+	}
+	if len(numbers) != len(refreshed) {
+		return nil, c.lostRows(len(numbers), len(refreshed))
+	}
+	if err := c.send(); err != nil {
+		return nil, err
 	}
 	// The rows that were left alone are within the half of the drift.
-	tx.lowest, tx.highest = max(lowest, average/(1+(drift-1)/2)), min(highest, average*(1+(drift-1)/2))
-	tx.lowest, tx.highest = min(tx.lowest, average), max(tx.highest, average)
-	return refreshed, err
+	tx.lowest, tx.highest = min(max(lowest, average/halfDrift), average), max(min(highest, average*halfDrift), average)
+	return numbers, nil
+}
+
+// outdated lists the keys of the living rows that are due.
+func (c *collection) outdated(ctx context.Context, old *state, gone map[int64]bool, average float64) ([]string, error) {
+	var keys []string
+	tx := c.staged
+	err := c.walk(ctx, 0, tx.next, between(old.record.Floor, tx.next), []string{fieldKey, fieldDetails}, func(r found) error {
+		if !gone[r.sequence] && (r.average*halfDrift < average || average*halfDrift < r.average) {
+			keys = append(keys, r.key)
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// restage puts a row again, in its place. It is counted in once more and out
+// once more: nothing changes.
+func (c *collection) restage(r found, has shape) error {
+	meta, err := encodeMeta(r.entry.Meta)
+	if err != nil {
+		return err
+	}
+	tx := c.staged
+	// It is on the list of the refreshed, so not on that of the superseded.
+	delete(tx.latest, slotOf(r.entry.ID))
+	words := countWords(*has.analyzer, r.entry.Context, r.entry.Text)
+	r.entry.Vector = r.entry.Vector[:has.schema.Dimension]
+	if err := c.stage(r.entry, meta, r.place); err != nil {
+		return err
+	}
+	tx.entries--
+	tx.account(words, -1)
+	return nil
 }

@@ -37,7 +37,7 @@ func (c *collection) addCosines(ctx context.Context, s *state, probes []*probe) 
 func (c *collection) cosines(ctx context.Context, s *state, vector []float32, hits []hit) (map[int64]float32, error) {
 	keys := make([]string, len(hits))
 	for i, h := range hits {
-		keys[i] = keyOf(h.sequence)
+		keys[i] = h.key
 	}
 	lists, err := c.searchRows(ctx, oneOf(fieldKey, keys), nil, []entity.Vector{entity.FloatVector(vector)}, fieldVector, len(keys), c.denseParams(s.indexType, len(keys)))
 	if err != nil {

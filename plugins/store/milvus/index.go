@@ -88,17 +88,22 @@ func (c *collection) indexed(ctx context.Context, field string) string {
 
 // load brings the collection into the server's memory.
 func (c *collection) load(ctx context.Context) error {
-	state := entity.LoadStateNotLoad
-	_ = c.server.call(ctx, "ask for the load state", func(ctx context.Context, m *client.GrpcClient, _ int) (err error) {
-		state, err = m.GetLoadState(ctx, c.table, nil)
+	if loaded, err := c.loaded(ctx); loaded || err != nil && ctx.Err() != nil {
 		return err
-	})
-	if state == entity.LoadStateLoaded {
-		return nil
 	}
 	return c.server.call(ctx, "load collection "+c.table, func(ctx context.Context, m *client.GrpcClient, _ int) error {
 		return m.LoadCollection(ctx, c.table, false, client.WithReplicaNumber(int32(c.server.config.Replicas)))
 	})
+}
+
+// loaded reports whether the collection is in the server's memory.
+func (c *collection) loaded(ctx context.Context) (bool, error) {
+	state := entity.LoadStateNotLoad
+	err := c.server.call(ctx, "ask for the load state", func(ctx context.Context, m *client.GrpcClient, _ int) (err error) {
+		state, err = m.GetLoadState(ctx, c.table, nil)
+		return err
+	})
+	return state == entity.LoadStateLoaded, err
 }
 
 // searchParams are the parameters of a search for the best limit rows.

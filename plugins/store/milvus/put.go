@@ -3,15 +3,11 @@ package milvus
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 
 	"github.com/racflow/racflow/sdk"
 )
-
-// neverBorn is the commit of rows that are no entries.
-const neverBorn = int64(math.MaxInt64)
 
 func (c *collection) put(ctx context.Context, entries []sdk.Entry) error {
 	c.writing.Lock()
@@ -27,22 +23,21 @@ func (c *collection) put(ctx context.Context, entries []sdk.Entry) error {
 	if err := c.begin(ctx); err != nil {
 		return c.failedBegin(ctx, err)
 	}
+	tx := c.staged
+	defer context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })()
 	for i, e := range entries {
 		e.Vector = unit(e.Vector)
-		if err := c.stage(ctx, e, metas[i], c.nextPlace()); err != nil {
+		if err := c.stage(e, metas[i], c.staged.next); err != nil {
 			return c.undo(ctx, err)
 		}
 	}
 	return nil
 }
 
-// nextPlace is the place of an entry that is put: behind all others.
-func (c *collection) nextPlace() int64 { return c.staged.next }
-
 // stage adds an entry to the transaction.
-func (c *collection) stage(ctx context.Context, e sdk.Entry, meta []byte, place int64) error {
+func (c *collection) stage(e sdk.Entry, meta []byte, place int64) error {
 	tx := c.staged
-	p := pendingRow{row: row{key: keyOf(tx.next), place: place, born: tx.number, entry: e, meta: meta}}
+	p := pendingRow{row: row{key: keyOf(place, tx.next), sequence: tx.next, entry: e, meta: meta}}
 	if a := c.known().analyzer; a != nil {
 		p.counts = countWords(*a, e.Context, e.Text)
 		tx.account(p.counts, 1)
@@ -56,11 +51,11 @@ func (c *collection) stage(ctx context.Context, e sdk.Entry, meta []byte, place 
 	tx.rows++
 	tx.entries++
 	tx.pending = append(tx.pending, p)
-	tx.bytes += p.size() + 8*len(p.counts.words)
+	tx.bytes += p.size() + 14*len(p.counts.words)
 	if len(tx.pending) < c.server.config.BatchRows && tx.bytes < c.server.config.BatchBytes {
 		return nil
 	}
-	return c.send(ctx)
+	return c.send()
 }
 
 // account counts a text in, or out.
@@ -71,10 +66,14 @@ func (tx *transaction) account(words counts, sign int64) {
 	}
 }
 
-// send writes the pending rows. Their words are weighed with the average length
-// so far: at a first build the final one is not known yet.
-func (c *collection) send(ctx context.Context) error {
+// send begins to write the pending rows, once few enough others are on their
+// way. Their words are weighed with the average length so far: at a first build
+// the final one is not known yet.
+func (c *collection) send() error {
 	tx := c.staged
+	if err := context.Cause(tx.ctx); err != nil {
+		return err // of rows that were sent before
+	}
 	if len(tx.pending) == 0 {
 		return nil
 	}
@@ -82,24 +81,44 @@ func (c *collection) send(ctx context.Context) error {
 		return err
 	}
 	average := c.averageWith(tx)
-	rows := make([]row, len(tx.pending))
 	formula := newBM25(c.server.config.K1, c.server.config.B, average)
-	for i, p := range tx.pending {
-		rows[i] = p.row
-		rows[i].average = average
-		if c.known().analyzer != nil {
-			rows[i].words = formula.document(p.counts)
+	pending, lexical := tx.pending, c.known().analyzer != nil
+	tx.sending.Go(func() error {
+		rows := make([]row, len(pending))
+		for i, p := range pending {
+			rows[i] = p.row
+			d := details{hash: p.entry.Hash, average: average}
+			if lexical {
+				rows[i].words, d.counts = formula.document(p.counts), &p.counts
+			}
+			rows[i].details = d.encode()
 		}
-	}
-	if err := c.insert(ctx, rows); err != nil {
+		err := c.insert(tx.ctx, rows)
+		if err != nil {
+			tx.cancel(err)
+		}
 		return err
-	}
+	})
 	if tx.lowest == 0 || average < tx.lowest {
 		tx.lowest = average
 	}
 	tx.highest = max(tx.highest, average)
-	tx.pending, tx.bytes = tx.pending[:0], 0
+	tx.pending, tx.bytes = nil, 0
 	return nil
+}
+
+// sent sends the pending rows and waits until all rows are there.
+func (c *collection) sent(ctx context.Context) error {
+	if err := c.send(); err != nil {
+		return err
+	}
+	tx := c.staged
+	stop := context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })
+	defer stop()
+	if err := tx.sending.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(tx.ctx)
 }
 
 // averageWith is the average length with what is staged.
@@ -140,7 +159,7 @@ func (c *collection) specialKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	err := c.callLoaded(ctx, "list the record's rows", func(ctx context.Context, m *client.GrpcClient, _ int) error {
 		keys = nil
-		result, err := m.Query(ctx, c.table, nil, fmt.Sprintf("%s == %d", fieldBorn, neverBorn), []string{fieldKey}, newest(), client.WithLimit(maxLimit))
+		result, err := m.Query(ctx, c.table, nil, fmt.Sprintf("%s == %d", fieldSequence, noEntry), []string{fieldKey}, newest(), client.WithLimit(maxLimit))
 		if err != nil {
 			if isEmpty(err) {
 				return nil

@@ -2,7 +2,6 @@ package milvus
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,18 +15,18 @@ import (
 
 // found is a row as it is read; only what was asked for is set.
 type found struct {
-	sequence int64
-	place    int64
-	average  float64
-	score    float32
-	entry    sdk.Entry
+	key             string
+	place, sequence int64
+	score           float32
+	average         float64
+	counts          *counts // nil: there are too many, or it has none
+	entry           sdk.Entry
 }
 
 // The fields of what is read.
 var (
-	fieldsScan  = []string{fieldKey, fieldPlace, fieldID, fieldLabel, fieldHash}
+	fieldsScan  = []string{fieldKey, fieldID, fieldLabel, fieldDetails}
 	fieldsTexts = []string{fieldText, fieldContext, fieldMeta}
-	fieldsHit   = []string{fieldID, fieldLabel, fieldText, fieldContext, fieldMeta}
 )
 
 // levels are the consistency levels of the config.
@@ -156,14 +155,6 @@ func decodeColumn(rows []found, column entity.Column) error {
 				return err
 			}
 		}
-	case *entity.ColumnInt64:
-		for i, n := range column.Data() {
-			rows[i].place = n
-		}
-	case *entity.ColumnDouble:
-		for i, x := range column.Data() {
-			rows[i].average = x
-		}
 	case *entity.ColumnJSONBytes:
 		for i, encoded := range column.Data() {
 			meta, err := decodeMeta(encoded)
@@ -184,7 +175,8 @@ func (f *found) setText(field, text string) (err error) {
 	e := &f.entry
 	switch field {
 	case fieldKey:
-		f.sequence, err = sequenceOf(text)
+		f.key = text
+		f.place, f.sequence, err = parseKey(text)
 	case fieldID:
 		e.ID = text
 	case fieldLabel:
@@ -193,10 +185,10 @@ func (f *found) setText(field, text string) (err error) {
 		e.Context = text
 	case fieldText:
 		e.Text = text
-	case fieldHash:
-		if text != "" {
-			e.Hash, err = base64.RawStdEncoding.DecodeString(text)
-		}
+	case fieldDetails:
+		var d details
+		d, err = decodeDetails(text)
+		e.Hash, f.average, f.counts = d.hash, d.average, d.counts
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package milvus
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -19,30 +18,42 @@ import (
 
 // row is one row on the server, as it is written.
 type row struct {
-	key     string
-	place   int64
-	born    int64
-	average float64
-	entry   sdk.Entry // the vector has norm 1, or 0
-	meta    []byte
-	words   entity.SparseEmbedding // nil: no lexical side
+	key      string
+	sequence int64
+	entry    sdk.Entry // the vector has norm 1, or 0
+	meta     []byte
+	details  string
+	words    entity.SparseEmbedding // nil: no lexical side
 }
 
-// keyDigits is the length of a key of an entry: enough for a number of 63 bits
-// in base 36, so that keys are in the order of the numbers.
+// keyDigits is the length of a number in a key: enough for one of 63 bits in
+// base 36, so that keys are in the order of the numbers.
 const keyDigits = 13
 
-func keyOf(sequence int64) string {
-	digits := strconv.FormatInt(sequence, 36)
-	return strings.Repeat("0", keyDigits-len(digits)) + digits
+func digits(n int64) string {
+	text := strconv.FormatInt(n, 36)
+	return strings.Repeat("0", keyDigits-len(text)) + text
 }
 
-func sequenceOf(key string) (int64, error) {
-	n, err := strconv.ParseInt(key, 36, 64)
-	if err != nil || len(key) != keyDigits {
-		return 0, fmt.Errorf("%q is no key of an entry", key)
+// keyOf is the key of an entry's row. Its place in a scan is the sequence
+// number that the entry was put with; that of the row differs where the row was
+// put again since.
+func keyOf(place, sequence int64) string {
+	if place == sequence {
+		return digits(place)
 	}
-	return n, nil
+	return digits(place) + digits(sequence)
+}
+
+func parseKey(key string) (place, sequence int64, err error) {
+	if len(key) != keyDigits && len(key) != 2*keyDigits {
+		return 0, 0, fmt.Errorf("%q is no key of an entry", key)
+	}
+	place, err = strconv.ParseInt(key[:keyDigits], 36, 64)
+	if sequence = place; err == nil && len(key) > keyDigits {
+		sequence, err = strconv.ParseInt(key[keyDigits:], 36, 64)
+	}
+	return place, sequence, err
 }
 
 // slotOf is the hash by which an id is found. Two ids of a million share one
@@ -52,14 +63,17 @@ func slotOf(id string) int64 {
 	return int64(binary.LittleEndian.Uint64(sum[:8]))
 }
 
-// specialRow is a row that is no entry: it belongs to no commit.
+// noEntry is the sequence number of rows that are no entries.
+const noEntry = int64(math.MaxInt64)
+
+// specialRow is a row that is no entry.
 func specialRow(key, text string) row {
-	return row{key: key, place: -1, born: neverBorn, entry: sdk.Entry{Text: text}, meta: []byte("{}")}
+	return row{key: key, sequence: noEntry, entry: sdk.Entry{Text: text}, meta: []byte("{}")}
 }
 
 // size is about what a row takes in a message.
 func (r *row) size() int {
-	n := 128 + len(r.entry.ID) + len(r.entry.Label) + len(r.entry.Context) + len(r.entry.Text) + len(r.meta) + 2*len(r.entry.Hash) + 4*len(r.entry.Vector)
+	n := 128 + len(r.entry.ID) + len(r.entry.Label) + len(r.entry.Context) + len(r.entry.Text) + len(r.meta) + len(r.details) + 4*len(r.entry.Vector)
 	if r.words != nil {
 		n += 8 * r.words.Len()
 	}
@@ -69,15 +83,15 @@ func (r *row) size() int {
 // columns makes of rows what the SDK sends.
 func columns(rows []row, s sdk.Schema) []entity.Column {
 	n := len(rows)
-	keys, ids, labels, contexts, texts, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	places, slots, borns, averages := make([]int64, n), make([]int64, n), make([]int64, n), make([]float64, n)
+	keys, ids, labels, contexts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	texts, details := make([]string, n), make([]string, n)
+	sequences, slots := make([]int64, n), make([]int64, n)
 	metas, vectors, words := make([][]byte, n), make([][]float32, n), make([]entity.SparseEmbedding, n)
 	none := sparse([]uint32{noWords}, []float32{1})
 	for i, r := range rows {
 		e := r.entry
 		keys[i], ids[i], labels[i], contexts[i], texts[i] = r.key, e.ID, e.Label, e.Context, e.Text
-		hashes[i] = base64.RawStdEncoding.EncodeToString(e.Hash)
-		places[i], slots[i], borns[i], averages[i], metas[i] = r.place, slotOf(e.ID), r.born, r.average, r.meta
+		sequences[i], slots[i], metas[i], details[i] = r.sequence, slotOf(e.ID), r.meta, r.details
 		vectors[i] = e.Vector
 		if len(vectors[i]) < width(s.Dimension) {
 			vectors[i] = make([]float32, width(s.Dimension))
@@ -90,9 +104,9 @@ func columns(rows []row, s sdk.Schema) []entity.Column {
 	}
 	all := []entity.Column{
 		entity.NewColumnVarChar(fieldKey, keys), entity.NewColumnVarChar(fieldID, ids),
-		entity.NewColumnInt64(fieldPlace, places), entity.NewColumnInt64(fieldSlot, slots), entity.NewColumnInt64(fieldBorn, borns), entity.NewColumnDouble(fieldAverage, averages),
+		entity.NewColumnInt64(fieldSequence, sequences), entity.NewColumnInt64(fieldSlot, slots),
 		entity.NewColumnVarChar(fieldLabel, labels), entity.NewColumnVarChar(fieldContext, contexts), entity.NewColumnVarChar(fieldText, texts),
-		entity.NewColumnJSONBytes(fieldMeta, metas), entity.NewColumnVarChar(fieldHash, hashes),
+		entity.NewColumnJSONBytes(fieldMeta, metas), entity.NewColumnVarChar(fieldDetails, details),
 		entity.NewColumnFloatVector(fieldVector, width(s.Dimension), vectors),
 	}
 	if s.Analyzer != "" {

@@ -41,7 +41,7 @@ func (c *collection) get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 			place[id] = append(place[id], i)
 		}
 		for part := range slices.Chunk(slots, lookAhead) {
-			rows, err := c.query(ctx, s.visible()+" and "+slotIn(part), slices.Concat(fieldsScan, fieldsTexts), c.level())
+			rows, err := c.query(ctx, s.visible()+" and "+numberIn(fieldSlot, part), slices.Concat(fieldsScan, fieldsTexts), c.level())
 			if err != nil {
 				return err
 			}
@@ -151,13 +151,11 @@ func (c *collection) walk(ctx context.Context, from, to int64, expr string, fiel
 	window := smallest
 	for from < to {
 		end := min(from+window, to)
-		rows, err := c.query(ctx, fmt.Sprintf("%s >= %d and %s < %d and %s", fieldPlace, from, fieldPlace, end, expr), fields, c.level())
+		rows, err := c.query(ctx, fmt.Sprintf(`%s >= "%s" and %s < "%s" and %s`, fieldKey, digits(from), fieldKey, digits(end), expr), fields, c.level())
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(rows, func(a, b found) int {
-			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.sequence, b.sequence))
-		})
+		slices.SortFunc(rows, byPlace)
 		rows = slices.CompactFunc(rows, func(a, b found) bool { return a.sequence == b.sequence })
 		for _, r := range rows {
 			if err := f(r); err != nil {
@@ -174,18 +172,28 @@ func (c *collection) walk(ctx context.Context, from, to int64, expr string, fiel
 	return nil
 }
 
+func byPlace(a, b found) int {
+	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.sequence, b.sequence))
+}
+
 // exhaust searches by reading every entry that the filter selects. It is what
 // is left where too much of what a server finds has to be thrown away.
-func (c *collection) exhaust(ctx context.Context, s *state, p *probe, depth int, by side) error {
+func (c *collection) exhaust(ctx context.Context, s *state, p *probe, depth int, by side, texts bool) error {
 	fields := slices.Concat(fieldsScan, fieldsTexts)
-	_, lexical := by.(lexicalSide)
-	if !lexical {
+	if _, lexical := by.(lexicalSide); !lexical {
 		fields = append(fields, fieldVector)
 	}
 	var hits []hit
 	err := c.entries(ctx, s, p.filter, 0, fields, func(r found) bool {
 		r.score = dot(p.vector, r.entry.Vector)
 		r.entry.Vector = nil
+		if by.counts() {
+			words := countWords(*s.analyzer, r.entry.Context, r.entry.Text)
+			r.counts = &words
+		}
+		if !texts {
+			r.entry.Text, r.entry.Context = "", ""
+		}
 		if h, ok := accept(s, p, r, by); ok {
 			hits = append(hits, h)
 		}

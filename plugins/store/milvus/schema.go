@@ -22,19 +22,17 @@ const schemaVersion = 1
 
 // The fields of a row.
 const (
-	fieldKey     = "key"     // sequence number, as keyOf writes it; of the record and what belongs to it, another text
-	fieldPlace   = "place"   // in a scan: the sequence number with which the entry was put
-	fieldID      = "id"      // of the entry
-	fieldSlot    = "slot"    // hash of the id, for finding a row by it
-	fieldBorn    = "born"    // number of the commit that the row belongs to
-	fieldAverage = "average" // average length that the words were weighed with
-	fieldLabel   = "label"
-	fieldContext = "context"
-	fieldText    = "text" // of the record: what it says
-	fieldMeta    = "meta"
-	fieldHash    = "hash"
-	fieldVector  = "vector" // of norm 1, or 0
-	fieldWords   = "words"
+	fieldKey      = "key"      // place and sequence number, as keyOf writes them; of a row that is no entry, another text
+	fieldSequence = "sequence" // number of the row; rows that are no entries come last
+	fieldSlot     = "slot"     // hash of the id, for finding a row by it
+	fieldID       = "id"       // of the entry
+	fieldLabel    = "label"
+	fieldContext  = "context"
+	fieldText     = "text" // of a row that is no entry: what it says
+	fieldMeta     = "meta"
+	fieldDetails  = "details" // what no server has to understand
+	fieldVector   = "vector"  // of norm 1, or 0
+	fieldWords    = "words"
 )
 
 // maxBytes is the most that Milvus takes in a string or in JSON.
@@ -92,15 +90,13 @@ func (c *collection) tableSchema(s sdk.Schema) *entity.Schema {
 	schema := entity.NewSchema().WithName(c.table).WithDescription(string(description)).
 		WithField(varchar(fieldKey, 64).WithIsPrimaryKey(true)).
 		WithField(varchar(fieldID, maxBytes)).
-		WithField(field(fieldPlace, entity.FieldTypeInt64)).
+		WithField(field(fieldSequence, entity.FieldTypeInt64)).
 		WithField(field(fieldSlot, entity.FieldTypeInt64)).
-		WithField(field(fieldBorn, entity.FieldTypeInt64)).
-		WithField(field(fieldAverage, entity.FieldTypeDouble)).
 		WithField(varchar(fieldLabel, maxBytes)).
 		WithField(varchar(fieldContext, maxBytes)).
 		WithField(varchar(fieldText, maxBytes)).
 		WithField(field(fieldMeta, entity.FieldTypeJSON)).
-		WithField(varchar(fieldHash, maxBytes)).
+		WithField(varchar(fieldDetails, maxBytes)).
 		WithField(field(fieldVector, entity.FieldTypeFloatVector).WithDim(int64(width(s.Dimension))))
 	if s.Analyzer != "" {
 		schema.WithField(field(fieldWords, entity.FieldTypeSparseVector))
@@ -111,22 +107,28 @@ func (c *collection) tableSchema(s sdk.Schema) *entity.Schema {
 // describe returns what is on the server under the collection's name and
 // checks that it is this collection. Without any it returns nil.
 func (c *collection) describe(ctx context.Context, s sdk.Schema) (*entity.Collection, error) {
+	described, err := c.server.describe(ctx, c.table)
+	if err != nil || described == nil {
+		return nil, err
+	}
+	return described, c.recognise(described.Schema, s)
+}
+
+// describe returns what is on the server under a name, or nil.
+func (s *server) describe(ctx context.Context, table string) (*entity.Collection, error) {
 	var described *entity.Collection
-	err := c.server.call(ctx, "look for collection "+c.table, func(ctx context.Context, m *client.GrpcClient, _ int) error {
-		exists, err := m.HasCollection(ctx, c.table)
+	err := s.call(ctx, "look for collection "+table, func(ctx context.Context, m *client.GrpcClient, _ int) error {
+		exists, err := m.HasCollection(ctx, table)
 		if err == nil && exists {
-			described, err = m.DescribeCollection(ctx, c.table)
+			described, err = m.DescribeCollection(ctx, table)
 		}
 		return err
 	})
 	var fault *statusError
-	switch {
-	case errors.As(err, &fault) && fault.missing():
+	if errors.As(err, &fault) && fault.missing() {
 		return nil, nil
-	case err != nil || described == nil:
-		return nil, err
 	}
-	return described, c.recognise(described.Schema, s)
+	return described, err
 }
 
 // recognise refuses what is not this collection. It changes nothing on the

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // workers is how many calls of one search are on their way at a time.
@@ -40,7 +39,7 @@ func (c *collection) search(ctx context.Context, s sdk.Search, queries []sdk.Que
 			probes[i] = p
 		}
 		if depth := max(s.Depth, 0); depth > 0 && st.record.Entries > 0 {
-			if err := c.probe(ctx, st, probes, depth, dense, lexical); err != nil {
+			if err := c.probe(ctx, st, probes, depth, dense, lexical, s.Texts); err != nil {
 				return err
 			}
 		}
@@ -124,23 +123,21 @@ func isZero(x []float32) bool {
 
 // probe asks both sides at once. The cosines of what the lexical side found
 // are asked for while the dense side is still at work.
-func (c *collection) probe(ctx context.Context, s *state, probes []*probe, depth int, dense, lexical bool) error {
+func (c *collection) probe(ctx context.Context, s *state, probes []*probe, depth int, dense, lexical, texts bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if dense {
 		g.Go(func() error {
-			err := c.findAll(ctx, s, probes, depth, denseSide{})
-			if err == nil && lexical {
+			by := denseSide{}
+			if lexical {
 				f := c.formula(s)
-				for _, p := range probes {
-					p.scoreWords(*s.analyzer, f)
-				}
+				by.formula = &f
 			}
-			return err
+			return c.findAll(ctx, s, probes, depth, by, texts)
 		})
 	}
 	if lexical {
 		g.Go(func() error {
-			if err := c.findAll(ctx, s, probes, depth, lexicalSide{*s.analyzer, c.formula(s)}); err != nil {
+			if err := c.findAll(ctx, s, probes, depth, lexicalSide{c.formula(s)}, texts); err != nil {
 				return err
 			}
 			return c.addCosines(ctx, s, probes)
@@ -151,21 +148,6 @@ func (c *collection) probe(ctx context.Context, s *state, probes []*probe, depth
 
 func (c *collection) formula(s *state) bm25 {
 	return newBM25(c.server.config.K1, c.server.config.B, s.record.average())
-}
-
-// scoreWords gives the dense hits their lexical scores.
-func (p *probe) scoreWords(a analyze.Analyzer, f bm25) {
-	if p == nil {
-		return
-	}
-	for i := range p.dense {
-		h := &p.dense[i]
-		if len(p.terms) == 0 {
-			h.lexical = 0
-			continue
-		}
-		h.lexical = f.score(p.terms, countWords(a, h.entry.Context, h.entry.Text))
-	}
 }
 
 // hits returns what was found.

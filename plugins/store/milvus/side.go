@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // side is one side of a search.
@@ -22,6 +21,7 @@ type side interface {
 	// vector is what a server is asked with; nil: nothing can match.
 	vector(p *probe) entity.Vector
 	params(c *collection, s *state, limit int) entity.SearchParam
+	counts() bool // whether score reads the counts of a row
 	// score sets the scores of a hit and returns the one that ranks it.
 	score(p *probe, h *hit) float32
 	// reach is how much higher than the server's a score of ours can be.
@@ -29,7 +29,8 @@ type side interface {
 	put(p *probe, hits []hit)
 }
 
-type denseSide struct{}
+// denseSide scores words too where it has the formula for it.
+type denseSide struct{ formula *bm25 }
 
 func (denseSide) field() string { return fieldVector }
 func (denseSide) vector(p *probe) entity.Vector {
@@ -41,17 +42,18 @@ func (denseSide) vector(p *probe) entity.Vector {
 func (denseSide) params(c *collection, s *state, limit int) entity.SearchParam {
 	return c.denseParams(s.indexType, limit)
 }
-func (denseSide) score(_ *probe, h *hit) float32 {
+func (d denseSide) counts() bool { return d.formula != nil }
+func (d denseSide) score(p *probe, h *hit) float32 {
 	h.dense, h.lexical = h.found.score, sdk.Unscored
+	if d.formula != nil {
+		h.lexical = d.formula.score(p.terms, *h.counts)
+	}
 	return h.dense
 }
 func (denseSide) reach(*state) float32     { return 1 }
 func (denseSide) put(p *probe, hits []hit) { p.dense = hits }
 
-type lexicalSide struct {
-	analyzer analyze.Analyzer
-	formula  bm25
-}
+type lexicalSide struct{ formula bm25 }
 
 func (lexicalSide) field() string { return fieldWords }
 func (lexicalSide) vector(p *probe) entity.Vector {
@@ -61,8 +63,9 @@ func (lexicalSide) vector(p *probe) entity.Vector {
 	return queryVector(p.terms)
 }
 func (lexicalSide) params(*collection, *state, int) entity.SearchParam { return lexicalParams() }
+func (lexicalSide) counts() bool                                       { return true }
 func (l lexicalSide) score(p *probe, h *hit) float32 {
-	h.lexical, h.dense = l.formula.score(p.terms, countWords(l.analyzer, h.entry.Context, h.entry.Text)), sdk.Unscored
+	h.lexical, h.dense = l.formula.score(p.terms, *h.counts), sdk.Unscored
 	return h.lexical
 }
 
@@ -79,7 +82,7 @@ func (lexicalSide) put(p *probe, hits []hit) { p.lexical = hits }
 
 // findAll finds the best entries of all probes. Those with one filter are sent
 // together.
-func (c *collection) findAll(ctx context.Context, s *state, probes []*probe, depth int, by side) error {
+func (c *collection) findAll(ctx context.Context, s *state, probes []*probe, depth int, by side, texts bool) error {
 	groups := map[string][]*probe{}
 	for _, p := range probes {
 		if p != nil && !p.condition.none && by.vector(p) != nil {
@@ -90,7 +93,7 @@ func (c *collection) findAll(ctx context.Context, s *state, probes []*probe, dep
 	g.SetLimit(workers)
 	for _, group := range groups {
 		for part := range slices.Chunk(group, 64) {
-			g.Go(func() error { return c.find(ctx, s, part, depth, by) })
+			g.Go(func() error { return c.find(ctx, s, part, depth, by, texts) })
 		}
 	}
 	return g.Wait()
@@ -104,10 +107,10 @@ func first(s *state, depth int, reach float32) int {
 }
 
 // find reads as many rows as it takes to be sure of the best.
-func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth int, by side) error {
+func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth int, by side, texts bool) error {
 	limit := first(s, depth, by.reach(s))
 	for len(probes) > 0 {
-		lists, err := c.ask(ctx, s, probes, limit, by)
+		lists, err := c.ask(ctx, s, probes, limit, by, texts)
 		if err != nil {
 			return err
 		}
@@ -121,7 +124,7 @@ func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth 
 		}
 		if limit == maxLimit {
 			for _, p := range unsure {
-				if err := c.exhaust(ctx, s, p, depth, by); err != nil {
+				if err := c.exhaust(ctx, s, p, depth, by, texts); err != nil {
 					return err
 				}
 			}
@@ -188,7 +191,7 @@ func best(hits []hit, depth int, by side) []hit {
 }
 
 // ask makes one search for several probes with the same condition.
-func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit int, by side) ([][]found, error) {
+func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit int, by side, texts bool) ([][]found, error) {
 	expr := s.visible()
 	if cond := probes[0].condition.expr; cond != "" {
 		expr += " and " + cond
@@ -197,7 +200,25 @@ func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit i
 	for i, p := range probes {
 		vectors[i] = by.vector(p)
 	}
-	return c.searchRows(ctx, expr, fieldsHit, vectors, by.field(), limit, by.params(c, s, limit))
+	fields := []string{fieldID, fieldLabel}
+	switch {
+	case texts:
+		fields = append(fields, fieldsTexts...)
+	case probes[0].filter != nil:
+		fields = append(fields, fieldMeta)
+	}
+	if by.counts() {
+		fields = append(fields, fieldDetails)
+	}
+	lists, err := c.searchRows(ctx, expr, fields, vectors, by.field(), limit, by.params(c, s, limit))
+	if err == nil && by.counts() {
+		for _, rows := range lists {
+			if err := c.countMissing(ctx, *s.analyzer, rows); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return lists, err
 }
 
 // searchRows searches the rows that an expression selects.

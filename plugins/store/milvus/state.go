@@ -21,7 +21,7 @@ type record struct {
 	Version int   `json:"version"` // schemaVersion
 	Commit  int64 `json:"commit"`  // number; rises, with gaps
 	Next    int64 `json:"next"`    // sequence number
-	Floor   int64 `json:"floor"`   // rows of this commit and of earlier ones are dead
+	Floor   int64 `json:"floor"`   // rows with lower sequence numbers are dead
 	Entries int   `json:"entries"`
 	Words   int64 `json:"words"` // of all entries together
 	// The average lengths that the words of the rows are weighed with.
@@ -90,9 +90,15 @@ type shape struct {
 
 // visible is the expression for the rows of the state, dead ones included.
 func (s *state) visible() string {
-	e := fmt.Sprintf("%s <= %d", fieldBorn, s.record.Commit)
-	if s.record.Floor > 0 {
-		e += fmt.Sprintf(" and %s > %d", fieldBorn, s.record.Floor)
+	return between(s.record.Floor, s.record.Next)
+}
+
+// between is the expression for the rows with sequence numbers from a first one
+// on and below a last one.
+func between(from, to int64) string {
+	e := fmt.Sprintf("%s < %d", fieldSequence, to)
+	if from > 0 {
+		e += fmt.Sprintf(" and %s >= %d", fieldSequence, from)
 	}
 	return e
 }
@@ -101,28 +107,49 @@ func (s *state) visible() string {
 // common with it is not read again. A collection without a record is empty.
 func (c *collection) readState(ctx context.Context, has shape, old *state) (*state, error) {
 	now := time.Now()
-	texts, err := c.special(ctx, []string{keyRecord})
+	r, err := c.readRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{seen: now, shape: has}
-	text, ok := texts[keyRecord]
-	if !ok {
-		s.df, s.dead = map[uint32]uint32{}, map[int64]struct{}{}
-		return s, nil
-	}
-	if err := json.Unmarshal([]byte(text), &s.record); err != nil {
-		return nil, fmt.Errorf("collection %q: its record is not readable: %w", c.name, err)
-	}
-	if s.record.Version > schemaVersion {
-		return nil, sdk.Invalid(fmt.Errorf("collection %q was written by a newer racflow: use that", c.name))
-	}
+	s := &state{record: r, seen: now, shape: has}
 	if old != nil && old.record.Commit == s.record.Commit {
 		same := *old
 		same.seen, same.shape = now, has
 		return &same, nil
 	}
 	return s, c.readBlobs(ctx, s, old)
+}
+
+// readRecord reads the record; an empty one where nothing was committed yet.
+func (c *collection) readRecord(ctx context.Context) (record, error) {
+	var r record
+	texts, err := c.special(ctx, []string{keyRecord})
+	if err != nil {
+		return r, err
+	}
+	if text, ok := texts[keyRecord]; ok {
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return r, fmt.Errorf("collection %q: its record is not readable: %w", c.name, err)
+		}
+	}
+	if r.Version > schemaVersion {
+		return r, sdk.Invalid(fmt.Errorf("collection %q was written by a newer racflow: use that", c.name))
+	}
+	return r, nil
+}
+
+// readNote reads the last commit without the statistics that a search needs.
+func (c *collection) readNote(ctx context.Context) (record, []byte, error) {
+	for try := 1; ; try++ {
+		r, err := c.readRecord(ctx)
+		var note []byte
+		if err == nil {
+			note, err = c.readBlob(ctx, kindNote, r.Note)
+		}
+		if err == nil || try == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
+			return r, note, err
+		}
+	}
 }
 
 // readBlobs reads what the record refers to.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -15,6 +19,7 @@ import (
 type transaction struct {
 	lease   lease
 	number  int64 // of the commit that it will be
+	first   int64 // sequence number
 	next    int64 // sequence number
 	pending []pendingRow
 	bytes   int // of the pending rows
@@ -32,11 +37,14 @@ type transaction struct {
 	highest float64
 	tidied  bool // the dead rows of earlier commits are gone
 
-	stop context.CancelFunc // of the renewal
-	done sync.WaitGroup
-	mu   sync.Mutex
-	lost error     // why the lease is not ours any more
-	till time.Time // when it ends
+	stop    context.CancelFunc // of the renewal
+	done    sync.WaitGroup
+	sending errgroup.Group
+	ctx     context.Context // of what is sent: a call returns before all is there
+	cancel  context.CancelCauseFunc
+	mu      sync.Mutex
+	lost    error     // why the lease is not ours any more
+	till    time.Time // when it ends
 }
 
 // pendingRow is a row that waits for others to be sent with.
@@ -46,6 +54,10 @@ type pendingRow struct {
 }
 
 const deleted = -1 // in latest
+
+// writers is how many batches are on their way at a time. A server waits for
+// its disk while it could already read the next batch.
+const writers = 3
 
 // begin starts a transaction unless one is under way: it takes the lease, makes
 // sure that nobody else wrote since this process read, and removes what a
@@ -101,10 +113,12 @@ func (c *collection) begin(ctx context.Context) (err error) {
 		return err
 	}
 	tx := &transaction{
-		lease: mine, number: mine.Last, next: now.record.Next, tidied: tidied,
+		lease: mine, number: mine.Last, first: now.record.Next, next: now.record.Next, tidied: tidied,
 		latest: map[int64]int64{}, df: map[uint32]int64{}, till: time.Unix(mine.Until, 0),
 	}
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	tx.sending.SetLimit(writers)
+	tx.ctx, tx.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	renewing, stop := context.WithCancel(tx.ctx)
 	tx.stop = stop
 	tx.done.Go(func() { c.renew(renewing, tx) })
 	c.staged = tx
@@ -152,7 +166,7 @@ func (tx *transaction) stillHeld() error {
 // that died so long ago that no reader asks for them, parts of old records. It
 // reports whether no dead row is left.
 func (c *collection) tidy(ctx context.Context, s *state) (bool, error) {
-	stale := fmt.Sprintf("%s > %d and %s < %d", fieldBorn, s.record.Commit, fieldBorn, neverBorn)
+	stale := between(s.record.Next, noEntry)
 	if n, err := c.count(ctx, stale); err != nil {
 		return false, err
 	} else if n > 0 {
@@ -184,15 +198,13 @@ func (c *collection) tidy(ctx context.Context, s *state) (bool, error) {
 	if time.Since(time.Unix(s.record.Time, 0)) < grace {
 		return false, nil
 	}
-	var dead []string
-	for n := range s.dead {
-		dead = append(dead, keyOf(n))
-	}
-	if err := c.removeKeys(ctx, dead); err != nil {
-		return false, err
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.dead)), lookAhead) {
+		if err := c.remove(ctx, numberIn(fieldSequence, part)); err != nil {
+			return false, err
+		}
 	}
 	if s.record.Floor > 0 {
-		return true, c.remove(ctx, fmt.Sprintf("%s <= %d", fieldBorn, s.record.Floor))
+		return true, c.remove(ctx, between(0, s.record.Floor))
 	}
 	return true, nil
 }
@@ -214,12 +226,14 @@ func (c *collection) undo(ctx context.Context, cause error) error {
 // does.
 func (c *collection) rollback(ctx context.Context) {
 	tx := c.staged
+	tx.cancel(errors.New("the transaction is undone"))
+	_ = tx.sending.Wait()
 	c.end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := c.holds(ctx, tx.lease)
 	if err == nil && tx.rows > len(tx.pending) {
-		err = c.remove(ctx, fmt.Sprintf("%s == %d", fieldBorn, tx.number))
+		err = c.remove(ctx, between(tx.first, noEntry))
 	}
 	if err == nil {
 		err = c.release(ctx, tx)
@@ -232,6 +246,7 @@ func (c *collection) rollback(ctx context.Context) {
 // end stops the renewal.
 func (c *collection) end() {
 	c.staged.stop()
+	c.staged.cancel(nil)
 	c.staged.done.Wait()
 	c.staged = nil
 }
