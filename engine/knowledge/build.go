@@ -51,10 +51,11 @@ func (b *builder) build(ctx context.Context) error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	if len(have.Note) > 0 {
-		ours := false
-		if b.note, ours = readNote(have.Note); !ours {
+		n, ours := readNote(have.Note)
+		if !ours {
 			return fmt.Errorf("collection %s was not made by racflow: its note is not readable; keep the knowledge in another place", b.main)
 		}
+		b.note = n
 	}
 	b.fresh, b.previous = len(have.Note) == 0, b.note.Source
 	if b.note.State != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -214,6 +215,24 @@ func TestChangesInPlaceMakeNoGeneration(t *testing.T) {
 	}
 	if g := all[0]; !g.Built.Equal(first.Built) || time.Since(g.Built) > time.Minute || !g.Changed.After(first.Changed) {
 		t.Errorf("built %v, changed %v; before: %v, %v", g.Built, g.Changed, first.Built, first.Changed)
+	}
+}
+
+func TestNotesHoldNoSecrets(t *testing.T) {
+	b := newBench(t)
+	b.block.Embed.Config = pipeline.Config{Open: []byte(`{"key":"hush"}`), Public: []byte(`{"key":"(secret)"}`)}
+	b.open("1\ta\tx")
+	if g := b.history().Generations[0]; string(g.Config) != `{"key":"(secret)"}` {
+		t.Errorf("config %s", g.Config)
+	}
+	all, err := b.store().List(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d collections, %v", len(all), err)
+	}
+	for _, c := range all {
+		if strings.Contains(string(c.Note), "hush") {
+			t.Errorf("%s has the note %s", c.Name, c.Note)
+		}
 	}
 }
 
