@@ -129,7 +129,7 @@ func Stats(at Location) (Statistics, error) {
 			}
 			for r := range int32(p.segment.rows) {
 				if !p.dead.has(r) {
-					labels[p.labels.at(int(p.records[r].label))] = true
+					labels[p.label(r)] = true
 				}
 			}
 		}

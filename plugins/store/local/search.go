@@ -50,7 +50,7 @@ func (s *snapshot) search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 		if lexical {
 			others = byRow(nearest[i])
 			matching = s.matching(queries[i].Text, among[i], depth, others)
-			hits[i].Lexical = s.hits(matching)
+			hits[i].Lexical = s.hits(matching, ask.Texts)
 			for j, m := range matching {
 				h := &hits[i].Lexical[j]
 				h.Lexical, h.Dense = m.score, sdk.Unscored
@@ -60,7 +60,7 @@ func (s *snapshot) search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 			}
 		}
 		if dense {
-			hits[i].Dense = s.hits(nearest[i])
+			hits[i].Dense = s.hits(nearest[i], ask.Texts)
 			for j, n := range nearest[i] {
 				h := &hits[i].Dense[j]
 				h.Dense, h.Lexical = n.score, sdk.Unscored
@@ -87,21 +87,34 @@ func byRow(found []scored) []scored {
 	return rows
 }
 
-// hits returns a hit for each row. Their ids are copies in one piece of memory.
-func (s *snapshot) hits(found []scored) []sdk.Hit {
-	hits := make([]sdk.Hit, len(found))
+// hits returns a hit for each row. It carries its entry where that is id and
+// label: those of all hits are copies in one piece of memory.
+func (s *snapshot) hits(found []scored, texts bool) []sdk.Hit {
+	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
 	size := 0
 	for i, f := range found {
-		hits[i].ID = s.idOf(f.row)
-		size += len(hits[i].ID)
+		p, r := s.at(f.row)
+		entries[i].ID = p.id(r)
+		if size += len(entries[i].ID); !texts {
+			entries[i].Label = p.label(r)
+			size += len(entries[i].Label)
+		}
 	}
-	ids := make([]byte, 0, size)
-	for _, h := range hits {
-		ids = append(ids, h.ID...)
+	copies := make([]byte, 0, size)
+	for i := range entries {
+		copies = append(append(copies, entries[i].ID...), entries[i].Label...)
 	}
-	for all, i := string(ids), 0; i < len(hits); i++ {
-		n := len(hits[i].ID)
-		hits[i].ID, all = all[:n], all[n:]
+	all := string(copies)
+	take := func(n int) (part string) {
+		part, all = all[:n], all[n:]
+		return part
+	}
+	for i := range hits {
+		e := &entries[i]
+		e.ID, e.Label = take(len(e.ID)), take(len(e.Label))
+		if hits[i].ID = e.ID; !texts {
+			hits[i].Entry = e
+		}
 	}
 	return hits
 }

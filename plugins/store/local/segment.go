@@ -153,6 +153,8 @@ func (s *segment) row(r int32) row {
 	}
 }
 
+func (s *segment) label(r int32) string { return s.labels.at(int(s.records[r].label)) }
+
 func (s *segment) vector(r int32) []float32 { return s.exact[int(r)*s.dimension:][:s.dimension] }
 
 // find returns the row with an id, or -1.
