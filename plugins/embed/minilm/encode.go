@@ -12,7 +12,7 @@ import (
 
 // batchTokens is how many tokens go through the layers together: enough to read
 // the weights seldom, few enough for the results to stay in the cache.
-const batchTokens = 512
+const batchTokens = 384
 
 // Encode returns a vector of [Model.Dim] floats for every text, in the order of
 // the texts. Texts beyond the model's limit, 256 tokens in MiniLM, are cut; the
@@ -47,14 +47,15 @@ type job struct {
 	vector []float32
 }
 
-// cutBatches cuts jobs into runs of about batchTokens, or of less where there
-// would not be a batch for each worker.
+// cutBatches cuts jobs into runs of about the same size, of at most batchTokens
+// or one text; as many as keep all workers busy to the end.
 func cutBatches(jobs []job, workers int) [][]job {
 	total := 0
 	for _, j := range jobs {
 		total += len(j.tokens)
 	}
-	size := min(batchTokens, total/workers+1)
+	rounds := (total + workers*batchTokens - 1) / (workers * batchTokens)
+	size := min(batchTokens, total/max(rounds*workers, 1)+1)
 	var batches [][]job
 	for start := 0; start < len(jobs); {
 		end, tokens := start, 0

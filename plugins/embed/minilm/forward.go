@@ -9,21 +9,26 @@ import (
 
 // workspace is the memory of one forward pass, reused by the next. All matrices
 // but scores have a row for each token of the batch, text after text without
-// padding.
+// padding. Those that are wide are never there as a whole: some columns at a time
+// are computed, worked on and put into input, the left-hand side of the next
+// product.
 type workspace struct {
 	x       []float32 // the hidden states
-	qkv     []float32 // queries, keys and values side by side
+	query   []float32 // of one head, or of all heads, as key, value and context
+	key     []float32
+	value   []float32
 	context []float32 // what attention gathered
 	change  []float32 // what a sublayer adds to x
-	wide    []float32 // inside the feed-forward sublayer
+	wide    []float32 // some columns inside the feed-forward sublayer
 	scores  []float32 // of one head and one text: tokens by tokens
 
+	input, inner *simd.Input
 	keys, values *simd.Matrix
 	scratch      simd.Scratch
 }
 
 func newWorkspace(k *simd.Kernel) *workspace {
-	return &workspace{keys: k.NewMatrix(), values: k.NewMatrix()}
+	return &workspace{input: k.NewInput(), inner: k.NewInput(), keys: k.NewMatrix(), values: k.NewMatrix()}
 }
 
 // resize returns rows by cols over *buffer, which grows where it is too small.
@@ -42,23 +47,33 @@ func (e *encoder) forward(batch []job, w *workspace) {
 	}
 	x := resize(&w.x, tokens, e.Hidden)
 	e.embed(batch, x)
-	context := resize(&w.context, tokens, e.Hidden)
 	change := resize(&w.change, tokens, e.Hidden)
 	for i := range e.layers {
 		l := &e.layers[i]
-		// Keys are transposed in whole blocks, which may reach beyond the
-		// last token: what is there does not count.
-		qkv := resize(&w.qkv, tokens+keyBlock-1, 3*e.Hidden)
-		l.queryKeyValue.Mul(part(qkv, 0, tokens, 0, 3*e.Hidden), x, &w.scratch)
-		e.attend(batch, qkv, context, w)
-		l.attended.Mul(change, context, &w.scratch)
+		e.attention(l, batch, x, w)
+		l.attended.Mul(change, w.inner, 0)
 		l.afterAttention.add(x, change)
-		wide := resize(&w.wide, tokens, e.Intermediate)
-		l.wide.Mul(wide, x, &w.scratch)
-		l.narrow.MulGELU(change, wide, &w.scratch)
+		e.feedForward(l, x, change, w)
 		l.afterFeedForward.add(x, change)
 	}
 	e.pool(batch, x)
+}
+
+// feedForward sets change to narrow(GELU(wide(x))).
+func (e *encoder) feedForward(l *layer, x, change simd.View, w *workspace) {
+	w.input.Reset(x.Rows, e.Hidden).Set(0, x)
+	slice := l.narrow.Slice()
+	for first := 0; first < e.Intermediate; first += slice {
+		end := min(first+slice, e.Intermediate)
+		w.inner.Reset(x.Rows, end-first)
+		for col := first; col < end; col += simd.PanelCols {
+			wide := resize(&w.wide, x.Rows, min(simd.PanelCols, end-col))
+			l.wide.Mul(wide, w.input, col)
+			e.kernel.GELU(wide.Data)
+			w.inner.Set(col-first, wide)
+		}
+		l.narrow.Add(change, w.inner, first)
+	}
 }
 
 // embed sets x to the normalised sum of word, position and segment embeddings.
@@ -78,30 +93,54 @@ func (e *encoder) embed(batch []job, x simd.View) {
 // keyBlock is what the number of keys of a text is rounded up to.
 const keyBlock = 16
 
-// attend sets context to what every head gathers within each text:
-// softmax(q·kᵀ/√size)·v.
-func (e *encoder) attend(batch []job, qkv, context simd.View, w *workspace) {
+// attention sets w.inner to what every head gathers. Heads go one by one where
+// their columns can.
+func (e *encoder) attention(l *layer, batch []job, x simd.View, w *workspace) {
+	w.input.Reset(x.Rows, e.Hidden).Set(0, x)
+	w.inner.Reset(x.Rows, e.Hidden)
 	size := e.Hidden / e.Heads
+	cols := size
+	if size%simd.PanelCols != 0 {
+		cols = e.Hidden
+	}
+	query, value := resize(&w.query, x.Rows, cols), resize(&w.value, x.Rows, cols)
+	// Keys are transposed in whole blocks, which may reach beyond the last
+	// token: what is there does not count.
+	key := resize(&w.key, x.Rows+keyBlock-1, cols)
+	context := resize(&w.context, x.Rows, cols)
+	for col := 0; col < e.Hidden; col += cols {
+		l.query.Mul(query, w.input, col)
+		l.key.Mul(part(key, 0, x.Rows, 0, cols), w.input, col)
+		l.value.Mul(value, w.input, col)
+		for at := 0; at < cols; at += size {
+			e.attend(batch, part(query, 0, x.Rows, at, size), part(key, 0, key.Rows, at, size),
+				part(value, 0, x.Rows, at, size), part(context, 0, x.Rows, at, size), w)
+		}
+		w.inner.Set(col, context)
+	}
+}
+
+// attend sets context to what one head gathers within each text:
+// softmax(q·kᵀ/√size)·v.
+func (e *encoder) attend(batch []job, query, key, value, context simd.View, w *workspace) {
+	size := query.Cols
 	scale := float32(1 / math.Sqrt(float64(size)))
 	first := 0
 	for _, j := range batch {
 		n := len(j.tokens)
 		keys := (n + keyBlock - 1) / keyBlock * keyBlock
 		scores := resize(&w.scores, n, keys)
-		for head := range e.Heads {
-			at := head * size
-			w.keys.PackRows(part(qkv, first, keys, e.Hidden+at, size), nil)
-			w.keys.Mul(scores, part(qkv, first, n, at, size), &w.scratch)
-			for i := range n {
-				row := scores.Row(i)
-				for j := n; j < keys; j++ {
-					row[j] = -math.MaxFloat32 // too little to count
-				}
-				e.kernel.Softmax(row, scale)
+		w.keys.PackRows(part(key, first, keys, 0, size), nil)
+		w.keys.Mul(scores, part(query, first, n, 0, size), &w.scratch)
+		for i := range n {
+			row := scores.Row(i)
+			for t := n; t < keys; t++ {
+				row[t] = -math.MaxFloat32 // too little to count
 			}
-			w.values.PackCols(part(qkv, first, n, 2*e.Hidden+at, size))
-			w.values.Mul(part(context, first, n, at, size), part(scores, 0, n, 0, n), &w.scratch)
+			e.kernel.Softmax(row, scale)
 		}
+		w.values.PackCols(part(value, first, n, 0, size))
+		w.values.Mul(part(context, first, n, 0, size), part(scores, 0, n, 0, n), &w.scratch)
 		first += n
 	}
 }

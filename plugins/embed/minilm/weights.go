@@ -21,12 +21,12 @@ type encoder struct {
 
 // layer is one transformer layer. Matrices are named for what they make.
 type layer struct {
-	queryKeyValue    *simd.Linear // 3·Hidden from Hidden, in this order
-	attended         *simd.Linear // Hidden from Hidden
-	wide             *simd.Linear // Intermediate from Hidden
-	narrow           *simd.Linear // Hidden from Intermediate
-	afterAttention   layerNorm
-	afterFeedForward layerNorm
+	query, key, value *simd.Linear // Hidden from Hidden
+	attended          *simd.Linear // Hidden from Hidden
+	wide              *simd.Linear // Intermediate from Hidden
+	narrow            *simd.Linear // Hidden from Intermediate
+	afterAttention    layerNorm
+	afterFeedForward  layerNorm
 }
 
 // newEncoder reads the weights for a vocabulary of the given size.
@@ -84,24 +84,20 @@ func (r *reader) norm(name string, c config) layerNorm {
 	}
 }
 
-// linear reads linear layers with the same input as one, their outputs in a row.
-func (r *reader) linear(in, out int, names ...string) *simd.Linear {
-	var weights []simd.View
-	var bias []float32
-	for _, name := range names {
-		weights = append(weights, simd.NewView(r.read(name+".weight", out, in), out, in))
-		bias = slices.Concat(bias, r.read(name+".bias", out))
-	}
+func (r *reader) linear(in, out int, name string) *simd.Linear {
+	weights, bias := r.read(name+".weight", out, in), r.read(name+".bias", out)
 	if r.err != nil {
 		return nil
 	}
-	return r.kernel.NewLinear(bias, weights...)
+	return r.kernel.NewLinear(simd.NewView(weights, out, in), bias)
 }
 
 func (r *reader) layer(prefix string, c config) layer {
 	attention := prefix + "attention."
 	return layer{
-		queryKeyValue:    r.linear(c.Hidden, c.Hidden, attention+"self.query", attention+"self.key", attention+"self.value"),
+		query:            r.linear(c.Hidden, c.Hidden, attention+"self.query"),
+		key:              r.linear(c.Hidden, c.Hidden, attention+"self.key"),
+		value:            r.linear(c.Hidden, c.Hidden, attention+"self.value"),
 		attended:         r.linear(c.Hidden, c.Hidden, attention+"output.dense"),
 		wide:             r.linear(c.Hidden, c.Intermediate, prefix+"intermediate.dense"),
 		narrow:           r.linear(c.Intermediate, c.Hidden, prefix+"output.dense"),

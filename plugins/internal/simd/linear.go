@@ -5,23 +5,18 @@ package simd
 type Linear struct {
 	kernel      *Kernel
 	depth, cols int
-	floats      *Matrix // nil where the weights are in thirds
-	thirds      []float32
+	floats      *Matrix   // nil where the weights are in thirds
+	thirds      []float32 // panels of weights
 	bias        []float32
 }
 
-// NewLinear makes a linear layer of layers with the same input, whose outputs
-// stand side by side: each of ws has a row for every output. The bias is as
-// long as there are outputs. The data of ws is not used afterwards.
-func (k *Kernel) NewLinear(bias []float32, ws ...View) *Linear {
-	l := &Linear{kernel: k, depth: ws[0].Cols, cols: len(bias)}
-	w := ws[0]
-	if len(ws) > 1 {
-		w = stack(ws)
-	}
-	if w.Rows != l.cols {
+// NewLinear makes a layer of weights, a row for every output, and a bias for each
+// of these. The data of w is not used afterwards.
+func (k *Kernel) NewLinear(w View, bias []float32) *Linear {
+	if len(bias) != w.Rows {
 		panic("simd: bias and matrix differ in size")
 	}
+	l := &Linear{kernel: k, depth: w.Cols, cols: w.Rows}
 	if k.product == nil {
 		l.floats = k.NewMatrix().PackRows(w, bias)
 	} else {
@@ -30,37 +25,49 @@ func (k *Kernel) NewLinear(bias []float32, ws ...View) *Linear {
 	return l
 }
 
-// stack returns one matrix of the rows of several.
-func stack(ws []View) View {
-	all := View{Cols: ws[0].Cols, Stride: ws[0].Cols}
-	for _, w := range ws {
-		if w.Cols != all.Cols {
-			panic("simd: matrices side by side differ in size")
-		}
-		for i := range w.Rows {
-			all.Data = append(all.Data, w.Row(i)...)
-		}
-		all.Rows += w.Rows
+// Slice returns how many inputs of a layer [Linear.Add] should take at a time:
+// as many as stay in the second-level cache, or all.
+func (l *Linear) Slice() int {
+	if l.floats != nil {
+		return l.depth
 	}
-	return all
+	return sliceCols
 }
 
-// Mul sets dst to x·wᵀ + bias. dst is x.Rows by the outputs; it must not overlap
-// x. Wrong shapes panic.
-func (l *Linear) Mul(dst, x View, s *Scratch) { l.mul(dst, x, s, nil) }
+// sliceCols keeps 256 rows of an input in thirds below 600 kB.
+const sliceCols = 384
 
-// MulGELU is Mul of GELU(x). It changes x, some of it perhaps not.
-func (l *Linear) MulGELU(dst, x View, s *Scratch) { l.mul(dst, x, s, l.kernel.GELU) }
-
-func (l *Linear) mul(dst, x View, s *Scratch, prepare func([]float32)) {
-	switch {
-	case nothingIn(dst, x, l.depth, l.cols):
-	case l.floats != nil:
-		for i := 0; i < x.Rows && prepare != nil; i++ {
-			prepare(x.Row(i))
-		}
-		l.floats.Mul(dst, x, s)
-	default:
-		l.mulThirds(dst, x, s, prepare)
+// Mul sets dst to the outputs of the layer from col on, a multiple of
+// [PanelCols], as many as dst has columns. Wrong shapes panic.
+func (l *Linear) Mul(dst View, in *Input, col int) {
+	if in.cols != l.depth {
+		panic("simd: shapes of a product do not fit")
 	}
+	l.mul(dst, in, col, 0)
+}
+
+// Add adds to dst the products of the inputs that in holds, which are those of
+// the layer from first on. Where first is 0 it sets dst to these and the bias.
+// Inputs are added in slices of [Linear.Slice], of which the last may be smaller.
+func (l *Linear) Add(dst View, in *Input, first int) {
+	slice := l.Slice()
+	if first%slice != 0 || in.cols != min(slice, l.depth-first) || dst.Cols != l.cols {
+		panic("simd: shapes of a product do not fit")
+	}
+	l.mul(dst, in, 0, first)
+}
+
+func (l *Linear) mul(dst View, in *Input, col, first int) {
+	if dst.Rows != in.rows || col%PanelCols != 0 || col+dst.Cols > l.cols || dst.Cols%PanelCols != 0 && col+dst.Cols < l.cols {
+		panic("simd: shapes of a product do not fit")
+	}
+	if dst.Rows == 0 || dst.Cols == 0 {
+		return
+	}
+	dst.Row(dst.Rows - 1) // panics where the data is too short
+	if l.floats == nil {
+		l.mulThirds(dst, in, col, first)
+		return
+	}
+	l.floats.part(col, dst.Cols).Mul(dst, NewView(in.data, in.rows, in.cols), &in.scratch)
 }

@@ -82,6 +82,13 @@ func (m *Matrix) PackCols(w View) *Matrix {
 	return m
 }
 
+// part returns cols outputs of m from col on, where tiles begin.
+func (m *Matrix) part(col, cols int) *Matrix {
+	p := *m
+	p.cols, p.panels, p.bias = cols, m.panels[col/m.kernel.tileCols*m.step:], m.bias[col:]
+	return &p
+}
+
 // resize sets the shape, with panels in m's memory. Outputs beyond cols, up to
 // a whole tile, are computed from zeros and thrown away.
 func (m *Matrix) resize(depth, cols int) {
@@ -97,9 +104,9 @@ func (m *Matrix) resize(depth, cols int) {
 	m.bias = zeroed(m.bias, padded)
 }
 
-// Scratch is memory that a product needs for its edges and for its terms in
-// another form. The zero value is ready; one goroutine at a time may use it.
-type Scratch struct{ x, dst, tile, thirds []float32 }
+// Scratch is memory that Mul needs for the edges of a product. The zero value
+// is ready; one goroutine at a time may use it.
+type Scratch struct{ x, dst, tile []float32 }
 
 // blockFloats bounds the rows of x that Mul works through before it goes on to
 // the next column panel, so that they stay in the second-level cache.

@@ -80,10 +80,7 @@ func TestMul(t *testing.T) {
 			checkProduct(t, m.PackRows(w, bias).Mul, x, w, bias, s)
 			checkProduct(t, m.PackCols(transposed(w)).Mul, x, w, nil, s)
 			if bias != nil {
-				cut := r.IntN(cols) // the weights in two parts
-				a, b := w, w
-				a.Rows, b.Rows, b.Data = cut, cols-cut, w.Data[cut*w.Stride:]
-				checkProduct(t, k.NewLinear(bias, a, b).Mul, x, w, bias, s)
+				checkProduct(t, linear(k, w, bias, r), x, w, bias, s)
 			}
 		}
 	})
@@ -125,24 +122,48 @@ func checkProduct(t *testing.T, mul func(dst, x View, s *Scratch), x, w View, bi
 	}
 }
 
-// TestLinearBlocks is about sizes at which a product is cut into blocks.
-func TestLinearBlocks(t *testing.T) {
-	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
-		s := new(Scratch)
-		for _, c := range [][3]int{{1, 800, 40}, {2, 390, 33}, {31, 1536, 64}, {33, 770, 50}, {513, 385, 31}, {515, 384, 32}, {545, 400, 64}} {
-			if k == Portable() && c[0] > 100 {
-				continue // slow, and cut as small ones are
+// linear returns the product with a linear layer, some columns of the inputs and
+// of the outputs at a time, or the inputs in slices.
+func linear(k *Kernel, w View, bias []float32, r *rand.Rand) func(dst, x View, _ *Scratch) {
+	l, in := k.NewLinear(w, bias), k.NewInput()
+	cols := func(v View, col, n int) View {
+		return View{Data: v.Data[min(col, len(v.Data)):], Rows: v.Rows, Cols: min(n, v.Cols-col), Stride: v.Stride}
+	}
+	set := func(x View) {
+		in.Reset(x.Rows, x.Cols)
+		for col := 0; col < x.Cols; {
+			n := PanelCols * (1 + r.IntN(4))
+			in.Set(col, cols(x, col, n))
+			col += n
+		}
+	}
+	return func(dst, x View, _ *Scratch) {
+		if r.IntN(2) == 0 {
+			for first := 0; first < x.Cols; first += l.Slice() {
+				set(cols(x, first, l.Slice()))
+				l.Add(dst, in, first)
 			}
+			return
+		}
+		set(x)
+		for col := 0; col < dst.Cols; {
+			n := PanelCols * (1 + r.IntN(4))
+			l.Mul(cols(dst, col, n), in, col)
+			col += n
+		}
+	}
+}
+
+// TestLinearSlices is about sizes at which a product is cut.
+func TestLinearSlices(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for _, c := range [][3]int{{1, 800, 40}, {2, 390, 33}, {31, 1536, 64}, {33, 770, 50}, {65, 385, 31}, {97, 384, 32}, {130, 400, 64}} {
 			x := View{Data: randoms(r, c[0]*(c[1]+1)), Rows: c[0], Cols: c[1], Stride: c[1] + 1}
 			w := NewView(randoms(r, c[2]*c[1]), c[2], c[1])
 			bias := randoms(r, c[2])
-			l := k.NewLinear(bias, w)
-			checkProduct(t, l.Mul, x, w, bias, s)
-			active := View{Data: append([]float32(nil), x.Data...), Rows: x.Rows, Cols: x.Cols, Stride: x.Stride}
-			for i := range active.Rows {
-				k.GELU(active.Row(i))
+			for range 4 {
+				checkProduct(t, linear(k, w, bias, r), x, w, bias, nil)
 			}
-			checkProduct(t, func(dst, _ View, s *Scratch) { l.MulGELU(dst, x, s) }, active, w, bias, s)
 		}
 	})
 }
@@ -259,9 +280,9 @@ func BenchmarkMul(b *testing.B) {
 	dst := NewView(make([]float32, rows*cols), rows, cols)
 	for _, k := range Kernels() {
 		b.Run(k.String(), func(b *testing.B) {
-			l, s := k.NewLinear(make([]float32, cols), w), new(Scratch)
+			l, in := k.NewLinear(w, make([]float32, cols)), k.NewInput()
 			for b.Loop() {
-				l.Mul(dst, x, s)
+				l.Mul(dst, in.Reset(rows, depth).Set(0, x), 0)
 			}
 			flops := 2 * float64(rows*depth*cols) * float64(b.N)
 			b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -26,7 +26,6 @@ const (
 	stepCols   = 32
 	tileDwords = 256
 	thirds     = 3
-	panelCols  = 32
 )
 
 // tileConfig is what LDTILECFG reads: the shape of the eight tiles.
@@ -48,107 +47,110 @@ func configFor(first, second int) *tileConfig {
 
 var wholeGroups = configFor(groupRows, groupRows)
 
+// groups says how rows are cut into groups: pairs of full ones, and what is left
+// as a pair of smaller groups of about equal size.
+type groups struct{ pairs, first, last int }
+
+func (in *Input) groups() groups {
+	rest := in.rows % (2 * groupRows)
+	return groups{in.rows / (2 * groupRows), (rest + 1) / 2, rest / 2}
+}
+
+// end returns the number of groups, with an empty one beside a single row.
+func (g groups) end() int {
+	if g.first > 0 {
+		return 2*g.pairs + 2
+	}
+	return 2 * g.pairs
+}
+
+// groupSize returns the floats from one group to the next.
+func (in *Input) groupSize() int { return stepsIn(in.cols) * thirds * tileDwords }
+
+func stepsIn(cols int) int { return roundUp(cols, stepCols) / stepCols }
+
+// setThirds is Set for an input in thirds.
+func (in *Input) setThirds(col int, x View) {
+	g, row := in.groups(), 0
+	for group := range g.end() {
+		rows := groupRows
+		switch group - 2*g.pairs {
+		case 0:
+			rows = g.first
+		case 1:
+			rows = g.last
+		}
+		to := in.data[group*in.groupSize()+col/stepCols*thirds*tileDwords:]
+		in.tile = in.kernel.splitRows(to, x, row, rows, in.tile)
+		row += rows
+	}
+}
+
+// splitRows writes rows of x in thirds to a group. It returns memory for its
+// next call.
+func (k *Kernel) splitRows(dst []float32, x View, first, rows int, memory []float32) []float32 {
+	if rows == 0 {
+		return memory
+	}
+	if x.Cols%stepCols == 0 {
+		k.split(dst, x.Data[first*x.Stride:], rows, stepsIn(x.Cols), x.Stride)
+		return memory
+	}
+	padded := roundUp(x.Cols, stepCols)
+	memory = zeroed(memory, rows*padded)
+	for i := range rows {
+		copy(memory[i*padded:], x.Row(first+i))
+	}
+	k.split(dst, memory, rows, stepsIn(x.Cols), padded)
+	return memory
+}
+
 // packThirds sets the weights.
 func (l *Linear) packThirds(w View, bias []float32) {
-	var s Scratch
-	steps := roundUp(l.depth, stepCols) / stepCols
-	panel := steps * thirds * 2 * tileDwords
-	l.thirds = aligned(nil, roundUp(l.cols, panelCols)/panelCols*panel)
-	l.bias = make([]float32, roundUp(l.cols, panelCols))
+	steps, panel := stepsIn(l.depth), l.panelSize()
+	l.thirds = aligned(nil, roundUp(l.cols, PanelCols)/PanelCols*panel)
+	l.bias = make([]float32, roundUp(l.cols, PanelCols))
 	copy(l.bias, bias)
 	group := aligned(nil, steps*thirds*tileDwords)
+	var memory []float32
 	for col := 0; col < l.cols; col += groupRows {
 		clear(group)
-		l.kernel.splitRows(group, w, col, min(groupRows, l.cols-col), &s)
-		to := l.thirds[col/panelCols*panel+col/groupRows%2*tileDwords:]
+		memory = l.kernel.splitRows(group, w, col, min(groupRows, l.cols-col), memory)
+		to := l.thirds[col/PanelCols*panel+col/groupRows%2*tileDwords:]
 		for tile := range steps * thirds {
 			l.kernel.transpose(to[2*tile*tileDwords:], groupRows, group[tile*tileDwords:], groupRows, groupRows)
 		}
 	}
 }
 
-// splitRows writes a group of rows of x in thirds to dst.
-func (k *Kernel) splitRows(dst []float32, x View, first, rows int, s *Scratch) {
-	steps := roundUp(x.Cols, stepCols) / stepCols
-	if x.Cols%stepCols == 0 {
-		k.split(dst, x.Data[first*x.Stride:], rows, steps, x.Stride)
-		return
-	}
-	padded := steps * stepCols
-	s.tile = zeroed(s.tile, rows*padded)
-	for i := range rows {
-		copy(s.tile[i*padded:], x.Row(first+i))
-	}
-	k.split(dst, s.tile, rows, steps, padded)
-}
+// panelSize returns the floats from one panel of weights to the next.
+func (l *Linear) panelSize() int { return stepsIn(l.depth) * 2 * thirds * tileDwords }
 
-// A block of x is in thirds at a time. Blocks are high, so that the weights,
-// which are too many for any cache, are seldom read, and as deep as lets them
-// stay in the second-level cache.
-const (
-	blockRows  = 512
-	blockSteps = 12
-)
-
-// mulThirds is Mul. prepare, if not nil, changes x before it is used.
-func (l *Linear) mulThirds(dst, x View, s *Scratch, prepare func([]float32)) {
-	steps := roundUp(l.depth, stepCols) / stepCols
-	group := min(steps, blockSteps) * thirds * tileDwords
-	s.thirds = aligned(s.thirds, roundUp(min(blockRows, x.Rows), 2*groupRows)/groupRows*group)
-	for top := 0; top < x.Rows; top += blockRows {
-		rows := min(blockRows, x.Rows-top)
-		for step := 0; step < steps; step += blockSteps {
-			block := View{Data: x.Data[top*x.Stride+step*stepCols:], Rows: rows, Stride: x.Stride}
-			block.Cols = min(x.Cols-step*stepCols, blockSteps*stepCols)
-			if prepare != nil {
-				for i := range rows {
-					prepare(block.Row(i))
-				}
-			}
-			l.mulBlock(View{Data: dst.Data[top*dst.Stride:], Rows: rows, Cols: dst.Cols, Stride: dst.Stride}, block, step, s)
+// mulThirds computes the outputs from col on, with the inputs from first on.
+func (l *Linear) mulThirds(dst View, in *Input, col, first int) {
+	g, panel := in.groups(), l.panelSize()
+	t := tiles{steps: stepsIn(in.cols), accumulate: first > 0}
+	left := in.data[2*g.pairs*in.groupSize():]
+	config := configFor(g.first, max(g.last, 1)) // a single row goes with an empty group
+	whole := 2 * g.pairs * groupRows
+	for c := 0; c < dst.Cols; c += PanelCols {
+		at := (col + c) / PanelCols * panel
+		t.b, t.bias = l.thirds[at+first/stepCols*2*thirds*tileDwords:], l.bias[col+c:]
+		if g.pairs > 0 {
+			t.config, t.pairs, t.rows, t.a = wholeGroups, g.pairs, groupRows, in.data
+			t.next, t.chunks = t.b[min(panel, len(t.b)):], (stepChunks+g.pairs-1)/g.pairs
+			in.tile = t.multiply(l.kernel, dst, 0, whole, c, in.tile)
 		}
-	}
-}
-
-// mulBlock adds the products of a block of x, which begins with the given step
-// of the depth, to the block of dst, or to the bias where that is step 0. Groups
-// go in pairs; what is left is a pair of smaller groups of about equal size.
-func (l *Linear) mulBlock(dst, x View, step int, s *Scratch) {
-	k, steps := l.kernel, roundUp(x.Cols, stepCols)/stepCols
-	group := steps * thirds * tileDwords
-	pairs, rest := x.Rows/(2*groupRows), x.Rows%(2*groupRows)
-	whole, first := 2*pairs*groupRows, (rest+1)/2
-	for i := range 2 * pairs {
-		k.splitRows(s.thirds[i*group:], x, i*groupRows, groupRows, s)
-	}
-	left := s.thirds[2*pairs*group:]
-	if rest > 0 {
-		k.splitRows(left, x, whole, first, s)
-	}
-	if rest > 1 {
-		k.splitRows(left[group:], x, whole+first, rest-first, s)
-	}
-	// One row that is left goes with whatever is in the second group.
-	config := configFor(first, max(rest-first, 1))
-	panel := roundUp(l.depth, stepCols) / stepCols * thirds * 2 * tileDwords
-	for col := 0; col < l.cols; col += panelCols {
-		t := tiles{steps: steps, accumulate: step > 0, bias: l.bias[col:]}
-		t.b = l.thirds[col/panelCols*panel+step*thirds*2*tileDwords:]
-		if pairs > 0 {
-			t.config, t.pairs, t.rows, t.a = wholeGroups, pairs, groupRows, s.thirds
-			t.next, t.chunks = t.b[min(panel, len(t.b)):], (panelChunks+pairs-1)/pairs
-			t.multiply(k, dst, 0, whole, col, s)
-		}
-		if rest > 0 {
-			t.config, t.pairs, t.rows, t.a = config, 1, first, left
+		if g.first > 0 {
+			t.config, t.pairs, t.rows, t.a = config, 1, g.first, left
 			t.next, t.chunks = nil, 0
-			t.multiply(k, dst, whole, rest, col, s)
+			in.tile = t.multiply(l.kernel, dst, whole, g.first+g.last, c, in.tile)
 		}
 	}
 }
 
-// panelChunks is the size of a step of a panel, in what product fetches at once.
-const panelChunks = thirds * 2 * tileDwords * 4 / 256
+// stepChunks is the size of a step of a panel, in what product fetches at once.
+const stepChunks = 2 * thirds * tileDwords * 4 / 256
 
 // tiles is the work of one call of product.
 type tiles struct {
@@ -161,14 +163,14 @@ type tiles struct {
 }
 
 // multiply computes rows of dst from row on, in the columns of a panel; by way of
-// a copy where the tiles stick out of dst.
-func (t *tiles) multiply(k *Kernel, dst View, row, rows, col int, s *Scratch) {
+// memory, which it returns, where the tiles stick out of dst.
+func (t *tiles) multiply(k *Kernel, dst View, row, rows, col int, memory []float32) []float32 {
 	c, stride := dst.Data[row*dst.Stride+col:], dst.Stride
-	cols := min(panelCols, dst.Cols-col)
-	out := cols < panelCols || rows == 1
+	cols := min(PanelCols, dst.Cols-col)
+	out := cols < PanelCols || rows == 1
 	if out {
-		s.tile = zeroed(s.tile, (rows+1)*panelCols)
-		c, stride = s.tile, panelCols
+		memory = zeroed(memory, (rows+1)*PanelCols)
+		c, stride = memory, PanelCols
 		for i := 0; i < rows && t.accumulate; i++ {
 			copy(c[i*stride:], dst.Row(row + i)[col:][:cols])
 		}
@@ -181,6 +183,7 @@ func (t *tiles) multiply(k *Kernel, dst View, row, rows, col int, s *Scratch) {
 	for i := 0; i < rows && out; i++ {
 		copy(dst.Row(row + i)[col:][:cols], c[i*stride:])
 	}
+	return memory
 }
 
 // aligned returns a slice of n floats that begins with a cache line, s itself
