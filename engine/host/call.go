@@ -58,7 +58,7 @@ func (p *Process) keep(req *stagepb.Request, reply *stagepb.Reply) {
 		p.state = reply.GetState()
 		p.mu.Unlock()
 	}
-	p.ledger.after(req)
+	p.ledger.after(req, reply)
 }
 
 // hide masks secrets in the failures of a reply.

@@ -17,6 +17,7 @@ var ErrRestarted = errors.New("the stage's process was restarted and what was no
 type ledger struct {
 	mu    sync.Mutex
 	open  map[string]*stagepb.Open
+	noted map[string]bool // open collections whose last commit has a note
 	dirty map[change]bool // not committed
 	lost  map[change]bool // the process that knew it has ended
 }
@@ -28,7 +29,7 @@ type change struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{open: map[string]*stagepb.Open{}, dirty: map[change]bool{}, lost: map[change]bool{}}
+	return &ledger{open: map[string]*stagepb.Open{}, noted: map[string]bool{}, dirty: map[change]bool{}, lost: map[change]bool{}}
 }
 
 // before notes a request that is about to be sent, or refuses one that builds
@@ -48,17 +49,25 @@ func (l *ledger) before(req *stagepb.Request) error {
 }
 
 // after notes a request that has succeeded.
-func (l *ledger) after(req *stagepb.Request) {
+func (l *ledger) after(req *stagepb.Request, reply *stagepb.Reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch body := req.GetBody().(type) {
 	case *stagepb.Request_Open:
 		c := change{collection: body.Open.GetCollection()}
 		l.open[c.collection] = body.Open
+		l.noted[c.collection] = len(reply.GetCollection().GetNote()) > 0
 		delete(l.lost, c)
 		delete(l.dirty, c)
 	case *stagepb.Request_Commit:
-		delete(l.dirty, change{collection: body.Commit.GetCollection()})
+		c := change{collection: body.Commit.GetCollection()}
+		delete(l.dirty, c)
+		l.noted[c.collection] = len(body.Commit.GetNote()) > 0
+	case *stagepb.Request_Drop:
+		c := change{collection: body.Drop.GetCollection()}
+		delete(l.dirty, c)
+		delete(l.lost, c)
+		delete(l.open, c.collection)
 	case *stagepb.Request_State:
 		delete(l.dirty, change{fit: true})
 	}
@@ -78,6 +87,14 @@ func (l *ledger) restarted() []*stagepb.Open {
 		open = append(open, o)
 	}
 	return open
+}
+
+// gone reports that a collection is not what it was when the process before
+// opened it: its note is not there any more, so somebody has removed it.
+func (l *ledger) gone(open *stagepb.Open, now *stagepb.Collection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.noted[open.GetCollection()] && len(now.GetNote()) == 0
 }
 
 // changeOf says what a request changes that an end of the process undoes.

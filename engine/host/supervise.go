@@ -89,7 +89,7 @@ func (p *Process) restart(failures *int) bool {
 		}
 		last = err
 		var config *ConfigError
-		if errors.As(err, &config) || errors.Is(err, errChanged) {
+		if errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) {
 			*failures = p.host.limits.restarts // it will not change its mind
 		}
 		p.out.log.Warn("the plugin could not be started again", "error", err)
@@ -97,6 +97,8 @@ func (p *Process) restart(failures *int) bool {
 }
 
 var errChanged = errors.New("the plugin's fingerprint has changed while it ran; start the run again")
+
+var errGone = errors.New("the collection has been removed while it was searched; start the run again")
 
 // reopen brings a new process to where the one before it was.
 func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
@@ -113,6 +115,8 @@ func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
 		if err == nil && reply.GetFailure() != nil {
 			p.hide(reply)
 			err = fmt.Errorf("open %s again: %w", o.GetCollection(), wire.DecodeFailure(reply.GetFailure()))
+		} else if err == nil && p.ledger.gone(o, reply.GetCollection()) {
+			err = fmt.Errorf("open %s again: %w", o.GetCollection(), errGone)
 		}
 	}
 	if err != nil {

@@ -176,6 +176,30 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	}
 }
 
+// A collection that was removed before the process that knew it ended is not
+// taken for one without entries.
+func TestCrashAfterACollectionWasRemoved(t *testing.T) {
+	h, _ := newHost(t)
+	ctx, dir := t.Context(), t.TempDir()
+	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", StateDir: dir})
+	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Put(ctx, "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}), s.Commit(ctx, "c", []byte("note"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "c.json")); err != nil {
+		t.Fatal(err)
+	}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
+	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
+		t.Fatal("a poisonous query was answered")
+	}
+	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Vector: []float32{1}}}); !errors.Is(err, errGone) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFittedStateSurvivesACrash(t *testing.T) {
 	h, _ := newHost(t)
 	ctx := t.Context()
