@@ -13,6 +13,13 @@ import (
 // writeFile builds a segment in a file of its own. It belongs to nothing until a
 // log lists it.
 func (c *collection) writeFile(inputs []input) (*segment, error) {
+	for _, in := range inputs {
+		if s, ok := in.source.(*segment); ok {
+			if err := s.verifyRest(); err != nil {
+				return nil, err
+			}
+		}
+	}
 	schema := c.now.Load().schema
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // documented never to fail

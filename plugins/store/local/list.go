@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -63,8 +64,12 @@ func (c *collection) drop() error {
 	}
 	parent := filepath.Dir(c.dir)
 	defer func() {
-		left, _ := filepath.Glob(filepath.Join(parent, dropped+"*")) // ours, and those of who was killed before
-		for _, dir := range left {
+		left, _ := os.ReadDir(parent)
+		for _, e := range left { // ours, and those of who was killed before
+			if !strings.HasPrefix(e.Name(), dropped) {
+				continue
+			}
+			dir := filepath.Join(parent, e.Name())
 			if err := os.RemoveAll(dir); err != nil {
 				c.log.Warn("could not remove a dropped collection", "folder", dir, "error", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -44,14 +45,12 @@ func (l Location) String() string { return filepath.Join(l.Dir, folder(l.Name)) 
 // is, in the order of their paths. The error is fs.ErrNotExist if there is no such
 // folder.
 func Find(root string) (found []Location, err error) {
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() != "log" {
+	// The separator makes a root that is a link its target.
+	err = filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !isCollection(path) {
 			return err
 		}
-		dir := filepath.Dir(path)
-		if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
-			return nil // a log of something else
-		}
+		dir := filepath.Clean(path)
 		if dir == "." { // its name is needed
 			if dir, err = filepath.Abs(dir); err != nil {
 				return err
@@ -63,6 +62,33 @@ func Find(root string) (found []Location, err error) {
 		return nil
 	})
 	return found, err
+}
+
+// isCollection reports whether a folder has files of a collection, whole or not. A
+// log alone may be one of something else.
+func isCollection(dir string) bool {
+	if hasSegments(dir) {
+		return true
+	}
+	log := filepath.Join(dir, "log")
+	if _, err := os.Stat(log); err != nil {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(dir, "lock")); err == nil {
+		return true
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = readHeader(f)
+	return err == nil
+}
+
+func hasSegments(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), segmentSuffix) })
 }
 
 // collections returns the names of the collections in a folder, sorted. A folder
@@ -133,6 +159,7 @@ func Stats(at Location) (Statistics, error) {
 				}
 			}
 		}
+		delete(labels, "") // of entries without one
 		found.Labels = len(labels)
 		return nil
 	})
@@ -149,6 +176,9 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	if err != nil {
 		return err
 	}
+	if err := c.read((*snapshot).verifyRest); err != nil {
+		return err
+	}
 	ask := sdk.Scan{Texts: true, Vectors: true}
 	for first := true; first || ask.After != ""; first = false {
 		page, err := c.scan(ask)
@@ -161,6 +191,16 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 			}
 		}
 		ask.After = page.Next
+	}
+	return nil
+}
+
+// verifyRest compares the checksums that opening the files leaves out.
+func (s *snapshot) verifyRest() error {
+	for i := range s.parts {
+		if err := s.parts[i].verifyRest(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -221,12 +261,23 @@ func existing(at Location) (*collection, error) {
 	f, now, err := c.look()
 	f.Close() // of nil: an error that does not matter
 	if err == nil && now.end == 0 {
-		err = fmt.Errorf("there is no collection %q in %s: %w", at.Name, at.Dir, fs.ErrNotExist)
+		err = c.absent()
 	}
 	if err == nil {
 		err = c.refresh(now.schema)
 	}
 	return c, err
+}
+
+// absent is the error for a collection without a commit: fs.ErrNotExist, unless
+// it had one, for only rows that were committed are in files and not in the log.
+func (c *collection) absent() error {
+	if hasSegments(c.dir) {
+		if _, err := os.Stat(c.path()); errors.Is(err, fs.ErrNotExist) {
+			return &damaged{c.path(), 0, "it is not there although segments are"}
+		}
+	}
+	return fmt.Errorf("nothing was committed to collection %q in %s: %w", c.name, filepath.Dir(c.dir), fs.ErrNotExist)
 }
 
 // size returns the bytes of all files of a collection.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,99 @@ func TestMaintenance(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", what, err)
 		}
+	}
+}
+
+// TestFind finds collections that lack files, too, and nothing else.
+func TestFind(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "[a] *") // means nothing else
+	for _, name := range []string{"whole", "unlocked", "logless", "begun"} {
+		must(t, os.MkdirAll(filepath.Join(root, name), 0o755))
+		oneSegment(t, filepath.Join(root, name))
+	}
+	must(t, os.Remove(filepath.Join(root, "unlocked", "c", "lock")))
+	must(t, os.Remove(filepath.Join(root, "logless", "c", "log")))
+	s := openSmall(t, filepath.Join(root, "begun"))
+	must(t, s.Drop(ctx, "c"))
+	mustOpen(t, s, 2)
+	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "x", 1, 0)}))
+	must(t, os.MkdirAll(filepath.Join(root, "other"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "other", "log"), []byte("of something else"), 0o644))
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(root, link))
+
+	for _, from := range []string{root, link} {
+		found, err := Find(from)
+		must(t, err)
+		var dirs []string
+		for _, at := range found {
+			dir, err := filepath.Rel(from, at.Dir)
+			must(t, err)
+			dirs = append(dirs, dir)
+		}
+		if got := strings.Join(dirs, " "); got != "begun logless unlocked whole" {
+			t.Errorf("%s: found %s", from, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"whole": "", "unlocked": "", "begun": "nothing was committed", "logless": "it is not there although segments are",
+	} {
+		err := Check(ctx, Location{filepath.Join(root, name), "c"})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if errors.Is(err, fs.ErrNotExist) != (name == "begun") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.Close()
+	left, err := os.ReadDir(filepath.Join(root, "begun"))
+	must(t, err)
+	if len(left) != 1 {
+		t.Errorf("dropped, and still there: %v", left)
+	}
+}
+
+// TestDamageIsNotCopied changes a byte of each section that opening a collection
+// does not look at: neither a merge, nor compaction, nor an export may take it
+// for what was written.
+func TestDamageIsNotCopied(t *testing.T) {
+	for part := range unread {
+		t.Run(sectionNames[part], func(t *testing.T) {
+			dir := t.TempDir()
+			path, b := oneSegment(t, dir)
+			whole, err := openSegment(path)
+			must(t, err)
+			b[whole.table[part].offset] ^= 1
+			must(t, os.WriteFile(path, b, 0o644))
+			s := openStore(t, dir)
+			mustOpen(t, s, 2)
+			must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "red", 1, 0)})) // or there is nothing to compact
+			must(t, s.Commit(ctx, "c", nil))
+			s.Close()
+			_, compactErr := Compact(ctx, Location{dir, "c"})
+			exportErr := Export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return errors.New("an entry came out") })
+			for what, err := range map[string]error{"compact": compactErr, "export": exportErr} {
+				if err == nil || !strings.Contains(err.Error(), path+" is damaged") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			s = openStore(t, dir)
+			mustOpen(t, s, 2)
+			var all []string
+			for i := range 40 { // so that the rest is due to be merged
+				all = append(all, fmt.Sprint("e", i))
+			}
+			must(t, s.Delete(ctx, "c", all))
+			must(t, s.Commit(ctx, "c", nil))
+			s.Close()
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
+				t.Errorf("the damaged file was merged away: %v", err)
+			}
+			if err := Check(ctx, Location{dir, "c"}); err == nil {
+				t.Error("check: nothing is wrong any more")
+			}
+		})
 	}
 }
 

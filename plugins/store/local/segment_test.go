@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -27,14 +28,15 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	s.Close()
 	_, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
-	files, err := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix))
+	files, err := fs.Glob(os.DirFS(dir), "c/*"+segmentSuffix)
 	must(t, err)
 	if len(files) != 1 {
 		t.Fatalf("files %q", files)
 	}
-	b, err = os.ReadFile(files[0])
+	path = filepath.Join(dir, filepath.FromSlash(files[0]))
+	b, err = os.ReadFile(path)
 	must(t, err)
-	return files[0], b
+	return path, b
 }
 
 // TestMergingIsBuilding wants the same bytes of a segment whether its rows came
