@@ -24,8 +24,9 @@ some, at any depth; without it that is the state folder, .racflow.`,
 }
 
 // eachCollection calls do with the collections in and below the folders that
-// are named. One that fails does not keep it from the others.
-func eachCollection(folders []string, do func(local.Location) error) error {
+// are named. One that fails does not keep it from the others; one that was begun
+// and never committed is passed over.
+func eachCollection(c *cobra.Command, folders []string, do func(local.Location) error) error {
 	if len(folders) == 0 {
 		folders = []string{stateDir}
 	}
@@ -44,7 +45,10 @@ func eachCollection(folders []string, do func(local.Location) error) error {
 	}
 	var faults []error
 	for _, at := range all {
-		if err := do(at); err != nil {
+		err := do(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(c.ErrOrStderr(), "%s is passed over: nothing was committed to it yet\n", at)
+		} else if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", at, err))
 		}
 	}
@@ -59,7 +63,7 @@ func newStoreStats() *cobra.Command {
 		RunE: func(c *cobra.Command, folders []string) error {
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
-				return eachCollection(folders, func(at local.Location) error {
+				return eachCollection(c, folders, func(at local.Location) error {
 					s, err := local.Stats(at)
 					if err != nil {
 						return err
@@ -72,7 +76,7 @@ func newStoreStats() *cobra.Command {
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "COLLECTION\tENTRIES\tREMOVED\tLABELS\tDIMENSION\tANALYZER\tWORDS\tFILES\tSIZE")
-			err := eachCollection(folders, func(at local.Location) error {
+			err := eachCollection(c, folders, func(at local.Location) error {
 				s, err := local.Stats(at)
 				if err == nil {
 					fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%s\n",
@@ -92,7 +96,7 @@ func newStoreCheck() *cobra.Command {
 		Use:   "check [FOLDER ...]",
 		Short: "Read collections whole and tell what is damaged",
 		RunE: func(c *cobra.Command, folders []string) error {
-			return eachCollection(folders, func(at local.Location) error {
+			return eachCollection(c, folders, func(at local.Location) error {
 				err := local.Check(c.Context(), at)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "%s is whole\n", at)
@@ -111,7 +115,7 @@ func newStoreCompact() *cobra.Command {
 itself where it pays; compacting makes a collection as small as it can be. It
 needs room for a copy meanwhile.`,
 		RunE: func(c *cobra.Command, folders []string) error {
-			return eachCollection(folders, func(at local.Location) error {
+			return eachCollection(c, folders, func(at local.Location) error {
 				done, err := local.Compact(c.Context(), at)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "%s: %s, was %s\n", at, size(done.After), size(done.Before))

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,7 +20,7 @@ func newStoreExport() *cobra.Command {
 		Short: "Print a collection as JSONL, which a source block reads",
 		RunE: func(c *cobra.Command, folders []string) error {
 			var all []local.Location
-			if err := eachCollection(folders, func(at local.Location) error {
+			if err := eachCollection(c, folders, func(at local.Location) error {
 				all = append(all, at)
 				return nil
 			}); err != nil {
@@ -37,7 +37,7 @@ func newStoreExport() *cobra.Command {
 			enc := json.NewEncoder(out)
 			enc.SetEscapeHTML(false)
 			err := local.Export(c.Context(), all[0], func(e sdk.Entry) error { return enc.Encode(exported(e, vectors)) })
-			return errors.Join(err, out.Flush())
+			return cmp.Or(err, out.Flush()) // a full disk is told once
 		},
 	}
 	c.Flags().BoolVar(&vectors, "vectors", false, "with the vectors")
