@@ -135,11 +135,13 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	if err != nil {
 		return nil, err
 	}
+	// Before anything is learnt: what has learnt has a fingerprint of its own.
+	name := collectionName(block, embedder)
 	var source *rows
 	for try := 1; ; try++ {
 		k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
-		k.main = collectionName(block, embedder)
+		k.main = name
 		k.centroids = labelsOf(k.main)
 		b := builder{Knowledge: k, stages: stages, options: o, rows: source}
 		err := b.build(ctx)

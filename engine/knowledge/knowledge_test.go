@@ -67,7 +67,7 @@ func (l *letters) Fit(_ context.Context, texts []string) error {
 
 func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %d", l.fitted), nil }
 func (l *letters) Fits() bool             { return l.fits }
-func (l *letters) Fingerprint() string    { return l.fingerprint }
+func (l *letters) Fingerprint() string    { return l.fingerprint + string(l.state) }
 
 // stages gives the embedder and a store over dir that lives as long as one
 // Open does, as its process would.
@@ -300,6 +300,14 @@ func TestAStoreThatWasLost(t *testing.T) {
 	b.stages.losses.Store(2)
 	if k, _ := b.open("1\ta\tx", "2\tb\ty"); k.Report.Entries != 2 || len(k.Labels) != 2 {
 		t.Errorf("report %+v", k.Report)
+	}
+	b.embedder.fits = true // the try after the loss knows what the one before has learnt
+	b.stages.losses.Store(1)
+	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
+	b.block.Name = "fitted"
+	b.open(rows...)
+	if k, embedded := b.open(rows...); len(embedded) != 0 || !k.Report.Unchanged {
+		t.Errorf("a build that was started over is not found again: %d embedded, report %+v", len(embedded), k.Report)
 	}
 	b.stages.losses.Store(100)
 	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "gone again") {
