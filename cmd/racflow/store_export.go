@@ -61,7 +61,9 @@ func exported(e sdk.Entry, vectors bool) map[string]any {
 	for key, v := range e.Meta {
 		switch key {
 		case "id", "text", "label", "context", "vector":
-			key = "meta." + key
+			for taken := true; taken; _, taken = e.Meta[key] {
+				key = "meta." + key
+			}
 		}
 		row[key] = v
 	}
