@@ -30,6 +30,18 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// BenchmarkEncodeOne is the wait for one short text, which runs on one core.
+func BenchmarkEncodeOne(b *testing.B) {
+	for _, k := range simd.Kernels() {
+		m := loadFor(b, modelDir(b), k)
+		b.Run(k.String(), func(b *testing.B) {
+			for b.Loop() {
+				encode(b, m, "how do I reset the password of my account on the new router")
+			}
+		})
+	}
+}
+
 func BenchmarkLoad(b *testing.B) {
 	dir := modelDir(b)
 	for b.Loop() {

@@ -12,7 +12,7 @@ import (
 
 // batchTokens is how many tokens go through the layers together: enough to read
 // the weights seldom, few enough for the results to stay in the cache.
-const batchTokens = 384
+const batchTokens = 512
 
 // Encode returns a vector of [Model.Dim] floats for every text, in the order of
 // the texts. Texts beyond the model's limit, 256 tokens in MiniLM, are cut; the
@@ -47,8 +47,8 @@ type job struct {
 	vector []float32
 }
 
-// cutBatches cuts jobs into runs of about the same size, of at most batchTokens
-// or one text; as many as keep all workers busy to the end.
+// cutBatches cuts jobs into runs of about the same size, about batchTokens at
+// most; as many as keep all workers busy to the end.
 func cutBatches(jobs []job, workers int) [][]job {
 	total := 0
 	for _, j := range jobs {
@@ -59,7 +59,7 @@ func cutBatches(jobs []job, workers int) [][]job {
 	var batches [][]job
 	for start := 0; start < len(jobs); {
 		end, tokens := start, 0
-		for end < len(jobs) && (end == start || tokens+len(jobs[end].tokens) <= size) {
+		for end < len(jobs) && (end == start || tokens+len(jobs[end].tokens)/2 <= size) {
 			tokens += len(jobs[end].tokens)
 			end++
 		}

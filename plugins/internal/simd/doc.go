@@ -1,9 +1,11 @@
 // Package simd holds the routines that racflow's own plugins spend their time
-// in, most of them on float32: matrix products for the encoder, softmax and GELU
-// for attention layers, dot products for the store, of floats and of bytes.
+// in, most of them on float32: linear layers, softmax, GELU and layer norm for
+// encoders, dot products for the store, of floats and of bytes.
 //
 // Each routine exists once per instruction set: AVX-512, AVX2 with FMA, and
-// plain Go for every other machine. A [Kernel] is one such set; [Best] is the
+// plain Go for every other machine. Linear layers have AMX as well, on Linux: its
+// products of bfloat16 are put together such that results are no less exact than
+// those of float32. A [Kernel] is one such set; [Best] is the
 // fastest that this CPU can run, found once when the program starts. Code that
 // wants a particular set, such as a test that compares two, takes it from
 // [Kernels] or [Portable] and calls its methods.

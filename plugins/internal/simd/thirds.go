@@ -6,21 +6,21 @@ import "unsafe"
 // float32. A float32 is the exact sum of three bfloat16: the number rounded to
 // 8 bits, what is left of it rounded to 8 bits, and what is left then, which
 // has no more than 8. The product of two floats is the sum of nine products of
-// such thirds, each exact in float32. Of these, six are computed; the other three are together
-// below 2^-25 of the product, a quarter of the last bit of a float32, so that a
-// result is as exact as one of float32 multiplications (Henry, Tang and Heinecke
-// 2019, arXiv:1904.06376). Numbers below about 1e-33 count as zero.
+// such thirds, each exact in float32. Six are computed. The other three are
+// together at most about 2^-24 of the product, which is what a multiplication of
+// float32 may lose by rounding (Henry, Tang and Heinecke 2019, arXiv:1904.06376).
+// What is smaller than about 1e-33 counts as zero.
 //
-// A tile is 1 KB: 16 rows of 16 dwords, a pair of bfloat16 each. Of 32 floats in a
-// row, the 16 dwords hold the pairs (0, 16), (1, 17), ... (15, 31).
+// A tile is 1 KB: 16 rows of 16 pairs of bfloat16. A step is 32 terms of the sums:
 //
-//   - x: groups of up to 16 rows. A group has for each step of 32 columns the
-//     tiles of the high, the middle and the low third.
-//   - weights: panels of 32 outputs. A panel has for each step of 32 inputs, and
-//     for each third, a tile for the first 16 outputs and one for the others. It
-//     is turned over: a row for each pair of inputs, a dword for each output.
+//   - x: groups of up to 16 rows. A group has for each step a tile of the high,
+//     of the middle and of the low thirds, with a row for each row of x. Of the
+//     32 terms the pairs are (0, 16), (1, 17), ... (15, 31).
+//   - weights: panels of 32 outputs. A panel has for each step, and for each
+//     third, a tile for the first 16 outputs and one for the others, with a row
+//     for each pair of terms and a pair for each output.
 //
-// These bits are kept in slices of float32, but are no numbers there.
+// Thirds are kept in slices of float32, but are no numbers there.
 const (
 	groupRows  = 16
 	stepCols   = 32
