@@ -172,7 +172,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 
 // maxTries is how often a build starts over that was not kept out by another
 // one.
-const maxTries = 3
+const maxTries = 10
 
 // retryAfter is how long a builder waits for another one before it looks
 // again.

@@ -247,4 +247,5 @@ var describe = strings.NewReplacer(
 	"map[string]interface {}", "a map", "interface {}", "any value",
 	"float64", "a number", "type string", "type text", "bool", "a bool",
 	"unexpected token EOF", "the rule ends too early",
+	`unexpected token Operator("=")`, "to compare, write == instead of =",
 ).Replace

@@ -125,6 +125,7 @@ func TestFaults(t *testing.T) {
 		{When, everything(), `margin > "x"`, `>`, `mismatched types`},
 		{When, everything(), `5 in labels`, `in`, `Cannot use int`},
 		{When, everything(), `margin <`, ``, `ends too early`},
+		{When, everything(), `agreement = 1`, `=`, `write == instead of =`},
 		{When, everything(), `  `, `  `, `The rule is empty`},
 		{When, everything(), `item.text matches "(("`, `"(("`, `missing closing )`},
 		{When, everything(), `item.text matches item.id`, `id`, `written out`},
