@@ -30,10 +30,10 @@ const (
 
 // tileConfig is what LDTILECFG reads: the shape of the eight tiles.
 type tileConfig struct {
-	palette, startRow uint8
-	_                 [14]uint8
-	rowBytes          [16]uint16
-	rows              [16]uint8
+	palette  uint8
+	_        [15]uint8 // first, the row to begin with
+	rowBytes [16]uint16
+	rows     [16]uint8
 }
 
 // configFor returns the shapes for pairs of groups of x with the given rows.

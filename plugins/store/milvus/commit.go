@@ -247,7 +247,7 @@ func (c *collection) countMissing(ctx context.Context, a analyze.Analyzer, rows 
 		place[r.sequence] = append(place[r.sequence], i)
 	}
 	for part := range slices.Chunk(keys, lookAhead) {
-		texts, err := c.query(ctx, oneOf(fieldKey, part), []string{fieldKey, fieldText, fieldContext}, c.level())
+		texts, err := c.query(ctx, withKeys(part), []string{fieldKey, fieldText, fieldContext}, c.level())
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (c *collection) refresh(ctx context.Context, old *state, dead []int64, repl
 	tx.lowest, tx.highest = 0, 0
 	numbers := make([]int64, 0, len(refreshed))
 	for part := range slices.Chunk(refreshed, vectorWindow) {
-		rows, err := c.query(ctx, oneOf(fieldKey, part), slices.Concat(fieldsScan, fieldsTexts, []string{fieldVector}), newest())
+		rows, err := c.query(ctx, withKeys(part), slices.Concat(fieldsScan, fieldsTexts, []string{fieldVector}), newest())
 		if err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func (c *collection) cosines(ctx context.Context, s *state, vector []float32, hi
 	for i, h := range hits {
 		keys[i] = h.key
 	}
-	lists, err := c.searchRows(ctx, oneOf(fieldKey, keys), nil, []entity.Vector{entity.FloatVector(vector)}, fieldVector, len(keys), c.denseParams(s.indexType, len(keys)))
+	lists, err := c.searchRows(ctx, withKeys(keys), nil, []entity.Vector{entity.FloatVector(vector)}, fieldVector, len(keys), c.denseParams(s.indexType, len(keys)))
 	if err != nil {
 		return nil, err
 	}

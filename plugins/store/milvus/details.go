@@ -45,9 +45,9 @@ func decodeDetails(text string) (details, error) {
 	if err != nil {
 		return d, errDetails
 	}
-	next := func() (n uint64) {
-		read := 0
-		if n, read = binary.Uvarint(b); read <= 0 {
+	next := func() uint64 {
+		n, read := binary.Uvarint(b)
+		if read <= 0 {
 			err, b = errDetails, nil
 			return 0
 		}

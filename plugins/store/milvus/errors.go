@@ -59,10 +59,11 @@ func checkStatus(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	case interface{ GetStatus() *commonpb.Status }:
 		s = r.GetStatus()
 	}
-	if s.GetCode() == 0 && s.GetErrorCode() == commonpb.ErrorCode_Success {
+	legacy := s.GetErrorCode() //nolint:staticcheck // all that Milvus before 2.3 sets
+	if s.GetCode() == 0 && legacy == commonpb.ErrorCode_Success {
 		return nil
 	}
-	return &statusError{s.GetCode(), s.GetErrorCode(), strings.TrimSpace(s.GetReason()), s.GetRetriable()}
+	return &statusError{s.GetCode(), legacy, strings.TrimSpace(s.GetReason()), s.GetRetriable()}
 }
 
 func (e *statusError) unauthenticated() bool {

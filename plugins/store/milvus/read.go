@@ -86,7 +86,7 @@ func (c *collection) special(ctx context.Context, keys []string) (map[string]str
 	texts := map[string]string{}
 	err := c.callLoaded(ctx, "read the record", func(ctx context.Context, m *client.GrpcClient, _ int) error {
 		clear(texts)
-		result, err := m.Query(ctx, c.table, nil, oneOf(fieldKey, keys), []string{fieldKey, fieldText}, newest(), client.WithLimit(maxLimit))
+		result, err := m.Query(ctx, c.table, nil, withKeys(keys), []string{fieldKey, fieldText}, newest(), client.WithLimit(maxLimit))
 		if err != nil {
 			if isEmpty(err) {
 				return nil
@@ -120,10 +120,10 @@ func (c *collection) count(ctx context.Context, expr string) (int, error) {
 	return n, err
 }
 
-// oneOf is an expression for the rows that have one of the values, which need
-// no escapes. A server may not take an empty list.
-func oneOf(field string, values []string) string {
-	return field + ` in ["` + strings.Join(values, `","`) + `"]`
+// withKeys is an expression for the rows that have one of the keys, which need no
+// escapes. A server may not take an empty list.
+func withKeys(keys []string) string {
+	return fieldKey + ` in ["` + strings.Join(keys, `","`) + `"]`
 }
 
 func strs(r client.ResultSet, name string) []string {

@@ -63,7 +63,7 @@ func TestInnerProductIsBM25(t *testing.T) {
 	}
 	f := newBM25(1.2, 0.75, s.record.average())
 	k := 1.2 * (1 - 0.75 + 0.75*3/2.0)
-	want := 2*math.Log1p(0.5/2.5)*2/(2+k) + math.Log1p(1.5/1.5)*1/(1+k)
+	want := 2*math.Log1p(0.5/2.5)*2/(2+k) + math.Ln2*1/(1+k)
 	if got := float64(f.score(terms, text)); math.Abs(got-want) > 1e-6 {
 		t.Errorf("score %v, want %v", got, want)
 	}

@@ -60,7 +60,7 @@ func (c *collection) remove(ctx context.Context, expr string) error {
 // removeKeys deletes rows by their keys.
 func (c *collection) removeKeys(ctx context.Context, keys []string) error {
 	for part := range slices.Chunk(keys, 1000) {
-		if err := c.remove(ctx, oneOf(fieldKey, part)); err != nil {
+		if err := c.remove(ctx, withKeys(part)); err != nil {
 			return err
 		}
 	}
