@@ -1,6 +1,7 @@
 package milvus
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -45,12 +46,12 @@ func TestAgainstBareClient(t *testing.T) {
 		}
 		batches = append(batches, entries)
 	}
-	start := time.Now()
+	start, work := time.Now(), e.cpu()
 	for _, entries := range batches {
 		bare.load(entries)
 	}
-	theirs := time.Since(start)
-	start = time.Now()
+	theirs, theirWork := time.Since(start), e.cpu()-work
+	start, work = time.Now(), e.cpu()
 	for _, entries := range batches {
 		for part := range slices.Chunk(entries, 250) { // as the engine does
 			must(t, s.Put(t.Context(), "c", part))
@@ -58,9 +59,9 @@ func TestAgainstBareClient(t *testing.T) {
 	}
 	put := time.Since(start)
 	must(t, s.Commit(t.Context(), "c", []byte("note")))
-	ours := time.Since(start)
+	ours, ourWork := time.Since(start), e.cpu()-work
 	rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
-	t.Logf("load: bare %.0f rows/s, store %.0f rows/s, ratio %.2f (commit %v)", rate(theirs), rate(ours), rate(ours)/rate(theirs), ours-put)
+	t.Logf("load: bare %.0f rows/s, store %.0f rows/s, ratio %.2f (commit %v); CPU of the server %v, %v", rate(theirs), rate(ours), rate(ours)/rate(theirs), ours-put, theirWork, ourWork)
 
 	for _, depth := range []int{60, 240} {
 		var a, b []time.Duration
@@ -78,6 +79,18 @@ func TestAgainstBareClient(t *testing.T) {
 		slices.Sort(b)
 		t.Logf("hybrid, depth %d: p50 bare %v, store %v, ratio %.2f; p95 %v, %v", depth, b[50], a[50], a[50].Seconds()/b[50].Seconds(), b[95], a[95])
 	}
+}
+
+// cpu is the processor time that the server has taken.
+func (e *engine) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
+	user, _ := strconv.Atoi(fields[12])
+	system, _ := strconv.Atoi(fields[13])
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 func benchText(r *rand.Rand, words int) string {

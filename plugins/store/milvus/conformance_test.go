@@ -2,6 +2,7 @@ package milvus
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -15,4 +16,25 @@ func TestConformance(t *testing.T) {
 		e.kill()
 		e.start()
 	}))
+}
+
+// What TestConformanceElsewhere reads from the environment: the config of a
+// stage as JSON, and whether the server has no sparse vectors.
+const (
+	configVariable    = "RACFLOW_MILVUS_CONFIG"
+	denseOnlyVariable = "RACFLOW_MILVUS_DENSE_ONLY"
+)
+
+// TestConformanceElsewhere runs the suite against a server that runs already,
+// as .ci/milvus-engines does with several.
+func TestConformanceElsewhere(t *testing.T) {
+	config := os.Getenv(configVariable)
+	if config == "" {
+		t.Skipf("%s is not set", configVariable)
+	}
+	var options []sdktest.Option
+	if os.Getenv(denseOnlyVariable) != "" {
+		options = append(options, sdktest.DenseOnly("the server has no sparse vectors"))
+	}
+	sdktest.Stage(t, Stage(), config, options...)
 }

@@ -3,7 +3,6 @@ package milvus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func (s *store) identify(ctx context.Context, table string) (id identity, err er
 	if err != nil || described == nil {
 		return id, err
 	}
-	if json.Unmarshal([]byte(described.Schema.Description), &id) != nil || s.tableOf(id.Collection) != table {
+	if id = identityOf(described); s.tableOf(id.Collection) != table {
 		return identity{}, nil
 	}
 	return id, nil

@@ -41,7 +41,8 @@ const maxBytes = 65535
 // maxDimension is the most that Milvus takes.
 const maxDimension = 32768
 
-// identity says what a collection on the server is, in its description.
+// identity says what a collection on the server is: in its description and in
+// a property, of which some servers keep only the one and some only the other.
 type identity struct {
 	Version    int     `json:"racflow"` // schemaVersion
 	Collection string  `json:"collection"`
@@ -49,6 +50,28 @@ type identity struct {
 	Analyzer   string  `json:"analyzer"`
 	K1         float64 `json:"k1"`
 	B          float64 `json:"b"`
+}
+
+const propertyIdentity = "racflow.identity"
+
+// identityOf reads the identity of what somebody has made. What is not
+// racflow's is of version 0.
+func identityOf(have *entity.Collection) identity {
+	for _, text := range []string{have.Schema.Description, have.Properties[propertyIdentity]} {
+		var id identity
+		if json.Unmarshal([]byte(text), &id) == nil && id.Version > 0 {
+			return id
+		}
+	}
+	return identity{}
+}
+
+func (id identity) String() string {
+	text, err := json.Marshal(id)
+	if err != nil {
+		panic(err) // strings and checked numbers always encode
+	}
+	return string(text)
 }
 
 // tableName writes a name with what Milvus takes in one: letters, digits and
@@ -77,17 +100,13 @@ func (c *collection) identity(s sdk.Schema) identity {
 }
 
 func (c *collection) tableSchema(s sdk.Schema) *entity.Schema {
-	description, err := json.Marshal(c.identity(s))
-	if err != nil {
-		panic(err) // strings and checked numbers always encode
-	}
 	varchar := func(name string, length int64) *entity.Field {
 		return entity.NewField().WithName(name).WithDataType(entity.FieldTypeVarChar).WithMaxLength(length)
 	}
 	field := func(name string, t entity.FieldType) *entity.Field {
 		return entity.NewField().WithName(name).WithDataType(t)
 	}
-	schema := entity.NewSchema().WithName(c.table).WithDescription(string(description)).
+	schema := entity.NewSchema().WithName(c.table).WithDescription(c.identity(s).String()).
 		WithField(varchar(fieldKey, 64).WithIsPrimaryKey(true)).
 		WithField(varchar(fieldID, maxBytes)).
 		WithField(field(fieldSequence, entity.FieldTypeInt64)).
@@ -111,7 +130,7 @@ func (c *collection) describe(ctx context.Context, s sdk.Schema) (*entity.Collec
 	if err != nil || described == nil {
 		return nil, err
 	}
-	return described, c.recognise(described.Schema, s)
+	return described, c.recognise(described, s)
 }
 
 // describe returns what is on the server under a name, or nil.
@@ -133,11 +152,10 @@ func (s *server) describe(ctx context.Context, table string) (*entity.Collection
 
 // recognise refuses what is not this collection. It changes nothing on the
 // server.
-func (c *collection) recognise(have *entity.Schema, s sdk.Schema) error {
-	var id identity
-	foreign := json.Unmarshal([]byte(have.Description), &id) != nil || id.Version < 1 || id.Collection != c.name
+func (c *collection) recognise(have *entity.Collection, s sdk.Schema) error {
+	id := identityOf(have)
 	switch want := c.identity(s); {
-	case foreign:
+	case id.Version == 0 || id.Collection != c.name:
 		return sdk.Invalid(fmt.Errorf("collection %s on the server was not made by racflow and is left as it is: use another prefix or database", c.table))
 	case id.Version > schemaVersion:
 		return sdk.Invalid(fmt.Errorf("collection %s was made by a newer racflow (schema %d, this one knows %d): use that, or build it anew under another prefix", c.table, id.Version, schemaVersion))
@@ -152,7 +170,7 @@ func (c *collection) recognise(have *entity.Schema, s sdk.Schema) error {
 	for _, f := range c.tableSchema(s).Fields {
 		missing[f.Name] = kindOf(f)
 	}
-	for _, f := range have.Fields {
+	for _, f := range have.Schema.Fields {
 		if missing[f.Name] != kindOf(f) {
 			return sdk.Invalid(fmt.Errorf("collection %s on the server has a field %q of another type than racflow's and is left as it is: use another prefix or database", c.table, f.Name))
 		}
@@ -179,7 +197,8 @@ func (c *collection) create(ctx context.Context, s sdk.Schema) error {
 		return sdk.Invalid(fmt.Errorf("the collection's name on the server, %s, is longer than the 255 characters that Milvus takes: use a shorter name", c.table))
 	}
 	err := c.server.call(ctx, "create collection "+c.table, func(ctx context.Context, m *client.GrpcClient, _ int) error {
-		return m.CreateCollection(ctx, c.tableSchema(s), int32(c.server.config.Shards), client.WithConsistencyLevel(entity.ClSession))
+		return m.CreateCollection(ctx, c.tableSchema(s), int32(c.server.config.Shards),
+			client.WithConsistencyLevel(entity.ClSession), client.WithCollectionProperty(propertyIdentity, c.identity(s).String()))
 	})
 	if described, lookErr := c.describe(ctx, s); lookErr != nil {
 		return lookErr

@@ -138,6 +138,10 @@ func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth 
 // tolerance is how far the sums of a server may be from ours by rounding.
 const tolerance = 1e-5
 
+// longList is the depth from which on the server may choose which of the
+// entries that tie with the last one are in a list.
+const longList = 100
+
 // settleHits scores what the server returned, keeps the best and reports
 // whether no row that it did not return can belong to them.
 func settleHits(s *state, p *probe, rows []found, depth, limit int, by side) ([]hit, bool) {
@@ -156,8 +160,13 @@ func settleHits(s *state, p *probe, rows []found, depth, limit int, by side) ([]
 	if len(hits) < depth {
 		return hits, false
 	}
-	bound := lowest * by.reach(s)
-	return hits, rank(hits[depth-1], by) > bound+tolerance*max(1, bound)
+	last, bound := rank(hits[depth-1], by), lowest*by.reach(s)
+	slack := tolerance * max(1, bound)
+	if last > bound+slack {
+		return hits, true
+	}
+	// In a long list of short texts hundreds may tie with the last one.
+	return hits, depth > longList && last >= bound-slack && lowest >= bound-slack
 }
 
 // accept scores a row unless it is dead or the filter does not select it.
