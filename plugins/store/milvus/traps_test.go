@@ -1,0 +1,297 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"golang.org/x/mod/semver"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// small opens the collection "c" with vectors of two dimensions.
+func small(t testing.TB, c config) *store {
+	t.Helper()
+	s := openStore(t, c)
+	mustOpen(t, s)
+	return s
+}
+
+func mustOpen(t testing.TB, s *store) sdk.Collection {
+	t.Helper()
+	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+	must(t, err)
+	return c
+}
+
+func entry(id, text string) sdk.Entry {
+	return sdk.Entry{ID: id, Text: text, Label: "label of " + id, Vector: []float32{1, 0}}
+}
+
+func putAll(t testing.TB, s *store, entries ...sdk.Entry) {
+	t.Helper()
+	must(t, s.Put(t.Context(), "c", entries))
+	must(t, s.Commit(t.Context(), "c", []byte("note")))
+}
+
+// bareSDK is the SDK as the package uses it.
+func bareSDK(t testing.TB, s *store) *client.GrpcClient {
+	t.Helper()
+	c, err := s.server.client(t.Context())
+	must(t, err)
+	return c
+}
+
+// Milvus Lite 2 says what failed in a field that the SDK does not look at.
+func TestSilentErrors(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	c := s.collection("c")
+	var fault *statusError
+	if _, err := c.query(t.Context(), "sequence == \"text\" or )", []string{fieldKey}, newest()); !errors.As(err, &fault) {
+		t.Errorf("a wrong expression gives %v", err)
+	}
+	start := time.Now()
+	err := c.server.call(t.Context(), "index", func(ctx context.Context, m *client.GrpcClient, _ int) error {
+		return m.CreateIndex(ctx, c.table, fieldVector, entity.NewGenericIndex(fieldVector, "HNSW", map[string]string{"metric_type": "IP"}), false)
+	})
+	if !errors.As(err, &fault) || time.Since(start) > 5*time.Second {
+		t.Errorf("an index that is refused gives %v after %v", err, time.Since(start))
+	}
+	if err := c.remove(t.Context(), "nothing == 5"); !errors.As(err, &fault) {
+		t.Errorf("a deletion that is refused gives %v", err)
+	}
+	must(t, bareSDK(t, s).DropCollection(t.Context(), c.table))
+	if _, err := c.query(t.Context(), "sequence < 5", []string{fieldKey}, newest()); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
+		t.Errorf("a collection that is gone gives %v", err)
+	}
+}
+
+// Rows that do not match are no rows, not an error.
+func TestNoMatch(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	c := s.collection("c")
+	if rows, err := c.query(t.Context(), "sequence == 77", []string{fieldKey, fieldMeta, fieldVector}, newest()); err != nil || len(rows) != 0 {
+		t.Errorf("query: %d rows, %v", len(rows), err)
+	}
+	lists, err := c.searchRows(t.Context(), "sequence == 77", []string{fieldID}, []entity.Vector{entity.FloatVector{1, 0}, entity.FloatVector{0, 1}}, fieldVector, 5, searchParams{})
+	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
+		t.Errorf("search: %v, %v", lists, err)
+	}
+}
+
+// The index that auto chooses depends on the server, and a collection that has
+// one is not given another.
+func TestAutomaticIndex(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.Index = indexAuto
+	for range 2 {
+		s := small(t, config)
+		putAll(t, s, entry("a", "one"))
+		if got := s.collection("c").known().indexType; got != "AUTOINDEX" {
+			t.Errorf("the index is %q", got)
+		}
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
+			t.Errorf("hits %+v, %v", hits, err)
+		}
+		s.Close()
+	}
+	config.Index, config.Prefix = "HNSW", "other"
+	s := small(t, config)
+	if err := s.Put(t.Context(), "c", []sdk.Entry{entry("a", "one")}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "HNSW") {
+		t.Errorf("an index that the server lacks gives %v", err)
+	}
+}
+
+// A collection whose maker was killed before it had an index would fail every
+// search.
+func TestHalfMadeCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	must(t, s.collection("c").create(t.Context(), sdk.Schema{Dimension: 2, Analyzer: "standard"}))
+	if c := mustOpen(t, s); c.Entries != 0 {
+		t.Errorf("%+v", c)
+	}
+	putAll(t, s, entry("a", "one"))
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, Depth: 5}, []sdk.Query{{Text: "one"}})
+	if err != nil || len(hits[0].Lexical) != 1 {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+// No server: the cause is told, and in time.
+func TestNoServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := listener.Addr().String()
+	listener.Close()
+	config := (&engine{address: address}).config()
+	config.ConnectTimeout = 500 * time.Millisecond // it may just be starting
+	s := openStore(t, config)
+	start := time.Now()
+	_, err = s.Open(t.Context(), "c", sdk.Schema{Dimension: 2})
+	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), address) || time.Since(start) > 3*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never answers
+	must(t, err)
+	defer silent.Close()
+	config.Address = silent.Addr().String()
+	s = openStore(t, config)
+	start = time.Now()
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); err == nil || time.Since(start) > 3*time.Second {
+		t.Errorf("a server that does not answer: after %v: %v", time.Since(start), err)
+	}
+}
+
+// A server that went away is tried again for as long as the config says.
+func TestServerGoesAway(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.RetryTime = time.Second
+	s := small(t, config)
+	putAll(t, s, entry("a", "one"))
+	search := func(s *store) error {
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		if err == nil && len(hits[0].Dense) != 1 {
+			t.Errorf("hits %+v", hits)
+		}
+		return err
+	}
+	patient := small(t, e.config())
+	must(t, search(s))
+	e.kill()
+	start := time.Now()
+	if err := search(s); sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), e.address) || time.Since(start) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	back := make(chan error)
+	go func() { back <- search(patient) }()
+	time.Sleep(500 * time.Millisecond)
+	e.start()
+	if err := <-back; err != nil {
+		t.Errorf("the server is back: %v", err)
+	}
+}
+
+// What a server that was killed in a transaction lost is noticed, and what it
+// has is either all or nothing.
+func TestServerKilledInATransaction(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"), entry("b", "two"))
+	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("c", "three")}))
+	must(t, s.collection("c").sent(t.Context()))
+	e.kill()
+	e.start()
+	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("d", "four")}))
+	want := 4
+	if err := s.Commit(t.Context(), "c", []byte("second")); err != nil {
+		t.Logf("the commit failed: %v", err)
+		want = 2
+	}
+	for range 2 {
+		page, err := s.Scan(t.Context(), "c", sdk.Scan{})
+		if err != nil || len(page.Entries) != want {
+			t.Errorf("%d entries, %v; want %d", len(page.Entries), err, want)
+		}
+		s = small(t, e.config()) // another process
+	}
+}
+
+// Another client may drop a collection and make it again.
+func TestRecreatedCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	other := openStore(t, e.config())
+	must(t, other.Drop(t.Context(), "c"))
+	_, err := other.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
+	must(t, err)
+	must(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
+	must(t, other.Commit(t.Context(), "c", nil))
+	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
+	if err != nil || c.Entries != 1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, Depth: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})
+	if err != nil || len(hits[0].Dense) != 1 || hits[0].Dense[0].ID != "x" {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+// What somebody else made is left as it is.
+func TestForeignCollection(t *testing.T) {
+	e := startEngine(t)
+	s := openStore(t, e.config())
+	m := bareSDK(t, s)
+	schema := func(fields ...*entity.Field) *entity.Schema {
+		all := entity.NewSchema().WithName("racflow_c").
+			WithField(entity.NewField().WithName("pk").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
+			WithField(entity.NewField().WithName("v").WithDataType(entity.FieldTypeFloatVector).WithDim(2))
+		for _, f := range fields {
+			all.WithField(f)
+		}
+		return all
+	}
+	ours := schema()
+	ours.Description = s.collection("c").identity(sdk.Schema{Dimension: 2, Analyzer: "standard"}).String()
+	for name, foreign := range map[string]*entity.Schema{"without an identity": schema(), "with other fields": ours} {
+		must(t, m.CreateCollection(t.Context(), foreign, 1))
+		must(t, m.CreateIndex(t.Context(), "racflow_c", "v", entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"}), false))
+		must(t, m.LoadCollection(t.Context(), "racflow_c", false))
+		_, err := m.Insert(t.Context(), "racflow_c", "", entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 2, [][]float32{{1, 0}, {0, 1}}))
+		must(t, err)
+		if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "left as it is") {
+			t.Errorf("%s: opened with %v", name, err)
+		}
+		if name == "without an identity" {
+			must(t, s.Drop(t.Context(), "c")) // there is no such collection of ours
+			if list, err := s.List(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("%s: listed as %+v, %v", name, list, err)
+			}
+		}
+		rows, err := m.Query(t.Context(), "racflow_c", nil, "pk > 0", []string{"pk"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
+		if err != nil || rows.Len() != 2 {
+			t.Errorf("%s: then it has %d rows, %v", name, rows.Len(), err)
+		}
+		must(t, m.DropCollection(t.Context(), "racflow_c"))
+	}
+}
+
+// Databases are not there on every server, which would put the collection
+// into the only one that it has.
+func TestNoDatabases(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.Database = "mine"
+	s := openStore(t, config)
+	var fault *sdk.ArgumentError
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); !errors.As(err, &fault) || fault.Argument != "database" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Newer versions of the protocol's Go code break the SDK.
+func TestProtocolVersion(t *testing.T) {
+	mod, err := os.ReadFile("../../../go.mod")
+	must(t, err)
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && strings.HasPrefix(fields[0], "github.com/milvus-io/milvus-proto/") && semver.Compare(fields[1], "v2.6.3") > 0 {
+			t.Errorf("%s is newer than v2.6.3", line)
+		}
+	}
+}
