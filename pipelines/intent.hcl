@@ -47,6 +47,11 @@ knowledge "utterances" {
   }
   store {
     use = var.store
+
+    config "milvus" {
+      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
+      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
+    }
   }
 }
 
