@@ -30,17 +30,19 @@ func (e *statusError) Error() string {
 
 // The codes of Milvus that matter here; pkg/util/merr of its sources lists all.
 const (
-	codeNotReady          = 1
-	codeUnavailable       = 2
-	codeTooManyRequests   = 4
-	codeRateLimit         = 8
-	codeNoCollection      = 100
-	codeNotLoaded         = 101
-	codeNotFullyLoaded    = 103
-	codeUnauthenticated   = 1400
-	codePrivilege         = 1401
-	firstTransientChannel = 500 // channels and nodes that are on their way
-	lastTransientNode     = 999
+	codeNotReady        = 1
+	codeUnavailable     = 2
+	codeTooManyRequests = 4
+	codeRateLimit       = 8
+	codeNoCollection    = 100
+	codeNotLoaded       = 101
+	codeNotFullyLoaded  = 103
+	codeUnauthenticated = 1400
+	codePrivilege       = 1401
+	// The hundreds of what may be on its way from one node to another.
+	codesOfChannels = 5
+	codesOfSegments = 6
+	codesOfNodes    = 9
 )
 
 // checkStatus makes an error of every reply that tells of a failure. The SDK
@@ -89,8 +91,11 @@ func (e *statusError) transient() bool {
 	case codeNotReady, codeUnavailable, codeTooManyRequests, codeRateLimit, codeNotFullyLoaded:
 		return true
 	}
-	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit ||
-		e.code >= firstTransientChannel && e.code <= lastTransientNode
+	switch e.code / 100 {
+	case codesOfChannels, codesOfSegments, codesOfNodes:
+		return true
+	}
+	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit
 }
 
 // transient reports that the same call may succeed later.
