@@ -3,16 +3,16 @@
 // the answers of store/local.
 //
 // Milvus has no transactions, so the package keeps versions. Every entry that
-// is put becomes a row of its own, stamped with the number of its commit, and a
-// row is never changed. One more row, the record, says which commit is the last
-// one, and what else belongs to it: a Commit is the replacement of that one row,
-// and searches are filtered to the rows up to it. What a commit replaced or
-// deleted is on its list of dead rows, which searches leave out, and is removed
-// when no reader can need it any more. Rows that a killed writer left behind
-// carry a number that no record names, and the next writer removes them. A
-// reader looks for a newer record every two seconds; what one call of Search,
-// Get or Scan returns is of one commit. Writers take a lease in turns; see
-// lease.go for what it promises.
+// is put becomes a row of its own with the next sequence number, and no row is
+// ever changed. One more row, the record, says up to which number rows count,
+// and what else belongs to the last commit: a Commit is the replacement of that one
+// row, and searches are filtered to the rows below its number. What a commit
+// replaced or deleted is on its list of dead rows, which searches leave out, and
+// is removed by a later writer when no reader can need it any more. Rows that a
+// killed writer left behind are above the number, and the next writer removes
+// them. A reader looks for a newer record every two seconds; what one call of
+// Search, Get or Scan returns is of one commit. Writers take turns by a lease; see
+// lease.go for what that promises.
 //
 // Milvus searches words as sparse vectors. A row's has for each of its words
 // the part of BM25 that depends on the row, tf / (tf + k1·(1 - b + b·length /
@@ -27,8 +27,11 @@
 // quarter are put again by the next commit.
 //
 // Filters are translated where every engine agrees on their meaning, else to
-// something weaker; what comes back is checked. Both sides come back with each
-// other's scores, so that package fuse ranks as it does over store/local.
+// something weaker; what comes back is checked, and where too much of it falls
+// away the rows are read from end to end. Both sides come back with each other's
+// scores, so that package fuse ranks as it does over store/local. Only among
+// entries that tie with the last one of a list of more than a hundred the server
+// may choose.
 //
 // The package does not embed and does not fuse: the scores of a server's own
 // hybrid search differ between engines.
