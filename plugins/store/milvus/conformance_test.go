@@ -1,10 +1,15 @@
 package milvus
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
@@ -42,4 +47,41 @@ func TestConformanceElsewhere(t *testing.T) {
 		options = append(options, sdktest.Without("together/many searches", "the last digit of a score depends on the other queries of a call"))
 	}
 	sdktest.Stage(t, Stage(), config, options...)
+}
+
+// TestLoginElsewhere logs in with a wrong password, and without TLS, where the
+// server knows its users.
+func TestLoginElsewhere(t *testing.T) {
+	var config map[string]any
+	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &config); err != nil || config["user"] == nil {
+		t.Skipf("%s has no user", configVariable)
+	}
+	try := func(changes map[string]any) error {
+		changed := maps.Clone(config)
+		maps.Copy(changed, changes)
+		text, err := json.Marshal(changed)
+		must(t, err)
+		s, err := Stage().Open(t.Context(), sdk.Setup{}, text)
+		must(t, err)
+		defer s.(*store).Close()
+		_, err = s.(sdk.Store).Open(t.Context(), "login", sdk.Schema{Dimension: 2})
+		return err
+	}
+	if err := try(nil); err != nil {
+		t.Errorf("the right password gives %v", err)
+	}
+	for what, changes := range map[string]map[string]any{
+		"a wrong password": {"password": "hunter2"},
+		"a wrong token":    {"user": nil, "password": nil, "token": "hunter2"},
+	} {
+		err := try(changes)
+		if sdk.CodeOf(err) != sdk.CodeInvalid || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s gives %v", what, err)
+		}
+	}
+	start := time.Now()
+	err := try(map[string]any{"ca": nil, "connect_timeout": "2s"})
+	if err == nil || !strings.Contains(err.Error(), "certificate") || time.Since(start) > 5*time.Second {
+		t.Errorf("a certificate of an unknown authority gives %v", err)
+	}
 }

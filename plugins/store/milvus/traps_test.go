@@ -298,3 +298,19 @@ func TestProtocolVersion(t *testing.T) {
 		t.Errorf("version %d.%d.%d is newer than 2.6.3", major, minor, patch)
 	}
 }
+
+// A server may forget what it had in memory, as some do at a restart.
+func TestReleasedCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), s.collection("c").table))
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+	if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
+		t.Errorf("hits %+v, %v", hits, err)
+	}
+	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), s.collection("c").table))
+	if list, err := openStore(t, e.config()).List(t.Context()); err != nil || len(list) != 1 || list[0].Name != "c" || list[0].Entries != 1 || string(list[0].Note) != "note" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+}
