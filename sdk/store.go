@@ -24,7 +24,8 @@ type Store interface {
 	Open(ctx context.Context, collection string, schema Schema) (Collection, error)
 	// Put adds entries, replacing those with the same id; of several with one id
 	// the last counts. A batch is refused as a whole for an entry without an id,
-	// with a vector of another dimension, or with NaN or an infinity in it.
+	// with a vector of another dimension, or with NaN or an infinity in it. Entries
+	// that are too long for the store fail alone, with RowErrors; the others are put.
 	Put(ctx context.Context, collection string, entries []Entry) error
 	// Delete removes entries; unknown ids are ignored.
 	Delete(ctx context.Context, collection string, ids []string) error

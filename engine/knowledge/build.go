@@ -34,8 +34,10 @@ type builder struct {
 	note      note
 	previous  string            // note.Source before this build
 	old       map[string]stored // what the store holds
-	fresh     bool              // nothing was ever committed
-	completed bool              // this build is the one that completed the generation
+	changed   map[string]bool   // entries of the store that the source has another content for
+	refused   refusals
+	fresh     bool // nothing was ever committed
+	completed bool // this build is the one that completed the generation
 }
 
 // stored is what is known of an entry in the store.
@@ -127,7 +129,11 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	if err := b.put(ctx, todo, first); err != nil {
 		return err
 	}
-	if err := written("delete", b.store.Delete(ctx, b.main, gone)); err != nil {
+	stale, err := b.leaveOut()
+	if err != nil {
+		return err
+	}
+	if err := written("delete", b.store.Delete(ctx, b.main, append(gone, stale...))); err != nil {
 		return err
 	}
 	b.note.Complete = true
@@ -236,6 +242,7 @@ func (b *builder) fit(ctx context.Context, entries []sdk.Entry) (err error) {
 // has out of b.old.
 func (b *builder) differences(entries []sdk.Entry, all bool, changedLabels map[string]bool) []sdk.Entry {
 	var todo []sdk.Entry
+	b.changed = map[string]bool{}
 	for _, e := range entries {
 		old, known := b.old[e.ID]
 		delete(b.old, e.ID)
@@ -244,6 +251,7 @@ func (b *builder) differences(entries []sdk.Entry, all bool, changedLabels map[s
 			b.Report.Added++
 		case all || !bytes.Equal(old.hash, e.Hash):
 			b.Report.Changed++
+			b.changed[e.ID] = true
 			changedLabels[old.label] = true
 		default:
 			continue
@@ -263,12 +271,14 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 		defer close(embedded)
 		for batch := range batches(entries, embedBatch) {
 			vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(batch))
+			failed, err := b.refused.take(batch, err)
 			if err != nil {
 				return fmt.Errorf("embed: %w", err)
 			}
 			for i := range batch {
 				batch[i].Vector = vectors[i]
 			}
+			batch = without(batch, failed)
 			select {
 			case embedded <- batch:
 			case <-ctx.Done():
@@ -280,8 +290,8 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 	g.Go(func() error {
 		done, committed := 0, time.Now()
 		for batch := range embedded {
-			if err := written("store", b.store.Put(ctx, b.main, batch)); err != nil {
-				return err
+			if _, err := b.refused.take(batch, b.store.Put(ctx, b.main, batch)); err != nil {
+				return written("store", err)
 			}
 			done += len(batch)
 			if b.options.Progress != nil {

@@ -32,7 +32,8 @@ type letters struct {
 	passages    []string
 	fingerprint string
 	fail        error
-	failAfter   int // passages; 0: never
+	failAfter   int  // passages; 0: never
+	strict      bool // it refuses some texts
 }
 
 func (l *letters) Dimension() int { return 4 }
@@ -47,8 +48,12 @@ func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 	if l.fits && l.state == nil {
 		return nil, errors.New("embedding before being fitted")
 	}
-	vectors := make([][]float32, len(texts))
+	vectors, failed := make([][]float32, len(texts)), sdk.RowErrors{}
 	for i, text := range texts {
+		if l.strict && text == "unreadable" {
+			failed[i] = errors.New("the text is unreadable")
+			continue
+		}
 		if role == sdk.RolePassage {
 			l.passages = append(l.passages, text)
 		}
@@ -56,6 +61,9 @@ func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 		for j, letter := range "abcd" {
 			vectors[i][j] = float32(strings.Count(text, string(letter)))
 		}
+	}
+	if len(failed) > 0 {
+		return vectors, failed
 	}
 	return vectors, nil
 }
@@ -78,6 +86,7 @@ type stages struct {
 	losses   *atomic.Int64 // Puts at which the store's process ends; nil: none
 	keeps    error         // of every Drop; nil: it drops
 	broken   error         // of the start of the embedder
+	strict   bool          // the store refuses some texts
 }
 
 func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
@@ -90,6 +99,9 @@ func (s stages) Store(context.Context) (knowledge.Store, error) {
 	var store knowledge.Store = opened
 	if s.losses != nil {
 		store = lossy{store, s.losses}
+	}
+	if s.strict {
+		store = strict{store}
 	}
 	if s.keeps != nil {
 		store = keeper{store, s.keeps}
@@ -341,6 +353,62 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%d entries, faults (-want +got):\n%s", k.Report.Entries, d)
 		}
 	}
+}
+
+// What the embedder or the store refuses is left out, with its line; what was
+// there of it before goes.
+func TestRefusedRows(t *testing.T) {
+	b := newBench(t)
+	b.stages.strict, b.embedder.strict = true, true
+	check := func(k *knowledge.Knowledge, entries, added, changed, removed int, want ...string) {
+		t.Helper()
+		var told []string
+		for _, f := range k.Report.Faults {
+			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
+		}
+		r := k.Report
+		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.FaultCount != len(want) {
+			t.Errorf("%+v, faults (-want +got):\n%s", r, d)
+		}
+		if found := b.nearest(k, "a"); len(found) != entries {
+			t.Errorf("found %q, want %d entries", found, entries)
+		}
+	}
+	for _, added := range []int{2, 0} { // told again though nothing changed
+		k, _ := b.open("1\ta\tx", "2\tunstorable\tx", "3\t\tx", "4\tb\ty", "5\tunreadable\tz")
+		check(k, 2, added, 0, 0, ":3: the text is unstorable", ":4: it has no text", ":6: the text is unreadable")
+		if d := cmp.Diff([]string{"x", "y"}, k.Labels); d != "" {
+			t.Errorf("labels (-want +got):\n%s", d)
+		}
+	}
+	k, _ := b.open("1\tunstorable\tx", "2\tc\tx", "4\tb\ty")
+	check(k, 2, 1, 0, 1, ":2: the text is unstorable")
+	k, _ = b.open("1\ta\tx", "2\tc\tx", "4\tb\ty")
+	check(k, 3, 1, 0, 0)
+	if err := b.openFailing("id\ttext\tlabel\n1\tunstorable\tx\n2\tunreadable\tx\n"); err == nil || !strings.Contains(err.Error(), "rows.tsv:2: the text is unstorable") {
+		t.Errorf("nothing that can be stored: %v", err)
+	}
+	k, _ = b.open("1\ta\tx", "2\tc\tx", "4\tb\ty")
+	check(k, 3, 0, 0, 0)
+}
+
+// strict is a store that refuses some texts.
+type strict struct{ knowledge.Store }
+
+func (s strict) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
+	failed := sdk.RowErrors{}
+	var fit []sdk.Entry
+	for i, e := range entries {
+		if e.Text == "unstorable" {
+			failed[i] = sdk.Invalid(errors.New("the text is unstorable"))
+		} else {
+			fit = append(fit, e)
+		}
+	}
+	if err := s.Store.Put(ctx, collection, fit); err != nil || len(failed) == 0 {
+		return err
+	}
+	return failed
 }
 
 func TestRowsWithoutIDs(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // rows is what a source holds.
 type rows struct {
 	entries []sdk.Entry // without vectors; Hash is that of the row alone
+	lines   []int       // of the entries
 	digest  string
 	faults  []Fault // the first maxFaults
 	count   int     // of all faults
@@ -54,7 +55,7 @@ func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
 			e.ID = contentID(e.Hash, lines)
 		}
 		lines[e.ID] = row.Line
-		all.entries = append(all.entries, e)
+		all.entries, all.lines = append(all.entries, e), append(all.lines, row.Line)
 	}
 }
 

@@ -44,7 +44,18 @@ func (s *Stage) Put(ctx context.Context, collection string, entries []sdk.Entry)
 		return sdk.Invalid(err)
 	}
 	put := &stagepb.Put{Collection: wire.Valid(collection), Rows: in}
-	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Put{Put: put}})
+	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_Put{Put: put}})
+	if err != nil {
+		return err
+	}
+	failed, err := wire.DecodeRowErrors(reply.GetErrors(), len(entries))
+	if err != nil {
+		return malformed(err)
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
 }
 
 // Delete removes entries; see sdk.Store.

@@ -166,7 +166,8 @@ func (m *memory) Put(ctx context.Context, name string, entries []sdk.Entry) erro
 		}
 		for _, e := range entries {
 			number := !slices.ContainsFunc(e.Vector, func(x float32) bool { return math.IsNaN(float64(x - x)) })
-			if e.ID == "" || len(e.Vector) != k.Schema.Dimension || !number && m.fault != "takes NaN" {
+			long := m.fault == "a long text fails all" && len(e.Text) > 65_535
+			if long || e.ID == "" || len(e.Vector) != k.Schema.Dimension || !number && m.fault != "takes NaN" {
 				return sdk.Invalid(fmt.Errorf("entry %q cannot be taken", e.ID))
 			}
 			u, err := m.unit(k.Schema, e)

@@ -2,7 +2,10 @@ package sdktest
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -10,6 +13,7 @@ import (
 var refuseCases = []storeCase{
 	{"other schema", (*suite).otherSchema},
 	{"bad entries", (*suite).badEntries},
+	{"too long", (*suite).tooLong},
 	{"bad queries", (*suite).badQueries},
 	{"unopened collection", (*suite).unopened},
 }
@@ -91,6 +95,32 @@ func (s *suite) badEntries(t tester) {
 		c.probe("never still", axis(1))
 	}
 	c.open()
+}
+
+// tooLong checks that an entry with a string longer than a store need take is
+// taken, or fails alone.
+func (s *suite) tooLong(t tester) {
+	c := s.fresh(t)
+	long := strings.Repeat("long ", 15_000)
+	for i, entry := range []sdk.Entry{{ID: "b", Text: long}, {ID: long}, {ID: "b", Label: long}, {ID: "b", Context: long}, {ID: "b", Meta: sdk.Meta{"m": long}}} {
+		entry.Vector = axis(1)
+		batch := []sdk.Entry{{ID: "a", Text: fmt.Sprint("one ", i), Vector: axis(0)}, entry, {ID: "c", Text: fmt.Sprint("three ", i), Vector: axis(2)}}
+		err := c.process.stage.Put(t.Context(), c.name, batch)
+		var failed sdk.RowErrors
+		if errors.As(err, &failed) && len(failed) == 1 && failed[1] != nil {
+			c.refused("an entry that is too long", failed[1])
+			batch = slices.Delete(batch, 1, 2)
+		} else if err != nil {
+			t.Fatalf("put with entry 1 of 3 too long: %v, want sdk.RowErrors for it", err)
+		}
+		for _, e := range batch {
+			c.pending[e.ID] = e
+		}
+		c.commit("")
+		c.check()
+		c.probe("one three", axis(1))
+		c.delete(entry.ID)
+	}
 }
 
 // badQueries checks that a query which cannot be searched fails alone.

@@ -49,6 +49,7 @@ func TestFaultyStoresFail(t *testing.T) {
 		"opens with any analyzer":    {"refuse/other schema", "as code: got <nil>"},
 		"takes NaN":                  {"refuse/bad entries", "NaN: got <nil>"},
 		"writes half of a bad batch": {"refuse/bad entries", "entries, want 1"},
+		"a long text fails all":      {"refuse/too long", "want sdk.RowErrors"},
 		"a bad query fails all":      {"refuse/bad queries", "want sdk.RowErrors"},
 		"mixes collections":          {"together/collections do not mix", "want"},
 		"shows a commit bit by bit":  {"together/readers see one commit", "beside"},

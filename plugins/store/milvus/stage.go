@@ -47,7 +47,11 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 }
 
 func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
-	return s.collection(name).put(ctx, entries)
+	fit, refused := withoutLong(entries)
+	if err := s.collection(name).put(ctx, fit); err != nil || len(refused) == 0 {
+		return err
+	}
+	return refused
 }
 
 func (s *store) Delete(ctx context.Context, name string, ids []string) error {

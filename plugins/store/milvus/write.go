@@ -83,6 +83,58 @@ func (c *collection) flush(ctx context.Context) {
 	}
 }
 
+// withoutLong parts entries with a string that is too long for Milvus from the
+// others.
+func withoutLong(entries []sdk.Entry) ([]sdk.Entry, sdk.RowErrors) {
+	failed := sdk.RowErrors{}
+	var fit []sdk.Entry
+	for i, e := range entries {
+		if err := tooLong(e); err != nil {
+			if len(failed) == 0 {
+				fit = slices.Clone(entries[:i])
+			}
+			failed[i] = sdk.Invalid(err)
+		} else if len(failed) > 0 {
+			fit = append(fit, e)
+		}
+	}
+	if len(failed) == 0 {
+		return entries, nil
+	}
+	return fit, failed
+}
+
+func tooLong(e sdk.Entry) error {
+	for _, part := range []struct {
+		name   string
+		bytes  int
+		advice string
+	}{
+		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", metaSize(e.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
+	} {
+		if part.bytes > maxBytes {
+			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, maxBytes, part.advice)
+		}
+	}
+	return nil
+}
+
+// metaSize is the length of metadata as it is kept, or a lesser one that is
+// short enough in any case.
+func metaSize(m sdk.Meta) int {
+	n := 2
+	for key, value := range m {
+		text, _ := value.(string)
+		n += 6*len(key) + 6*len(text) + 40 // JSON writes a byte as six at most
+	}
+	if n <= maxBytes {
+		return n
+	}
+	encoded, _ := encodeMeta(m) // what is wrong with it refuses the batch
+	return len(encoded)
+}
+
 // checkEntries reports the first entry that Milvus cannot take. Some servers
 // would take it, or a part of it, all the same.
 func checkEntries(s sdk.Schema, entries []sdk.Entry) ([][]byte, error) {
@@ -100,14 +152,6 @@ func checkEntries(s sdk.Schema, entries []sdk.Entry) ([][]byte, error) {
 		meta, err := encodeMeta(e.Meta)
 		if err != nil {
 			return nil, fmt.Errorf("entry %q has %w", e.ID, err)
-		}
-		for _, part := range []struct {
-			name  string
-			bytes int
-		}{{"id", len(e.ID)}, {"text", len(e.Text)}, {"label", len(e.Label)}, {"context", len(e.Context)}, {"metadata", len(meta)}, {"hash", 2 * len(e.Hash)}} {
-			if part.bytes > maxBytes {
-				return nil, fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: make chunks of it", part.name, e.ID, part.bytes, maxBytes)
-			}
 		}
 		metas[i] = meta
 	}
