@@ -30,6 +30,8 @@ const (
 	CodeTransient             // another try may succeed
 	CodeCancelled
 	CodeDeadline
+	CodeUnavailable // a service that the stage needs is down: not worth another try now
+	CodeStopped     // the run has to end: its budget is spent
 )
 
 // Error is an error with a code. Err's text should say what to do next.

@@ -59,6 +59,7 @@ type Prompter interface {
 // Sampler votes on items.
 type Sampler interface {
 	// Sample returns the voter's ballots per item; none means that it abstains.
+	// A model gives Setup.Samples, the first of them with the number Item.Drawn.
 	Sample(ctx context.Context, b Batch) ([][]Sample, error)
 }
 
@@ -67,10 +68,17 @@ type Elector interface {
 	Elect(ctx context.Context, b Batch) ([]Verdict, error)
 }
 
-// Drawer is a stage that reads ColumnRandom and says how many examples it wants
-// per item. The engine draws them, the same ones for the same item.
+// Drawer is a stage that reads ColumnRandom and says which examples it wants.
 type Drawer interface {
-	Random() int
+	Random() Draw
+}
+
+// Draw says which random examples a stage wants with each item. The engine
+// draws them: the same ones for the same item, seed and knowledge.
+type Draw struct {
+	Count  int  // examples per item
+	Shared bool // the same ones for all items
+	Seed   uint64
 }
 
 // Fingerprinter tells what a stage's output depends on beyond its arguments:

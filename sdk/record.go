@@ -18,7 +18,8 @@ type Entry struct {
 }
 
 // Item is one unit of the input on its way through a pipeline. A stage finds
-// only those columns filled that it declared with Reads; ID is always there.
+// only those columns filled that it declared with Reads; ID and Drawn are
+// always there.
 type Item struct {
 	ID         string
 	Text       string
@@ -29,6 +30,7 @@ type Item struct {
 	Random     []Candidate // seeded examples from the knowledge, with their texts
 	Prompts    []Prompt
 	Samples    []Sample // of the voters above, in file order
+	Drawn      int      // samples that this very stage has given for the item before: the next has this number
 }
 
 // Candidate is an entry that a search proposes for an item.
@@ -44,10 +46,32 @@ type Candidate struct {
 // compares false with every number, so a rule never lets it pass.
 var Unscored = float32(math.NaN())
 
-// Prompt is what a language model is asked.
+// Prompt is what a language model is asked: a text to complete, or a chat.
 type Prompt struct {
+	Text     string
+	Messages []Message // of a chat, which ends with the user; Text is empty then
+	Labels   []string  // the answers that are allowed; nil: any
+	None     string    // the answer that says that no label fits; empty: it is not allowed
+	// Fields are the properties of the JSON object that the answer is to be, in
+	// order, LabelProperty among them; nil: the answer is plain text.
+	Fields []string
+}
+
+// LabelProperty is the property of a JSON answer that holds the label.
+const LabelProperty = "label"
+
+// Message is one turn of a chat.
+type Message struct {
+	Role string // MessageSystem, MessageUser or MessageAssistant
 	Text string
 }
+
+// The roles of a message.
+const (
+	MessageSystem    = "system"
+	MessageUser      = "user"
+	MessageAssistant = "assistant"
+)
 
 // Sample is one ballot of one voter: a language model's single answer, or a
 // statistical voter's distribution over labels. A model asked n times hands in
@@ -61,14 +85,28 @@ type Sample struct {
 // Answer is a label with its weight within one sample. Weights of a sample are
 // not negative; elections normalise them.
 type Answer struct {
-	Label    string
+	Label    string // empty: that none of the labels fits
 	Weight   float64
-	Accepted bool // by the accept rules; set by the engine
+	Accepted bool // by the voter and the accept rules; set by the engine
+	// Reason is why the answer is not accepted. A voter sets it for what cannot
+	// be an answer (a refusal, a text that was cut off), the engine for what an
+	// accept rule drops.
+	Reason string
 }
 
-// Usage counts the tokens that a sample cost; zero where none were spent.
+// Usage counts the tokens that a sample cost when it was made; zero where none
+// were spent.
 type Usage struct {
-	InputTokens, OutputTokens uint64
+	InputTokens  uint64 // with those that the server had cached
+	CachedTokens uint64
+	OutputTokens uint64
+}
+
+// Add adds what other cost.
+func (u *Usage) Add(other Usage) {
+	u.InputTokens += other.InputTokens
+	u.CachedTokens += other.CachedTokens
+	u.OutputTokens += other.OutputTokens
 }
 
 // Verdict is what an election decides for one item.

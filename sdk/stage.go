@@ -34,7 +34,8 @@ type Setup struct {
 	Block    string // the name of its block in the file
 	StateDir string // a folder of its own that outlives the process
 	State    []byte // what Fitter.State returned for this knowledge; nil: not fitted yet
-	Samples  int    // n of a sample block; 0 elsewhere
+	Samples  int    // n of a sample block; of a prompt block the most that a stage below it draws; 0 elsewhere
+	Host     Host   // what the engine shares with the stage; Open sets one that shares nothing where it is nil
 	Log      *slog.Logger
 }
 
@@ -44,6 +45,9 @@ type Setup struct {
 func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error) {
 	if s.open == nil {
 		return nil, fmt.Errorf("stage %s runs in its plugin's process only", s.Name)
+	}
+	if setup.Host == nil {
+		setup.Host = alone{}
 	}
 	return s.open(ctx, setup, config)
 }

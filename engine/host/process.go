@@ -24,7 +24,8 @@ type Spec struct {
 	Secrets  []string        // the values in Config that nobody may see
 	StateDir string          // made if it does not exist; empty: none
 	State    []byte          // of a fitted embedder
-	Samples  int             // of a sample block
+	Samples  int             // as sdk.Setup.Samples
+	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
 	Network  bool            // it gets the proxy settings of the environment
 	Command  []string        // of a third party's plugin; nil: a built-in stage
 	SHA256   string          // of Command's program, in hex; empty: any
@@ -178,13 +179,13 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 		}
 		return incarnation{}, refused
 	}
-	session, err := remote.Open(p.ctx, client)
+	session, err := remote.Open(p.ctx, client, p.spec.Host)
 	if err != nil {
 		return incarnation{}, err
 	}
 	return incarnation{
 		child: c, session: session, print: reply.GetFingerprint(),
-		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom())},
+		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
 	}, nil
 }
 

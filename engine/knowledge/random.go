@@ -18,9 +18,9 @@ type examples struct {
 	all  []sdk.Candidate
 }
 
-// Random draws n different entries for each item id. The same id gets
-// the same draw as long as the knowledge is the same.
-func (k *Knowledge) Random(ctx context.Context, ids []string, n int) ([][]sdk.Candidate, error) {
+// Random draws different entries for each item id. The same id and seed get the
+// same draw as long as the knowledge is the same.
+func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw) ([][]sdk.Candidate, error) {
 	k.random.once.Do(func() {
 		k.random.err = scan(ctx, k.store, k.main, sdk.Scan{Texts: true}, func(e sdk.Entry) {
 			k.random.all = append(k.random.all, sdk.Candidate{
@@ -43,10 +43,12 @@ func (k *Knowledge) Random(ctx context.Context, ids []string, n int) ([][]sdk.Ca
 	draws := make([][]sdk.Candidate, len(ids))
 	for i, id := range ids {
 		h := fnv.New64a()
-		h.Write([]byte(id))
-		rng := rand.New(rand.NewPCG(0, h.Sum64()))
+		if !draw.Shared {
+			h.Write([]byte(id))
+		}
+		rng := rand.New(rand.NewPCG(draw.Seed, h.Sum64()))
 		drawn := map[int]bool{}
-		for len(drawn) < min(n, len(all)) {
+		for len(drawn) < min(draw.Count, len(all)) {
 			if at := rng.IntN(len(all)); !drawn[at] {
 				drawn[at] = true
 				draws[i] = append(draws[i], all[at])

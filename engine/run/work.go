@@ -49,7 +49,7 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 
 // stageWork sends records to a plugin stage and takes over what comes back.
 func stageWork[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*record, T)) work {
-	random := 0
+	var random sdk.Draw
 	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
 		random = d.Random()
 	}
@@ -61,7 +61,7 @@ func stageWork[T any](s *stage, process any, call func(context.Context, sdk.Batc
 		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
 			b.Labels = s.knowledge.Labels
 		}
-		if s.knowledge != nil && random > 0 {
+		if s.knowledge != nil && random.Count > 0 {
 			draws, err := s.knowledge.Random(ctx, ids(records), random)
 			if err != nil {
 				return err

@@ -32,6 +32,7 @@ type Session struct {
 	out      chan *stagepb.Request
 	done     chan struct{} // closed when the stream has broken
 	answered atomic.Int64
+	desk     desk
 
 	mu      sync.Mutex
 	seq     uint64
@@ -48,8 +49,9 @@ type pending struct {
 }
 
 // Open starts the Run stream. The session ends when ctx does, when the plugin
-// ends or with Close.
-func Open(ctx context.Context, client stagepb.StageClient) (*Session, error) {
+// ends or with Close. What the plugin asks of the engine goes to host; nil: it
+// gets errors.
+func Open(ctx context.Context, client stagepb.StageClient, host sdk.Host) (*Session, error) {
 	ctx, stop := context.WithCancel(ctx)
 	stream, err := client.Run(ctx)
 	if err != nil {
@@ -60,6 +62,7 @@ func Open(ctx context.Context, client stagepb.StageClient) (*Session, error) {
 		stop: stop, credits: semaphore.NewWeighted(wire.Window),
 		out: make(chan *stagepb.Request, wire.Window), done: make(chan struct{}), pending: map[uint64]*pending{},
 	}
+	s.desk = desk{host: host, ctx: ctx, send: s.post, calls: map[uint64]*call{}}
 	go s.send(stream)
 	go s.receive(stream)
 	return s, nil
@@ -192,12 +195,15 @@ func (s *Session) leave(seq uint64) {
 		return
 	}
 	// Nobody can wait here: a plugin that has stopped reading fills the queue.
-	go func() {
-		select {
-		case s.out <- &stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: seq}}}:
-		case <-s.done:
-		}
-	}()
+	go s.post(&stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: seq}}})
+}
+
+// post queues a message that has no reply.
+func (s *Session) post(msg *stagepb.Request) {
+	select {
+	case s.out <- msg:
+	case <-s.done:
+	}
 }
 
 func (s *Session) take(seq uint64) *pending {
@@ -230,7 +236,12 @@ func (s *Session) receive(stream stagepb.Stage_RunClient) {
 			s.mu.Unlock()
 			close(s.done)
 			s.stop()
+			s.desk.close()
 			return
+		}
+		if req := reply.GetHost(); req != nil {
+			s.desk.handle(req)
+			continue
 		}
 		// A reply that nothing waits for answers a request that was never
 		// sent; there is nobody to tell.

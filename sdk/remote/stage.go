@@ -19,7 +19,7 @@ type Stage struct {
 	Reads     sdk.Columns // of an item; no other column is sent
 	Vector    int         // the dimension of an embedder's vectors
 	FitsFirst bool        // an embedder that wants Fit before Embed
-	Examples  int         // random examples per item that it wants
+	Examples  sdk.Draw    // random examples that it wants
 }
 
 var (
@@ -38,7 +38,7 @@ func (s *Stage) Dimension() int { return s.Vector }
 func (s *Stage) Fits() bool { return s.FitsFirst }
 
 // Random implements sdk.Drawer.
-func (s *Stage) Random() int { return s.Examples }
+func (s *Stage) Random() sdk.Draw { return s.Examples }
 
 // Embed implements sdk.Embedder.
 func (s *Stage) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
@@ -128,3 +128,8 @@ func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, dec
 }
 
 func malformed(err error) error { return fmt.Errorf("the plugin's reply is malformed: %w", err) }
+
+// DrawOf returns which random examples a configured stage wants.
+func DrawOf(r *stagepb.ConfigureReply) sdk.Draw {
+	return sdk.Draw{Count: int(r.GetRandom()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()}
+}

@@ -122,11 +122,11 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	if err := wire.DecodeArgumentErrors(reply.GetErrors()); err != nil {
 		return nil, err
 	}
-	if p.session, err = remote.Open(t.Context(), p.client); err != nil {
+	if p.session, err = remote.Open(t.Context(), p.client, sdk.Alone()); err != nil {
 		return nil, err
 	}
 	p.stage = &remote.Stage{
-		Call: p.session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: int(reply.GetRandom()),
+		Call: p.session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply),
 	}
 	return p, nil
 }

@@ -25,6 +25,7 @@ func (s *Server) Run(stream stagepb.Stage_RunServer) error {
 	r := &run{stream: stream, active: map[uint64]context.CancelFunc{}}
 	var calls sync.WaitGroup
 	defer calls.Wait()
+	defer s.host.attach(r)()
 	for {
 		req, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -35,6 +36,10 @@ func (s *Server) Run(stream stagepb.Stage_RunServer) error {
 		}
 		if c := req.GetCancel(); c != nil {
 			r.cancel(c.GetSeq())
+			continue
+		}
+		if h := req.GetHost(); h != nil {
+			s.host.receive(h)
 			continue
 		}
 		ctx, err := r.begin(req)

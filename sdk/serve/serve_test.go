@@ -111,21 +111,21 @@ func TestRun(t *testing.T) {
 	for seq := range uint64(wire.Window) {
 		send(promptRequest(seq+1, 0))
 	}
-	send(promptRequest(99, 0)) // one too many
-	expect(99, stagepb.Code_CODE_INVALID)
+	send(promptRequest(999, 0)) // one too many
+	expect(999, stagepb.Code_CODE_INVALID)
 	send(cancelRequest(7))
 	expect(7, stagepb.Code_CODE_CANCELLED)
 	send(cancelRequest(7)) // it has had its reply
 	send(promptRequest(3, 0))
 	expect(3, stagepb.Code_CODE_INVALID) // that number is still in use
-	send(promptRequest(100, 20))
-	expect(100, stagepb.Code_CODE_DEADLINE)
-	send(&stagepb.Request{Seq: 101})
-	expect(101, stagepb.Code_CODE_INVALID)
-	broken := promptRequest(102, 0)
+	send(promptRequest(1000, 20))
+	expect(1000, stagepb.Code_CODE_DEADLINE)
+	send(&stagepb.Request{Seq: 1001})
+	expect(1001, stagepb.Code_CODE_INVALID)
+	broken := promptRequest(1002, 0)
 	broken.GetPrompt().Rows.N = 5
 	send(broken)
-	expect(102, stagepb.Code_CODE_INVALID)
+	expect(1002, stagepb.Code_CODE_INVALID)
 	close(g.pass)
 	seen := map[uint64]bool{}
 	for range wire.Window - 1 {

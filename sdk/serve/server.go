@@ -29,6 +29,7 @@ type Server struct {
 	mu      sync.Mutex
 	stage   any // nil until Configure has succeeded
 	opening bool
+	host    host // what the stage can ask the engine
 }
 
 // NewServer makes the service of a plugin. It logs to log, and so do the
@@ -89,7 +90,8 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	}
 	_, reply.Fits = stage.(sdk.Fitter)
 	if d, ok := stage.(sdk.Drawer); ok {
-		reply.Random = uint32(max(d.Random(), 0))
+		draw := d.Random()
+		reply.Random, reply.RandomShared, reply.RandomSeed = uint32(max(draw.Count, 0)), draw.Shared, draw.Seed
 	}
 	return reply, nil
 }
@@ -101,7 +103,7 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (stage
 			continue
 		}
 		setup := sdk.Setup{
-			Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()),
+			Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()), Host: &s.host,
 			Log: s.log.With("stage", req.GetBlock()),
 		}
 		err = s.guard("open", func() error {

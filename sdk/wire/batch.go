@@ -58,6 +58,14 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	if reads.Has(sdk.ColumnSamples) {
 		rows.Samples = packSamples(n, func(i int) []sdk.Sample { return items[i].Samples })
 	}
+	for i := range items {
+		if items[i].Drawn > 0 && rows.Drawn == nil {
+			rows.Drawn = make([]uint32, n)
+		}
+		if rows.Drawn != nil {
+			rows.Drawn[i] = uint32(max(items[i].Drawn, 0))
+		}
+	}
 	return rows, nil
 }
 
@@ -68,6 +76,7 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 		whole("id", n, int(rows.GetN())),
 		optional("text", len(rows.GetText()), n),
 		optional("meta", len(rows.GetMeta()), n),
+		optional("drawn", len(rows.GetDrawn()), n),
 	} {
 		if err != nil {
 			return sdk.Batch{}, err
@@ -103,7 +112,7 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 		items[i] = sdk.Item{
 			ID: rows.Id[i], Text: at(rows.GetText(), i), Meta: meta, Vector: at(vectors, i),
 			Candidates: lists[0][i], Prototypes: lists[1][i], Random: lists[2][i],
-			Prompts: prompts[i], Samples: samples[i],
+			Prompts: prompts[i], Samples: samples[i], Drawn: int(at(rows.GetDrawn(), i)),
 		}
 	}
 	return sdk.Batch{Items: items, Labels: rows.GetLabels()}, nil

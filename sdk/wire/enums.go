@@ -40,6 +40,15 @@ var (
 		sdk.CodeTransient: stagepb.Code_CODE_TRANSIENT,
 		sdk.CodeCancelled: stagepb.Code_CODE_CANCELLED,
 		sdk.CodeDeadline:  stagepb.Code_CODE_DEADLINE,
+
+		sdk.CodeUnavailable: stagepb.Code_CODE_UNAVAILABLE,
+		sdk.CodeStopped:     stagepb.Code_CODE_STOPPED,
+	}
+	statuses = map[sdk.Status]stagepb.Status{
+		sdk.StatusOK:   stagepb.Status_STATUS_OK,
+		sdk.StatusBusy: stagepb.Status_STATUS_BUSY,
+		sdk.StatusDown: stagepb.Status_STATUS_DOWN,
+		sdk.StatusLeft: stagepb.Status_STATUS_LEFT,
 	}
 )
 

@@ -16,8 +16,9 @@ const (
 )
 
 const (
-	// Window is how many requests of one Run stream may be unanswered.
-	Window = 16
+	// Window is how many requests of one Run stream may be unanswered: as many
+	// items can wait for a language model at a time.
+	Window = 256
 	// MaxMessage is the size of the largest message in bytes, both ways.
 	MaxMessage = 64 << 20
 	// MaxState is the size of the largest state of a fitted embedder in bytes.

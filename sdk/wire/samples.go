@@ -45,11 +45,23 @@ func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
 				out.Answer = append(out.Answer, names.number(a.Label))
 				out.Weight = append(out.Weight, a.Weight)
 				out.Accepted = append(out.Accepted, a.Accepted)
+				if a.Reason != "" && out.Reason == nil {
+					out.Reason = make([]string, answers)
+				}
+				if a.Reason != "" {
+					out.Reason[len(out.Answer)-1] = Valid(a.Reason)
+				}
 			}
 			out.AnswerOffsets = append(out.AnswerOffsets, uint32(len(out.Answer)))
 			out.Voter = append(out.Voter, Valid(s.Voter))
 			out.InputTokens = append(out.InputTokens, s.Usage.InputTokens)
 			out.OutputTokens = append(out.OutputTokens, s.Usage.OutputTokens)
+			if s.Usage.CachedTokens > 0 && out.CachedTokens == nil {
+				out.CachedTokens = make([]uint64, samples)
+			}
+			if s.Usage.CachedTokens > 0 {
+				out.CachedTokens[len(out.Voter)-1] = s.Usage.CachedTokens
+			}
 		}
 		out.Offsets = append(out.Offsets, uint32(len(out.Voter)))
 	}
@@ -72,6 +84,8 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		optional("samples.voter", len(in.Voter), total),
 		optional("samples.input_tokens", len(in.InputTokens), total),
 		optional("samples.output_tokens", len(in.OutputTokens), total),
+		optional("samples.cached_tokens", len(in.CachedTokens), total),
+		optional("samples.reason", len(in.Reason), len(in.Answer)),
 		whole("samples.weight", len(in.Weight), len(in.Answer)),
 		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
 	} {
@@ -88,66 +102,19 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		if w := in.Weight[i]; !(w >= 0) {
 			return nil, fmt.Errorf("column samples: weight %v of answer %q; weights are 0 or more", w, in.Names[in.Answer[i]])
 		}
-		answers[i] = sdk.Answer{Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i)}
+		answers[i] = sdk.Answer{Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i), Reason: at(in.Reason, i)}
 	}
 	all := make([]sdk.Sample, total)
 	for i := range all {
 		lo, hi := in.AnswerOffsets[i], in.AnswerOffsets[i+1]
 		all[i] = sdk.Sample{
 			Voter: at(in.Voter, i), Answers: answers[lo:hi:hi],
-			Usage: sdk.Usage{InputTokens: at(in.InputTokens, i), OutputTokens: at(in.OutputTokens, i)},
+			Usage: sdk.Usage{
+				InputTokens: at(in.InputTokens, i), CachedTokens: at(in.CachedTokens, i), OutputTokens: at(in.OutputTokens, i),
+			},
 		}
 	}
 	lists := make([][]sdk.Sample, n)
-	for i := range lists {
-		lo, hi := in.Offsets[i], in.Offsets[i+1]
-		lists[i] = all[lo:hi:hi]
-	}
-	return lists, nil
-}
-
-// EncodePrompts makes rows of lists of prompts.
-func EncodePrompts(lists [][]sdk.Prompt) *stagepb.Rows {
-	return &stagepb.Rows{
-		N:       uint32(len(lists)),
-		Prompts: packPrompts(len(lists), func(i int) []sdk.Prompt { return lists[i] }),
-	}
-}
-
-// DecodePrompts returns the n lists of prompts in rows.
-func DecodePrompts(rows *stagepb.Rows, n int) ([][]sdk.Prompt, error) {
-	if err := whole("prompts", int(rows.GetN()), n); err != nil {
-		return nil, err
-	}
-	if n > 0 && rows.GetPrompts() == nil {
-		return nil, fmt.Errorf("column prompts is missing")
-	}
-	return unpackPrompts(rows.GetPrompts(), n)
-}
-
-func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
-	out := &stagepb.Prompts{Offsets: make([]uint32, 1, n+1)}
-	for i := range n {
-		for _, p := range list(i) {
-			out.Text = append(out.Text, Valid(p.Text))
-		}
-		out.Offsets = append(out.Offsets, uint32(len(out.Text)))
-	}
-	return out
-}
-
-func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
-	if in == nil {
-		return make([][]sdk.Prompt, n), nil
-	}
-	if err := spans("prompts", in.Offsets, n, len(in.Text)); err != nil {
-		return nil, err
-	}
-	all := make([]sdk.Prompt, len(in.Text))
-	for i, t := range in.Text {
-		all[i].Text = t
-	}
-	lists := make([][]sdk.Prompt, n)
 	for i := range lists {
 		lo, hi := in.Offsets[i], in.Offsets[i+1]
 		lists[i] = all[lo:hi:hi]

@@ -45,7 +45,7 @@ type prompter struct {
 }
 
 // Random implements sdk.Drawer.
-func (p *prompter) Random() int { return p.config.Random }
+func (p *prompter) Random() sdk.Draw { return sdk.Draw{Count: p.config.Random} }
 
 // Fingerprint changes with the template, whose text is no argument.
 func (p *prompter) Fingerprint() string {

@@ -3,8 +3,9 @@
 // A plugin process serves exactly one stage block. The engine calls Describe
 // when it needs to know what a plugin offers, Configure once per process, and
 // then opens one Run stream that lives as long as the process. Requests carry
-// a sequence number; every request but Cancel gets exactly one Reply with that
-// number, in any order.
+// a sequence number; every request but Cancel and HostReply gets exactly one
+// Reply with that number, in any order. Against that stream, in replies of its
+// own, a plugin may ask the engine for what stages share: see HostRequest.
 //
 // Rows are positional and travel as columns: an absent column was not asked
 // for (requests) or was not written (replies), and reads as all empty. Only the
@@ -513,6 +514,8 @@ const (
 	Code_CODE_CANCELLED   Code = 3
 	Code_CODE_DEADLINE    Code = 4
 	Code_CODE_INTERNAL    Code = 5 // a fault of the plugin
+	Code_CODE_UNAVAILABLE Code = 6 // a service that the plugin needs is down: not worth another try now
+	Code_CODE_STOPPED     Code = 7 // the run has to end: its budget is spent
 )
 
 // Enum value maps for Code.
@@ -524,6 +527,8 @@ var (
 		3: "CODE_CANCELLED",
 		4: "CODE_DEADLINE",
 		5: "CODE_INTERNAL",
+		6: "CODE_UNAVAILABLE",
+		7: "CODE_STOPPED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED": 0,
@@ -532,6 +537,8 @@ var (
 		"CODE_CANCELLED":   3,
 		"CODE_DEADLINE":    4,
 		"CODE_INTERNAL":    5,
+		"CODE_UNAVAILABLE": 6,
+		"CODE_STOPPED":     7,
 	}
 )
 
@@ -560,6 +567,61 @@ func (x Code) Number() protoreflect.EnumNumber {
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
 	return file_stage_proto_rawDescGZIP(), []int{8}
+}
+
+type Status int32
+
+const (
+	Status_STATUS_UNSPECIFIED Status = 0
+	Status_STATUS_OK          Status = 1 // the service answered, be it with a refusal
+	Status_STATUS_BUSY        Status = 2 // it asks for fewer calls
+	Status_STATUS_DOWN        Status = 3 // it could not be reached, or failed
+	Status_STATUS_LEFT        Status = 4 // the plugin gave up first
+)
+
+// Enum value maps for Status.
+var (
+	Status_name = map[int32]string{
+		0: "STATUS_UNSPECIFIED",
+		1: "STATUS_OK",
+		2: "STATUS_BUSY",
+		3: "STATUS_DOWN",
+		4: "STATUS_LEFT",
+	}
+	Status_value = map[string]int32{
+		"STATUS_UNSPECIFIED": 0,
+		"STATUS_OK":          1,
+		"STATUS_BUSY":        2,
+		"STATUS_DOWN":        3,
+		"STATUS_LEFT":        4,
+	}
+)
+
+func (x Status) Enum() *Status {
+	p := new(Status)
+	*p = x
+	return p
+}
+
+func (x Status) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Status) Descriptor() protoreflect.EnumDescriptor {
+	return file_stage_proto_enumTypes[9].Descriptor()
+}
+
+func (Status) Type() protoreflect.EnumType {
+	return &file_stage_proto_enumTypes[9]
+}
+
+func (x Status) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Status.Descriptor instead.
+func (Status) EnumDescriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{9}
 }
 
 type DescribeRequest struct {
@@ -859,7 +921,7 @@ type ConfigureRequest struct {
 	ConfigJson    []byte                 `protobuf:"bytes,4,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // an object; holds the secrets this stage was given
 	StateDir      string                 `protobuf:"bytes,5,opt,name=state_dir,json=stateDir,proto3" json:"state_dir,omitempty"`       // a folder of its own that outlives the process
 	State         []byte                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`                             // what State gave for this knowledge, for a stage that was fitted
-	Samples       uint32                 `protobuf:"varint,7,opt,name=samples,proto3" json:"samples,omitempty"`                        // n of a sample block
+	Samples       uint32                 `protobuf:"varint,7,opt,name=samples,proto3" json:"samples,omitempty"`                        // n of a sample block; of a prompt block the most that a stage below it draws
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -945,11 +1007,13 @@ func (x *ConfigureRequest) GetSamples() uint32 {
 
 type ConfigureReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Errors        []*ArgumentError       `protobuf:"bytes,1,rep,name=errors,proto3" json:"errors,omitempty"`           // empty: ready
-	Fingerprint   string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // changes whenever the same input could give another output
-	Dimension     uint32                 `protobuf:"varint,3,opt,name=dimension,proto3" json:"dimension,omitempty"`    // of an embedder's vectors
-	Fits          bool                   `protobuf:"varint,4,opt,name=fits,proto3" json:"fits,omitempty"`              // an embedder that wants Fit before Embed
-	Random        uint32                 `protobuf:"varint,5,opt,name=random,proto3" json:"random,omitempty"`          // examples per item that a stage which reads COLUMN_RANDOM wants
+	Errors        []*ArgumentError       `protobuf:"bytes,1,rep,name=errors,proto3" json:"errors,omitempty"`                                  // empty: ready
+	Fingerprint   string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`                        // changes whenever the same input could give another output
+	Dimension     uint32                 `protobuf:"varint,3,opt,name=dimension,proto3" json:"dimension,omitempty"`                           // of an embedder's vectors
+	Fits          bool                   `protobuf:"varint,4,opt,name=fits,proto3" json:"fits,omitempty"`                                     // an embedder that wants Fit before Embed
+	Random        uint32                 `protobuf:"varint,5,opt,name=random,proto3" json:"random,omitempty"`                                 // examples per item that a stage which reads COLUMN_RANDOM wants
+	RandomShared  bool                   `protobuf:"varint,6,opt,name=random_shared,json=randomShared,proto3" json:"random_shared,omitempty"` // the same ones for all items
+	RandomSeed    uint64                 `protobuf:"varint,7,opt,name=random_seed,json=randomSeed,proto3" json:"random_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1015,6 +1079,20 @@ func (x *ConfigureReply) GetFits() bool {
 func (x *ConfigureReply) GetRandom() uint32 {
 	if x != nil {
 		return x.Random
+	}
+	return 0
+}
+
+func (x *ConfigureReply) GetRandomShared() bool {
+	if x != nil {
+		return x.RandomShared
+	}
+	return false
+}
+
+func (x *ConfigureReply) GetRandomSeed() uint64 {
+	if x != nil {
+		return x.RandomSeed
 	}
 	return 0
 }
@@ -1094,6 +1172,7 @@ type Request struct {
 	//	*Request_Scan
 	//	*Request_List
 	//	*Request_Drop
+	//	*Request_Host
 	Body          isRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1301,6 +1380,15 @@ func (x *Request) GetDrop() *Drop {
 	return nil
 }
 
+func (x *Request) GetHost() *HostReply {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Host); ok {
+			return x.Host
+		}
+	}
+	return nil
+}
+
 type isRequest_Body interface {
 	isRequest_Body()
 }
@@ -1369,6 +1457,10 @@ type Request_Drop struct {
 	Drop *Drop `protobuf:"bytes,28,opt,name=drop,proto3,oneof"`
 }
 
+type Request_Host struct {
+	Host *HostReply `protobuf:"bytes,30,opt,name=host,proto3,oneof"` // to a HostRequest; seq is 0
+}
+
 func (*Request_Cancel) isRequest_Body() {}
 
 func (*Request_Embed) isRequest_Body() {}
@@ -1400,6 +1492,8 @@ func (*Request_Scan) isRequest_Body() {}
 func (*Request_List) isRequest_Body() {}
 
 func (*Request_Drop) isRequest_Body() {}
+
+func (*Request_Host) isRequest_Body() {}
 
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2452,6 +2546,7 @@ type Reply struct {
 	Cursor        string                 `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`           // Scan; empty: the end
 	Collection    *Collection            `protobuf:"bytes,7,opt,name=collection,proto3" json:"collection,omitempty"`   // Open
 	Collections   []*Collection          `protobuf:"bytes,8,rep,name=collections,proto3" json:"collections,omitempty"` // List
+	Host          *HostRequest           `protobuf:"bytes,9,opt,name=host,proto3" json:"host,omitempty"`               // set: this is no reply but a request to the engine; seq is 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2538,6 +2633,13 @@ func (x *Reply) GetCollection() *Collection {
 func (x *Reply) GetCollections() []*Collection {
 	if x != nil {
 		return x.Collections
+	}
+	return nil
+}
+
+func (x *Reply) GetHost() *HostRequest {
+	if x != nil {
+		return x.Host
 	}
 	return nil
 }
@@ -2722,6 +2824,471 @@ func (x *Collection) GetName() string {
 	return ""
 }
 
+// HostRequest asks the engine, while the plugin works on a request. It has an id
+// of the plugin's choice. Recall, Keep and Admit get one HostReply with that id;
+// Done gets none. A plugin that needs none of this never sends one.
+type HostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Types that are valid to be assigned to Body:
+	//
+	//	*HostRequest_Recall
+	//	*HostRequest_Keep
+	//	*HostRequest_Admit
+	//	*HostRequest_Done
+	Body          isHostRequest_Body `protobuf_oneof:"body"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostRequest) Reset() {
+	*x = HostRequest{}
+	mi := &file_stage_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostRequest) ProtoMessage() {}
+
+func (x *HostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostRequest.ProtoReflect.Descriptor instead.
+func (*HostRequest) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *HostRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *HostRequest) GetBody() isHostRequest_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *HostRequest) GetRecall() *Recall {
+	if x != nil {
+		if x, ok := x.Body.(*HostRequest_Recall); ok {
+			return x.Recall
+		}
+	}
+	return nil
+}
+
+func (x *HostRequest) GetKeep() *Keep {
+	if x != nil {
+		if x, ok := x.Body.(*HostRequest_Keep); ok {
+			return x.Keep
+		}
+	}
+	return nil
+}
+
+func (x *HostRequest) GetAdmit() *Admit {
+	if x != nil {
+		if x, ok := x.Body.(*HostRequest_Admit); ok {
+			return x.Admit
+		}
+	}
+	return nil
+}
+
+func (x *HostRequest) GetDone() *Done {
+	if x != nil {
+		if x, ok := x.Body.(*HostRequest_Done); ok {
+			return x.Done
+		}
+	}
+	return nil
+}
+
+type isHostRequest_Body interface {
+	isHostRequest_Body()
+}
+
+type HostRequest_Recall struct {
+	Recall *Recall `protobuf:"bytes,10,opt,name=recall,proto3,oneof"`
+}
+
+type HostRequest_Keep struct {
+	Keep *Keep `protobuf:"bytes,11,opt,name=keep,proto3,oneof"`
+}
+
+type HostRequest_Admit struct {
+	Admit *Admit `protobuf:"bytes,12,opt,name=admit,proto3,oneof"`
+}
+
+type HostRequest_Done struct {
+	Done *Done `protobuf:"bytes,13,opt,name=done,proto3,oneof"`
+}
+
+func (*HostRequest_Recall) isHostRequest_Body() {}
+
+func (*HostRequest_Keep) isHostRequest_Body() {}
+
+func (*HostRequest_Admit) isHostRequest_Body() {}
+
+func (*HostRequest_Done) isHostRequest_Body() {}
+
+type Recall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          [][]byte               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recall) Reset() {
+	*x = Recall{}
+	mi := &file_stage_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recall) ProtoMessage() {}
+
+func (x *Recall) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recall.ProtoReflect.Descriptor instead.
+func (*Recall) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Recall) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type Keep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Keep) Reset() {
+	*x = Keep{}
+	mi := &file_stage_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Keep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Keep) ProtoMessage() {}
+
+func (x *Keep) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Keep.ProtoReflect.Descriptor instead.
+func (*Keep) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Keep) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Keep) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// Admit asks whether a call to a service may be sent. The reply comes when it
+// may, and the plugin then sends Done with the same id; or it is a failure.
+type Admit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Endpoint      string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"` // the service's address, without a secret
+	Tokens        uint32                 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`    // that the call will cost, roughly
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Admit) Reset() {
+	*x = Admit{}
+	mi := &file_stage_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Admit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Admit) ProtoMessage() {}
+
+func (x *Admit) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Admit.ProtoReflect.Descriptor instead.
+func (*Admit) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Admit) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *Admit) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+// Done says how an admitted call ended. Sent before the reply to Admit has come,
+// it withdraws the question.
+type Done struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        Status                 `protobuf:"varint,1,opt,name=status,proto3,enum=racflow.stage.v1.Status" json:"status,omitempty"`
+	RetryAfterMs  uint32                 `protobuf:"varint,2,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	InputTokens   uint64                 `protobuf:"varint,3,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	CachedTokens  uint64                 `protobuf:"varint,4,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
+	OutputTokens  uint64                 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Done) Reset() {
+	*x = Done{}
+	mi := &file_stage_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Done) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Done) ProtoMessage() {}
+
+func (x *Done) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Done.ProtoReflect.Descriptor instead.
+func (*Done) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Done) GetStatus() Status {
+	if x != nil {
+		return x.Status
+	}
+	return Status_STATUS_UNSPECIFIED
+}
+
+func (x *Done) GetRetryAfterMs() uint32 {
+	if x != nil {
+		return x.RetryAfterMs
+	}
+	return 0
+}
+
+func (x *Done) GetInputTokens() uint64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *Done) GetCachedTokens() uint64 {
+	if x != nil {
+		return x.CachedTokens
+	}
+	return 0
+}
+
+func (x *Done) GetOutputTokens() uint64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+type HostReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	Kept          []*Kept                `protobuf:"bytes,3,rep,name=kept,proto3" json:"kept,omitempty"` // Recall: one per key, in order
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostReply) Reset() {
+	*x = HostReply{}
+	mi := &file_stage_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostReply) ProtoMessage() {}
+
+func (x *HostReply) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostReply.ProtoReflect.Descriptor instead.
+func (*HostReply) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *HostReply) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *HostReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+func (x *HostReply) GetKept() []*Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+type Kept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kept) Reset() {
+	*x = Kept{}
+	mi := &file_stage_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kept) ProtoMessage() {}
+
+func (x *Kept) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kept.ProtoReflect.Descriptor instead.
+func (*Kept) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Kept) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *Kept) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 // Rows is a table of n rows in columns. Ragged columns come with n + 1
 // offsets: row i owns the elements offsets[i] to offsets[i+1].
 type Rows struct {
@@ -2742,13 +3309,14 @@ type Rows struct {
 	Prompts       *Prompts               `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
 	Samples       *Samples               `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
 	Verdicts      *Verdicts              `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
+	Drawn         []uint32               `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"` // Sample: samples that the stage has given for the row before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2760,7 +3328,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2773,7 +3341,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -2888,6 +3456,13 @@ func (x *Rows) GetVerdicts() *Verdicts {
 	return nil
 }
 
+func (x *Rows) GetDrawn() []uint32 {
+	if x != nil {
+		return x.Drawn
+	}
+	return nil
+}
+
 type Candidates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
@@ -2907,7 +3482,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +3494,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +3507,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -3015,14 +3590,17 @@ func (x *Candidates) GetLexical() []float32 {
 type Prompts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
-	Text          []string               `protobuf:"bytes,2,rep,name=text,proto3" json:"text,omitempty"`
+	Text          []string               `protobuf:"bytes,2,rep,name=text,proto3" json:"text,omitempty"`       // empty: a chat
+	Chat          []*Chat                `protobuf:"bytes,3,rep,name=chat,proto3" json:"chat,omitempty"`       // absent: none of them is one
+	Names         []string               `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`     // the labels that occur, once each
+	Allowed       []*Allowed             `protobuf:"bytes,5,rep,name=allowed,proto3" json:"allowed,omitempty"` // absent: any answer is allowed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3612,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3625,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -3064,6 +3642,183 @@ func (x *Prompts) GetText() []string {
 	return nil
 }
 
+func (x *Prompts) GetChat() []*Chat {
+	if x != nil {
+		return x.Chat
+	}
+	return nil
+}
+
+func (x *Prompts) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Prompts) GetAllowed() []*Allowed {
+	if x != nil {
+		return x.Allowed
+	}
+	return nil
+}
+
+type Chat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Messages      []*Message             `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chat) Reset() {
+	*x = Chat{}
+	mi := &file_stage_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chat) ProtoMessage() {}
+
+func (x *Chat) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chat.ProtoReflect.Descriptor instead.
+func (*Chat) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Chat) GetMessages() []*Message {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+type Message struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"` // system, user or assistant
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Message) Reset() {
+	*x = Message{}
+	mi := &file_stage_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Message) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Message) ProtoMessage() {}
+
+func (x *Message) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Message.ProtoReflect.Descriptor instead.
+func (*Message) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Message) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Message) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type Allowed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Labels        []uint32               `protobuf:"varint,1,rep,packed,name=labels,proto3" json:"labels,omitempty"` // index into names; none: any
+	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits
+	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" among them; none: plain text
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Allowed) Reset() {
+	*x = Allowed{}
+	mi := &file_stage_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Allowed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Allowed) ProtoMessage() {}
+
+func (x *Allowed) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
+func (*Allowed) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Allowed) GetLabels() []uint32 {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Allowed) GetNone() string {
+	if x != nil {
+		return x.None
+	}
+	return ""
+}
+
+func (x *Allowed) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
 type Samples struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"` // row -> samples
@@ -3075,13 +3830,15 @@ type Samples struct {
 	Accepted      []bool                 `protobuf:"varint,7,rep,packed,name=accepted,proto3" json:"accepted,omitempty"`
 	InputTokens   []uint64               `protobuf:"varint,8,rep,packed,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"` // per sample
 	OutputTokens  []uint64               `protobuf:"varint,9,rep,packed,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	CachedTokens  []uint64               `protobuf:"varint,10,rep,packed,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // absent: none
+	Reason        []string               `protobuf:"bytes,11,rep,name=reason,proto3" json:"reason,omitempty"`                                         // per answer: why it is not accepted; absent: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3093,7 +3850,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3106,7 +3863,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -3172,6 +3929,20 @@ func (x *Samples) GetOutputTokens() []uint64 {
 	return nil
 }
 
+func (x *Samples) GetCachedTokens() []uint64 {
+	if x != nil {
+		return x.CachedTokens
+	}
+	return nil
+}
+
+func (x *Samples) GetReason() []string {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
 type Verdicts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Answer        []string               `protobuf:"bytes,1,rep,name=answer,proto3" json:"answer,omitempty"` // empty: none
@@ -3183,7 +3954,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3966,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3979,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -3267,16 +4038,19 @@ const file_stage_proto_rawDesc = "" +
 	"configJson\x12\x1b\n" +
 	"\tstate_dir\x18\x05 \x01(\tR\bstateDir\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\fR\x05state\x12\x18\n" +
-	"\asamples\x18\a \x01(\rR\asamples\"\xb5\x01\n" +
+	"\asamples\x18\a \x01(\rR\asamples\"\xfb\x01\n" +
 	"\x0eConfigureReply\x127\n" +
 	"\x06errors\x18\x01 \x03(\v2\x1f.racflow.stage.v1.ArgumentErrorR\x06errors\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
 	"\tdimension\x18\x03 \x01(\rR\tdimension\x12\x12\n" +
 	"\x04fits\x18\x04 \x01(\bR\x04fits\x12\x16\n" +
-	"\x06random\x18\x05 \x01(\rR\x06random\"E\n" +
+	"\x06random\x18\x05 \x01(\rR\x06random\x12#\n" +
+	"\rrandom_shared\x18\x06 \x01(\bR\frandomShared\x12\x1f\n" +
+	"\vrandom_seed\x18\a \x01(\x04R\n" +
+	"randomSeed\"E\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xde\x06\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x91\a\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\x12\x18\n" +
@@ -3297,7 +4071,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x03get\x18\x19 \x01(\v2\x15.racflow.stage.v1.GetH\x00R\x03get\x12,\n" +
 	"\x04scan\x18\x1a \x01(\v2\x16.racflow.stage.v1.ScanH\x00R\x04scan\x12,\n" +
 	"\x04list\x18\x1b \x01(\v2\x16.racflow.stage.v1.ListH\x00R\x04list\x12,\n" +
-	"\x04drop\x18\x1c \x01(\v2\x16.racflow.stage.v1.DropH\x00R\x04dropB\x06\n" +
+	"\x04drop\x18\x1c \x01(\v2\x16.racflow.stage.v1.DropH\x00R\x04drop\x121\n" +
+	"\x04host\x18\x1e \x01(\v2\x1b.racflow.stage.v1.HostReplyH\x00R\x04hostB\x06\n" +
 	"\x04body\"\x1a\n" +
 	"\x06Cancel\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\"I\n" +
@@ -3378,7 +4153,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x16\n" +
 	"\x06labels\x18\x04 \x03(\tR\x06labels\x12\x14\n" +
 	"\x05texts\x18\x05 \x01(\bR\x05texts\x12\x18\n" +
-	"\avectors\x18\x06 \x01(\bR\avectors\"\xda\x02\n" +
+	"\avectors\x18\x06 \x01(\bR\avectors\"\x8d\x03\n" +
 	"\x05Reply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12*\n" +
 	"\x04rows\x18\x02 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\x122\n" +
@@ -3389,7 +4164,8 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"collection\x18\a \x01(\v2\x1c.racflow.stage.v1.CollectionR\n" +
 	"collection\x12>\n" +
-	"\vcollections\x18\b \x03(\v2\x1c.racflow.stage.v1.CollectionR\vcollections\"Q\n" +
+	"\vcollections\x18\b \x03(\v2\x1c.racflow.stage.v1.CollectionR\vcollections\x121\n" +
+	"\x04host\x18\t \x01(\v2\x1d.racflow.stage.v1.HostRequestR\x04host\"Q\n" +
 	"\bRowError\x12\x10\n" +
 	"\x03row\x18\x01 \x01(\rR\x03row\x123\n" +
 	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v1.FailureR\afailure\"u\n" +
@@ -3402,7 +4178,36 @@ const file_stage_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x01(\x04R\aentries\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\rR\tdimension\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\fR\x04note\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"\xb4\x04\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xe6\x01\n" +
+	"\vHostRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x122\n" +
+	"\x06recall\x18\n" +
+	" \x01(\v2\x18.racflow.stage.v1.RecallH\x00R\x06recall\x12,\n" +
+	"\x04keep\x18\v \x01(\v2\x16.racflow.stage.v1.KeepH\x00R\x04keep\x12/\n" +
+	"\x05admit\x18\f \x01(\v2\x17.racflow.stage.v1.AdmitH\x00R\x05admit\x12,\n" +
+	"\x04done\x18\r \x01(\v2\x16.racflow.stage.v1.DoneH\x00R\x04doneB\x06\n" +
+	"\x04body\"\x1c\n" +
+	"\x06Recall\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\fR\x04keys\".\n" +
+	"\x04Keep\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\";\n" +
+	"\x05Admit\x12\x1a\n" +
+	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x16\n" +
+	"\x06tokens\x18\x02 \x01(\rR\x06tokens\"\xcb\x01\n" +
+	"\x04Done\x120\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x18.racflow.stage.v1.StatusR\x06status\x12$\n" +
+	"\x0eretry_after_ms\x18\x02 \x01(\rR\fretryAfterMs\x12!\n" +
+	"\finput_tokens\x18\x03 \x01(\x04R\vinputTokens\x12#\n" +
+	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
+	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\"|\n" +
+	"\tHostReply\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x123\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v1.FailureR\afailure\x12*\n" +
+	"\x04kept\x18\x03 \x03(\v2\x16.racflow.stage.v1.KeptR\x04kept\"2\n" +
+	"\x04Kept\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xca\x04\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -3424,7 +4229,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x06random\x18\r \x01(\v2\x1c.racflow.stage.v1.CandidatesR\x06random\x123\n" +
 	"\aprompts\x18\x0e \x01(\v2\x19.racflow.stage.v1.PromptsR\aprompts\x123\n" +
 	"\asamples\x18\x0f \x01(\v2\x19.racflow.stage.v1.SamplesR\asamples\x126\n" +
-	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\"\x87\x02\n" +
+	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\x12\x14\n" +
+	"\x05drawn\x18\x11 \x03(\rR\x05drawn\"\x87\x02\n" +
 	"\n" +
 	"Candidates\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
@@ -3438,10 +4244,22 @@ const file_stage_proto_rawDesc = "" +
 	"\x05score\x18\t \x03(\x02R\x05score\x12\x14\n" +
 	"\x05dense\x18\n" +
 	" \x03(\x02R\x05dense\x12\x18\n" +
-	"\alexical\x18\v \x03(\x02R\alexical\"7\n" +
+	"\alexical\x18\v \x03(\x02R\alexical\"\xae\x01\n" +
 	"\aPrompts\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
-	"\x04text\x18\x02 \x03(\tR\x04text\"\x8a\x02\n" +
+	"\x04text\x18\x02 \x03(\tR\x04text\x12*\n" +
+	"\x04chat\x18\x03 \x03(\v2\x16.racflow.stage.v1.ChatR\x04chat\x12\x14\n" +
+	"\x05names\x18\x04 \x03(\tR\x05names\x123\n" +
+	"\aallowed\x18\x05 \x03(\v2\x19.racflow.stage.v1.AllowedR\aallowed\"=\n" +
+	"\x04Chat\x125\n" +
+	"\bmessages\x18\x01 \x03(\v2\x19.racflow.stage.v1.MessageR\bmessages\"1\n" +
+	"\aMessage\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"M\n" +
+	"\aAllowed\x12\x16\n" +
+	"\x06labels\x18\x01 \x03(\rR\x06labels\x12\x12\n" +
+	"\x04none\x18\x02 \x01(\tR\x04none\x12\x16\n" +
+	"\x06fields\x18\x03 \x03(\tR\x06fields\"\xc7\x02\n" +
 	"\aSamples\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05voter\x18\x02 \x03(\tR\x05voter\x12%\n" +
@@ -3451,7 +4269,10 @@ const file_stage_proto_rawDesc = "" +
 	"\x06weight\x18\x06 \x03(\x01R\x06weight\x12\x1a\n" +
 	"\baccepted\x18\a \x03(\bR\baccepted\x12!\n" +
 	"\finput_tokens\x18\b \x03(\x04R\vinputTokens\x12#\n" +
-	"\routput_tokens\x18\t \x03(\x04R\foutputTokens\"X\n" +
+	"\routput_tokens\x18\t \x03(\x04R\foutputTokens\x12#\n" +
+	"\rcached_tokens\x18\n" +
+	" \x03(\x04R\fcachedTokens\x12\x16\n" +
+	"\x06reason\x18\v \x03(\tR\x06reason\"X\n" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
@@ -3521,14 +4342,22 @@ const file_stage_proto_rawDesc = "" +
 	"\x12FUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fFUSION_WEIGHTED\x10\x01\x12\x0e\n" +
 	"\n" +
-	"FUSION_RRF\x10\x02*|\n" +
+	"FUSION_RRF\x10\x02*\xa4\x01\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
 	"\x0eCODE_TRANSIENT\x10\x02\x12\x12\n" +
 	"\x0eCODE_CANCELLED\x10\x03\x12\x11\n" +
 	"\rCODE_DEADLINE\x10\x04\x12\x11\n" +
-	"\rCODE_INTERNAL\x10\x052\xe9\x01\n" +
+	"\rCODE_INTERNAL\x10\x05\x12\x14\n" +
+	"\x10CODE_UNAVAILABLE\x10\x06\x12\x10\n" +
+	"\fCODE_STOPPED\x10\a*b\n" +
+	"\x06Status\x12\x16\n" +
+	"\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tSTATUS_OK\x10\x01\x12\x0f\n" +
+	"\vSTATUS_BUSY\x10\x02\x12\x0f\n" +
+	"\vSTATUS_DOWN\x10\x03\x12\x0f\n" +
+	"\vSTATUS_LEFT\x10\x042\xe9\x01\n" +
 	"\x05Stage\x12N\n" +
 	"\bDescribe\x12!.racflow.stage.v1.DescribeRequest\x1a\x1f.racflow.stage.v1.DescribeReply\x12Q\n" +
 	"\tConfigure\x12\".racflow.stage.v1.ConfigureRequest\x1a .racflow.stage.v1.ConfigureReply\x12=\n" +
@@ -3546,8 +4375,8 @@ func file_stage_proto_rawDescGZIP() []byte {
 	return file_stage_proto_rawDescData
 }
 
-var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
@@ -3558,103 +4387,126 @@ var file_stage_proto_goTypes = []any{
 	(Mode)(0),                // 6: racflow.stage.v1.Mode
 	(Fusion)(0),              // 7: racflow.stage.v1.Fusion
 	(Code)(0),                // 8: racflow.stage.v1.Code
-	(*DescribeRequest)(nil),  // 9: racflow.stage.v1.DescribeRequest
-	(*DescribeReply)(nil),    // 10: racflow.stage.v1.DescribeReply
-	(*StageInfo)(nil),        // 11: racflow.stage.v1.StageInfo
-	(*Argument)(nil),         // 12: racflow.stage.v1.Argument
-	(*ConfigureRequest)(nil), // 13: racflow.stage.v1.ConfigureRequest
-	(*ConfigureReply)(nil),   // 14: racflow.stage.v1.ConfigureReply
-	(*ArgumentError)(nil),    // 15: racflow.stage.v1.ArgumentError
-	(*Request)(nil),          // 16: racflow.stage.v1.Request
-	(*Cancel)(nil),           // 17: racflow.stage.v1.Cancel
-	(*Embed)(nil),            // 18: racflow.stage.v1.Embed
-	(*Fit)(nil),              // 19: racflow.stage.v1.Fit
-	(*State)(nil),            // 20: racflow.stage.v1.State
-	(*Prompt)(nil),           // 21: racflow.stage.v1.Prompt
-	(*Sample)(nil),           // 22: racflow.stage.v1.Sample
-	(*Elect)(nil),            // 23: racflow.stage.v1.Elect
-	(*Open)(nil),             // 24: racflow.stage.v1.Open
-	(*Put)(nil),              // 25: racflow.stage.v1.Put
-	(*Delete)(nil),           // 26: racflow.stage.v1.Delete
-	(*Commit)(nil),           // 27: racflow.stage.v1.Commit
-	(*List)(nil),             // 28: racflow.stage.v1.List
-	(*Drop)(nil),             // 29: racflow.stage.v1.Drop
-	(*Search)(nil),           // 30: racflow.stage.v1.Search
-	(*Filter)(nil),           // 31: racflow.stage.v1.Filter
-	(*Value)(nil),            // 32: racflow.stage.v1.Value
-	(*Get)(nil),              // 33: racflow.stage.v1.Get
-	(*Scan)(nil),             // 34: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 35: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 36: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 37: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 38: racflow.stage.v1.Collection
-	(*Rows)(nil),             // 39: racflow.stage.v1.Rows
-	(*Candidates)(nil),       // 40: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 41: racflow.stage.v1.Prompts
-	(*Samples)(nil),          // 42: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 43: racflow.stage.v1.Verdicts
+	(Status)(0),              // 9: racflow.stage.v1.Status
+	(*DescribeRequest)(nil),  // 10: racflow.stage.v1.DescribeRequest
+	(*DescribeReply)(nil),    // 11: racflow.stage.v1.DescribeReply
+	(*StageInfo)(nil),        // 12: racflow.stage.v1.StageInfo
+	(*Argument)(nil),         // 13: racflow.stage.v1.Argument
+	(*ConfigureRequest)(nil), // 14: racflow.stage.v1.ConfigureRequest
+	(*ConfigureReply)(nil),   // 15: racflow.stage.v1.ConfigureReply
+	(*ArgumentError)(nil),    // 16: racflow.stage.v1.ArgumentError
+	(*Request)(nil),          // 17: racflow.stage.v1.Request
+	(*Cancel)(nil),           // 18: racflow.stage.v1.Cancel
+	(*Embed)(nil),            // 19: racflow.stage.v1.Embed
+	(*Fit)(nil),              // 20: racflow.stage.v1.Fit
+	(*State)(nil),            // 21: racflow.stage.v1.State
+	(*Prompt)(nil),           // 22: racflow.stage.v1.Prompt
+	(*Sample)(nil),           // 23: racflow.stage.v1.Sample
+	(*Elect)(nil),            // 24: racflow.stage.v1.Elect
+	(*Open)(nil),             // 25: racflow.stage.v1.Open
+	(*Put)(nil),              // 26: racflow.stage.v1.Put
+	(*Delete)(nil),           // 27: racflow.stage.v1.Delete
+	(*Commit)(nil),           // 28: racflow.stage.v1.Commit
+	(*List)(nil),             // 29: racflow.stage.v1.List
+	(*Drop)(nil),             // 30: racflow.stage.v1.Drop
+	(*Search)(nil),           // 31: racflow.stage.v1.Search
+	(*Filter)(nil),           // 32: racflow.stage.v1.Filter
+	(*Value)(nil),            // 33: racflow.stage.v1.Value
+	(*Get)(nil),              // 34: racflow.stage.v1.Get
+	(*Scan)(nil),             // 35: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 36: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 37: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 38: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 39: racflow.stage.v1.Collection
+	(*HostRequest)(nil),      // 40: racflow.stage.v1.HostRequest
+	(*Recall)(nil),           // 41: racflow.stage.v1.Recall
+	(*Keep)(nil),             // 42: racflow.stage.v1.Keep
+	(*Admit)(nil),            // 43: racflow.stage.v1.Admit
+	(*Done)(nil),             // 44: racflow.stage.v1.Done
+	(*HostReply)(nil),        // 45: racflow.stage.v1.HostReply
+	(*Kept)(nil),             // 46: racflow.stage.v1.Kept
+	(*Rows)(nil),             // 47: racflow.stage.v1.Rows
+	(*Candidates)(nil),       // 48: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 49: racflow.stage.v1.Prompts
+	(*Chat)(nil),             // 50: racflow.stage.v1.Chat
+	(*Message)(nil),          // 51: racflow.stage.v1.Message
+	(*Allowed)(nil),          // 52: racflow.stage.v1.Allowed
+	(*Samples)(nil),          // 53: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 54: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
-	11, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
+	12, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
 	0,  // 1: racflow.stage.v1.StageInfo.kind:type_name -> racflow.stage.v1.Kind
-	12, // 2: racflow.stage.v1.StageInfo.arguments:type_name -> racflow.stage.v1.Argument
+	13, // 2: racflow.stage.v1.StageInfo.arguments:type_name -> racflow.stage.v1.Argument
 	2,  // 3: racflow.stage.v1.StageInfo.reads:type_name -> racflow.stage.v1.Column
 	1,  // 4: racflow.stage.v1.Argument.type:type_name -> racflow.stage.v1.ArgumentType
 	0,  // 5: racflow.stage.v1.ConfigureRequest.kind:type_name -> racflow.stage.v1.Kind
-	15, // 6: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
-	17, // 7: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
-	18, // 8: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
-	19, // 9: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
-	20, // 10: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
-	21, // 11: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
-	22, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
-	23, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
-	24, // 14: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
-	25, // 15: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
-	26, // 16: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
-	27, // 17: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	30, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	33, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	34, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
-	28, // 21: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
-	29, // 22: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
-	3,  // 23: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	39, // 24: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	39, // 25: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	39, // 26: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	39, // 27: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	6,  // 28: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	7,  // 29: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	39, // 30: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	31, // 31: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
-	4,  // 32: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
-	31, // 33: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
-	5,  // 34: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
-	32, // 35: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
-	39, // 36: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	36, // 37: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	37, // 38: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	38, // 39: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	38, // 40: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
-	37, // 41: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	8,  // 42: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	40, // 43: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	40, // 44: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	40, // 45: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	41, // 46: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	42, // 47: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	43, // 48: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	9,  // 49: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	13, // 50: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	16, // 51: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	10, // 52: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	14, // 53: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	35, // 54: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	52, // [52:55] is the sub-list for method output_type
-	49, // [49:52] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	16, // 6: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
+	18, // 7: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
+	19, // 8: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
+	20, // 9: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
+	21, // 10: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
+	22, // 11: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
+	23, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
+	24, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
+	25, // 14: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
+	26, // 15: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
+	27, // 16: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
+	28, // 17: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
+	31, // 18: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	34, // 19: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	35, // 20: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	29, // 21: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
+	30, // 22: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
+	45, // 23: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
+	3,  // 24: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
+	47, // 25: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	47, // 26: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	47, // 27: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	47, // 28: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 29: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 30: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	47, // 31: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	32, // 32: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 33: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	32, // 34: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 35: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	33, // 36: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	47, // 37: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	37, // 38: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	38, // 39: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	39, // 40: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	39, // 41: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
+	40, // 42: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
+	38, // 43: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 44: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	41, // 45: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
+	42, // 46: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
+	43, // 47: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
+	44, // 48: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
+	9,  // 49: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
+	38, // 50: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
+	46, // 51: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
+	48, // 52: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	48, // 53: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	48, // 54: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	49, // 55: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	53, // 56: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	54, // 57: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	50, // 58: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
+	52, // 59: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
+	51, // 60: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
+	10, // 61: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	14, // 62: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	17, // 63: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	11, // 64: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	15, // 65: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	36, // 66: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	64, // [64:67] is the sub-list for method output_type
+	61, // [61:64] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -3679,19 +4531,26 @@ func file_stage_proto_init() {
 		(*Request_Scan)(nil),
 		(*Request_List)(nil),
 		(*Request_Drop)(nil),
+		(*Request_Host)(nil),
 	}
 	file_stage_proto_msgTypes[23].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
+	file_stage_proto_msgTypes[30].OneofWrappers = []any{
+		(*HostRequest_Recall)(nil),
+		(*HostRequest_Keep)(nil),
+		(*HostRequest_Admit)(nil),
+		(*HostRequest_Done)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   35,
+			NumEnums:      10,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3,8 +3,9 @@
 // A plugin process serves exactly one stage block. The engine calls Describe
 // when it needs to know what a plugin offers, Configure once per process, and
 // then opens one Run stream that lives as long as the process. Requests carry
-// a sequence number; every request but Cancel gets exactly one Reply with that
-// number, in any order.
+// a sequence number; every request but Cancel and HostReply gets exactly one
+// Reply with that number, in any order. Against that stream, in replies of its
+// own, a plugin may ask the engine for what stages share: see HostRequest.
 //
 // Rows are positional and travel as columns: an absent column was not asked
 // for (requests) or was not written (replies), and reads as all empty. Only the

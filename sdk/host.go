@@ -1,0 +1,81 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+// Host is what the engine offers to a stage that calls services: limits and a
+// budget that it shares with the other stages of the run, and a cache that
+// outlives the run. A stage uses it while it works on a batch, not while it
+// opens. Methods may be called by several goroutines at once.
+type Host interface {
+	// Recall returns what Keep was given under each key, by this run or an
+	// earlier one; nil where there is nothing.
+	Recall(ctx context.Context, keys []Key) ([][]byte, error)
+	// Keep stores a value of at most MaxKept bytes. When it has returned, the
+	// value survives the end of every process.
+	Keep(ctx context.Context, key Key, value []byte) error
+	// Admit waits until the call may be sent. The caller then sends it and tells
+	// done, once, how it ended. An error is the call's: it must not be sent, and
+	// the rows that it was for fail with that error.
+	Admit(ctx context.Context, call Call) (done func(Outcome), err error)
+}
+
+// MaxKept is the size of the largest value that Host.Keep takes, in bytes.
+const MaxKept = 16 << 20
+
+// Key names a kept value by all that it depends on: endpoint, model, messages,
+// parameters, number of the sample. Never by a secret. Plugins do not see each
+// other's values.
+type Key [sha256.Size]byte
+
+// KeyOf makes a key of parts. No two different lists of parts make the same.
+func KeyOf(parts ...string) Key {
+	h := sha256.New()
+	for _, p := range parts {
+		_ = binary.Write(h, binary.LittleEndian, uint64(len(p))) // a hash takes everything
+		h.Write([]byte(p))
+	}
+	return Key(h.Sum(nil))
+}
+
+// Call is one request to a service.
+type Call struct {
+	Endpoint string // which service: its address, without a secret
+	Tokens   int    // that it will cost, roughly, in and out; 0: no such thing
+}
+
+// Outcome says how a call ended.
+type Outcome struct {
+	Status     Status
+	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
+	Usage      Usage
+}
+
+// Status is what a call's end says about the service.
+type Status uint8
+
+// The ends of a call.
+const (
+	StatusOK   Status = iota + 1 // it answered, be it with a refusal
+	StatusBusy                   // it asks for fewer calls: 429, or 503 with a time to wait
+	StatusDown                   // it could not be reached, or failed: 5xx
+	StatusLeft                   // the caller gave up first
+)
+
+// Alone returns the Host of a stage that is opened without an engine: it keeps
+// nothing and admits everything.
+func Alone() Host { return alone{} }
+
+type alone struct{}
+
+func (alone) Recall(_ context.Context, keys []Key) ([][]byte, error) {
+	return make([][]byte, len(keys)), nil
+}
+func (alone) Keep(context.Context, Key, []byte) error { return nil }
+func (alone) Admit(ctx context.Context, _ Call) (func(Outcome), error) {
+	return func(Outcome) {}, ctx.Err()
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// EncodeKeys makes bytes of keys.
+func EncodeKeys(keys []sdk.Key) [][]byte {
+	all := make([][]byte, len(keys))
+	for i := range keys {
+		all[i] = keys[i][:]
+	}
+	return all
+}
+
+// DecodeKey returns the key of bytes.
+func DecodeKey(b []byte) (k sdk.Key, err error) {
+	if len(b) != len(k) {
+		return k, fmt.Errorf("a key of %d bytes; it has %d", len(b), len(k))
+	}
+	return sdk.Key(b), nil
+}
+
+// EncodeKept makes messages of kept values.
+func EncodeKept(values [][]byte) []*stagepb.Kept {
+	all := make([]*stagepb.Kept, len(values))
+	for i, v := range values {
+		all[i] = &stagepb.Kept{Known: v != nil, Value: v}
+	}
+	return all
+}
+
+// DecodeKept returns the n values of messages, nil for those that are unknown.
+func DecodeKept(all []*stagepb.Kept, n int) ([][]byte, error) {
+	if err := whole("kept", len(all), n); err != nil {
+		return nil, err
+	}
+	values := make([][]byte, n)
+	for i, k := range all {
+		if k.GetKnown() {
+			values[i] = append([]byte{}, k.GetValue()...) // not nil
+		}
+	}
+	return values, nil
+}
+
+// EncodeOutcome makes a message of an outcome.
+func EncodeOutcome(o sdk.Outcome) *stagepb.Done {
+	after := (o.RetryAfter + time.Millisecond - 1) / time.Millisecond
+	return &stagepb.Done{
+		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
+		InputTokens: o.Usage.InputTokens, CachedTokens: o.Usage.CachedTokens, OutputTokens: o.Usage.OutputTokens,
+	}
+}
+
+// DecodeOutcome returns the outcome of a message. A status that is unknown says
+// nothing about the service.
+func DecodeOutcome(d *stagepb.Done) sdk.Outcome {
+	status, ok := key(statuses, d.GetStatus())
+	if !ok {
+		status = sdk.StatusLeft
+	}
+	return sdk.Outcome{
+		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
+		Usage: sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
+	}
+}
