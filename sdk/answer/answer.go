@@ -1,0 +1,78 @@
+package answer
+
+import (
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Options say how far a text may be from the label that it stands for. The
+// zero Options take only what is written exactly so.
+type Options struct {
+	// Normalise takes a text for the label that is equal to it but for case,
+	// spaces, underscores and hyphens, if there is one such label.
+	Normalise bool
+	// Nearest takes a text that is no label for the one that shares most of its
+	// words, if their F1 is at least this: between 0 and 1, 0 is off. Two labels
+	// that share as much leave the text as it is.
+	Nearest float64
+}
+
+// Read returns the answer that a model's text holds to a prompt, with weight 1.
+//
+// A prompt without Fields is answered by a line: the text up to the first
+// newline behind its first word. One with Fields is answered by a JSON object,
+// of which only sdk.LabelProperty counts; text and code fences around it are
+// passed over. What a model thought aloud, up to </think>, is no part of its
+// answer. A text that is the prompt's None gives an answer without a label,
+// which is a vote for none of them.
+func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
+	if at := strings.LastIndex(text, "</think>"); at >= 0 {
+		text = text[at+len("</think>"):]
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return refused("the model wrote nothing")
+	}
+	if p.Fields != nil {
+		var fault string
+		if text, fault = property(text); fault != "" {
+			return refused(fault)
+		}
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return sdk.Answer{Label: meant(strings.TrimSpace(line), p, o), Weight: 1}
+}
+
+func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }
+
+// meant returns the label that a text stands for: one of those allowed, "" for
+// none of them, or the text itself.
+func meant(text string, p sdk.Prompt, o Options) string {
+	if p.None != "" && text == p.None {
+		return ""
+	}
+	for _, label := range p.Labels {
+		if label == text {
+			return label
+		}
+	}
+	names := p.Labels
+	if p.None != "" {
+		names = append(names[:len(names):len(names)], p.None)
+	}
+	found, ok := "", false
+	if o.Normalise {
+		found, ok = same(text, names)
+	}
+	if !ok && o.Nearest > 0 {
+		found, ok = nearest(text, names, o.Nearest)
+	}
+	switch {
+	case !ok:
+		return text
+	case p.None != "" && found == p.None:
+		return ""
+	}
+	return found
+}

@@ -1,0 +1,8 @@
+// Package answer reads what a language model wrote: the label in a line of
+// text or in a JSON object, and, where that is asked for, the allowed label
+// that it means.
+//
+// What cannot be an answer has a Reason and no label. A label that is not
+// among the allowed ones stays as it was written: accept rules decide what
+// becomes of it, so that nobody's answer is replaced by a guess.
+package answer
