@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
@@ -21,8 +22,10 @@ const (
 )
 
 // call makes a call, and makes it again while it fails in a way that may pass,
-// for as long as the config says. The attempt's number tells do whether an
-// earlier try may have reached the server.
+// for as long as the config says. While nothing at all is answered that time
+// counts from the first call of all: a server that stays away is waited for
+// once, not by every call anew. The attempt's number tells do whether an earlier
+// try may have reached the server.
 func (s *server) call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
 	giveUp := time.Now().Add(s.config.RetryTime)
 	wait := firstWait
@@ -32,6 +35,9 @@ func (s *server) call(ctx context.Context, what string, do func(ctx context.Cont
 			return err
 		}
 		err = s.once(ctx, func(ctx context.Context) error { return do(ctx, c, attempt) })
+		if away := s.silence.note(err); !away.IsZero() && away.Add(s.config.RetryTime).Before(giveUp) {
+			giveUp = away.Add(s.config.RetryTime)
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -42,7 +48,8 @@ func (s *server) call(ctx context.Context, what string, do func(ctx context.Cont
 		}
 		pause := wait/2 + rand.N(wait)
 		if time.Now().Add(pause).After(giveUp) {
-			return sdk.Transient(fmt.Errorf("milvus at %s: %s: %w; given up after %v of trying again", s.endpoint.address, what, s.mask(err), s.config.RetryTime), 0)
+			// Not transient: this was the time for trying again.
+			return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("milvus at %s: %s: %w; given up after %v of trying again: see to the server, or raise retry_time", s.endpoint.address, what, s.mask(err), s.config.RetryTime)}
 		}
 		select {
 		case <-time.After(pause):
@@ -51,6 +58,27 @@ func (s *server) call(ctx context.Context, what string, do func(ctx context.Cont
 		}
 		wait = min(2*wait, longestWait)
 	}
+}
+
+// silence is how long a server has answered nothing.
+type silence struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+// note takes in the outcome of a try and returns when the silence began; zero:
+// the server answers.
+func (s *silence) note(err error) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch code := status.Code(err); {
+	case code == codes.Canceled || errors.Is(err, context.Canceled):
+	case code != codes.Unavailable && code != codes.DeadlineExceeded && !errors.Is(err, context.DeadlineExceeded):
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since = time.Now()
+	}
+	return s.since
 }
 
 // once gives one try its deadline.

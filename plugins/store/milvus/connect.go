@@ -30,6 +30,7 @@ type server struct {
 	config   config
 	endpoint endpoint
 	tls      *tls.Config // nil: not encrypted
+	silence  silence
 
 	mu        sync.Mutex
 	connected *client.GrpcClient

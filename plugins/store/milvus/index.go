@@ -62,7 +62,7 @@ func (c *collection) index(ctx context.Context, field string, names []string, pa
 		if err == nil {
 			return nil
 		}
-		if sdk.CodeOf(err) == sdk.CodeTransient || ctx.Err() != nil {
+		if sdk.CodeOf(err) == sdk.CodeDeadline || ctx.Err() != nil {
 			return err
 		}
 		if c.indexed(ctx, field) != "" {

@@ -166,7 +166,7 @@ func (tx *transaction) stillHeld() error {
 func (c *collection) undo(ctx context.Context, cause error) error {
 	c.rollback(ctx)
 	c.dropped = true
-	err := fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, cause)
+	err := fmt.Errorf("write collection %q: %w; the collection is as it was at the last commit", c.name, cause)
 	if errors.Is(cause, context.Canceled) {
 		return &sdk.Error{Code: sdk.CodeCancelled, Err: err}
 	}

@@ -175,7 +175,7 @@ func TestServerGoesAway(t *testing.T) {
 	must(t, search(s))
 	e.kill()
 	start := time.Now()
-	if err := search(s); sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), e.address) || time.Since(start) > 5*time.Second {
+	if err := search(s); sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(err.Error(), e.address) || time.Since(start) > 5*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	back := make(chan error)

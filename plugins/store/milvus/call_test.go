@@ -1,0 +1,75 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// A silence begins with the first call that is not answered and ends with the
+// first that is, be it by a refusal.
+func TestSilence(t *testing.T) {
+	gone := fmt.Errorf("read: %w", status.Error(codes.Unavailable, "gone"))
+	for name, test := range map[string]struct {
+		before, err error
+		silent      bool
+	}{
+		"answered":            {nil, nil, false},
+		"refused":             {gone, &statusError{reason: "no"}, false},
+		"answered at last":    {gone, nil, false},
+		"gone":                {nil, gone, true},
+		"still gone":          {gone, gone, true},
+		"no answer":           {nil, context.DeadlineExceeded, true},
+		"no answer, by gRPC":  {nil, status.Error(codes.DeadlineExceeded, ""), true},
+		"cancelled":           {nil, context.Canceled, false},
+		"cancelled meanwhile": {gone, status.Error(codes.Canceled, ""), true},
+	} {
+		var s silence
+		before := s.note(test.before)
+		since := s.note(test.err)
+		if since.IsZero() == test.silent || !before.IsZero() && test.silent && since != before {
+			t.Errorf("%s: silent since %v, before since %v", name, since, before)
+		}
+	}
+}
+
+// A server that stays away is waited for once, not by every call anew.
+func TestServerStaysAway(t *testing.T) {
+	config := (&engine{address: "127.0.0.1:1"}).config()
+	config.RetryTime = 300 * time.Millisecond
+	s := openStore(t, config).server
+	s.connected = &client.GrpcClient{} // calls are made up here
+	gone := status.Error(codes.Unavailable, "gone")
+	tries := 0
+	ask := func(err error) error {
+		tries = 0
+		return s.call(t.Context(), "ask", func(context.Context, *client.GrpcClient, int) error {
+			tries++
+			return err
+		})
+	}
+	start := time.Now()
+	if err := ask(gone); sdk.CodeOf(err) != sdk.CodeDeadline || !errors.Is(err, gone) || tries < 2 || time.Since(start) > 2*time.Second {
+		t.Errorf("the first call: %d tries, %v", tries, err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if err := ask(gone); sdk.CodeOf(err) != sdk.CodeDeadline || tries != 1 {
+		t.Errorf("the second call: %d tries, %v", tries, err)
+	}
+	if err := ask(nil); err != nil || tries != 1 {
+		t.Errorf("it is back: %d tries, %v", tries, err)
+	}
+	if err := ask(gone); sdk.CodeOf(err) != sdk.CodeDeadline || tries < 2 {
+		t.Errorf("it is gone again: %d tries, %v", tries, err)
+	}
+	s.connected = nil // there is nothing to close
+}
