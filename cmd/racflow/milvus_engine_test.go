@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// engine is a Milvus server of a test's own, as `make milvus` starts one.
+type engine struct {
+	t    *testing.T
+	port string
+	file string
+	cmd  *exec.Cmd
+	log  bytes.Buffer
+}
+
+func startEngine(t *testing.T) *engine {
+	t.Helper()
+	if os.Getenv("RACFLOW_TEST_MILVUS") == "" {
+		t.Skip("it takes minutes with a real Milvus engine: set RACFLOW_TEST_MILVUS to 1")
+	}
+	e := &engine{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "milvus.db")}
+	e.start()
+	t.Cleanup(e.kill)
+	return e
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (e *engine) address() string { return "127.0.0.1:" + e.port }
+
+func (e *engine) start() {
+	e.t.Helper()
+	e.cmd = exec.Command("../../.ci/milvus", "run", e.port, e.file)
+	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", e.address())
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(until) {
+			e.kill()
+			e.t.Fatalf("the engine did not start: %s", e.log.Bytes())
+		}
+	}
+}
+
+// kill is kill -9.
+func (e *engine) kill() {
+	if e.cmd != nil {
+		_ = e.cmd.Process.Kill()
+		_ = e.cmd.Wait()
+		e.cmd = nil
+	}
+}
+
+// milvusFile is a pipeline over a knowledge in Milvus. Its server may be away
+// for as long as retry says.
+const milvusFile = `
+variable "retry"    { default = "30s" }
+variable "analyzer" { default = "standard" }
+
+knowledge "texts" {
+  source { path = "rows.tsv" }
+  embed {
+    use = "hashing"
+    config { dimension = 128 }
+  }
+  store {
+    use      = "milvus"
+    analyzer = var.analyzer
+    config {
+      address         = env("MILVUS_ADDRESS", "")
+      index           = "FLAT"
+      connect_timeout = "2s"
+      call_timeout    = "5s"
+      retry_time      = var.retry
+    }
+  }
+}
+
+pipeline "p" {
+  retrieve "near" { from = knowledge.texts }
+  sample "neighbours" { use = "neighbours" }
+  sample "prototype"  { use = "prototype" }
+  elect "e" { use = "soft" }
+}
+`
+
+// rows are labelled texts that differ.
+func rows(n int) string {
+	var b strings.Builder
+	b.WriteString("id\ttext\tlabel\n")
+	for i := range n {
+		fmt.Fprintf(&b, "r%d\tthe order number %d of topic%d\ttopic%d\n", i, i, i%7, i%7)
+	}
+	return b.String()
+}
+
+// milvusFolder makes a folder with a pipeline over n rows and items to answer.
+func milvusFolder(t *testing.T, n, items int) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"p.hcl": milvusFile, "rows.tsv": rows(n), "items.tsv": rows(items)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
