@@ -4,8 +4,10 @@
 package plugins
 
 import (
+	"github.com/racflow/racflow/plugins/elect/first"
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/plugins/elect/soft"
+	"github.com/racflow/racflow/plugins/elect/weighted"
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
 	"github.com/racflow/racflow/plugins/prompt/completion"
@@ -31,5 +33,7 @@ func All() []sdk.Stage {
 		openai.Stage(),
 		majority.Stage(),
 		soft.Stage(),
+		weighted.Stage(),
+		first.Stage(),
 	}
 }

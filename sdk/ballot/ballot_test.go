@@ -3,7 +3,12 @@ package ballot_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,8 +98,13 @@ func TestMean(t *testing.T) {
 		},
 		{
 			name:    "odd answers count for nothing",
-			samples: []sdk.Sample{sample("knn", "", 5.0, "a", -1.0, "b", math.NaN(), "d", math.Inf(1), "c", .5)},
+			samples: []sdk.Sample{sample("knn", "", math.NaN(), "a", -1.0, "b", math.NaN(), "d", math.Inf(1), "c", .5)},
 			want:    shares("c", 1.0), margin: 1, agreement: 1,
+		},
+		{
+			name:    "none of the labels is a vote",
+			samples: []sdk.Sample{sample("knn", "a", .6, "b", .4), sample("llm", "", 1.0), sample("llm", "", 1.0), sample("llm", "b", 1.0)},
+			want:    shares("b", (.4+1./3)/2, "", 1./3, "a", .3), margin: .4/2 - 1./6, agreement: (.4 + 1./3) / 2,
 		},
 	}
 	for _, test := range tests {
@@ -119,6 +129,99 @@ func TestVerdict(t *testing.T) {
 	}
 	if got := ballot.Verdict(nil); got.Answer != "" || got.Agreement != 0 || got.Reason == "" {
 		t.Errorf("an empty ballot gives %+v", got)
+	}
+	none := ballot.Verdict(shares("", .6, "b", .4))
+	if none.Answer != "" || none.Agreement != .6 || none.Reason == "" || none.Reason == ballot.Verdict(nil).Reason {
+		t.Errorf("a ballot for none of the labels gives %+v", none)
+	}
+}
+
+func TestBest(t *testing.T) {
+	tests := []struct {
+		sample sdk.Sample
+		want   string
+		ok     bool
+	}{
+		{sample("llm"), "", false},
+		{sample("llm", "!a", .6), "", false},
+		{sample("knn", "!a", .6, "b", .4), "b", true},
+		{sample("llm", "", 1.0), "", true},
+	}
+	for _, test := range tests {
+		if got, ok := ballot.Best(test.sample); got != test.want || ok != test.ok {
+			t.Errorf("%+v: got %q, %v", test.sample, got, ok)
+		}
+	}
+}
+
+func TestWorth(t *testing.T) {
+	tests := []struct {
+		p      float64
+		labels int
+		want   float64
+	}{
+		{.5, 2, 0},
+		{.75, 2, math.Log(3)},
+		{.75, 5, math.Log(12)},
+		{.2, 5, 0},
+		{.1, 5, 0}, // worse than chance: not turned into its opposite
+		{0, 5, 0},
+		{1, 2, math.Log(999)},
+		{.75, 0, math.Log(3)}, // no knowledge
+	}
+	for _, test := range tests {
+		if got := ballot.Worth(test.p, test.labels); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("Worth(%v, %d) = %v, want %v", test.p, test.labels, got, test.want)
+		}
+	}
+	if got := ballot.Unmeasured(4); got != .625 {
+		t.Errorf("Unmeasured(4) = %v", got)
+	}
+}
+
+// Votes weighted by their worth elect the label with the greatest likelihood
+// under the model that the formula is for.
+func TestWorthElectsTheLikeliest(t *testing.T) {
+	const labels = 3
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var votes ballot.Tally
+		likelihood := [labels]float64{1, 1, 1}
+		for range 1 + rng.IntN(6) {
+			p, vote := .4+.55*rng.Float64(), rng.IntN(labels)
+			votes.Add(fmt.Sprint(vote), ballot.Worth(p, labels))
+			for label := range likelihood {
+				if label == vote {
+					likelihood[label] *= p
+				} else {
+					likelihood[label] *= (1 - p) / (labels - 1)
+				}
+			}
+		}
+		elected, _ := strconv.Atoi(ballot.Verdict(votes.Shares()).Answer)
+		if best := slices.Max(likelihood[:]); likelihood[elected] < best*(1-1e-6) {
+			t.Fatalf("%d is elected; likelihoods %v", elected, likelihood)
+		}
+	}
+}
+
+func TestRoll(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	given := map[string]string{"knn": "2", "lmm": "1"}
+	var roll ballot.Roll
+	if roll.Report(log, "weights", given); out.Len() > 0 {
+		t.Errorf("before anybody has voted: %s", &out)
+	}
+	roll.Note(sdk.Batch{Items: []sdk.Item{{}, {Samples: []sdk.Sample{sample("knn", "a", 1.0), sample("llm", "b", 1.0)}}}})
+	roll.Report(nil, "weights", given)
+	roll.Report(log, "weights", given)
+	if got := out.String(); !strings.Contains(got, "absent=lmm ") || !strings.Contains(got, `voted="knn, llm"`) {
+		t.Errorf("warned %q", got)
+	}
+	out.Reset()
+	if roll.Report(log, "weights", map[string]string{"llm": "2"}); out.Len() > 0 {
+		t.Errorf("although all have voted: %s", &out)
 	}
 }
 
@@ -152,6 +255,19 @@ func TestParseWeights(t *testing.T) {
 		_, err := ballot.ParseWeights("weights", map[string]string{"knn": bad})
 		if arg := new(sdk.ArgumentError); !errors.As(err, &arg) || arg.Argument != "weights" {
 			t.Errorf("weight %q: error %v", bad, err)
+		}
+	}
+}
+
+func TestParseAccuracies(t *testing.T) {
+	got, err := ballot.ParseAccuracies("accuracy", map[string]string{"knn": "1", "llm": "0.87", "off": "0"})
+	if err != nil || len(got) != 3 || got["knn"] != 1 || got["llm"] != .87 || got["off"] != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"", "87%", "87", "-0.1", "NaN"} {
+		_, err := ballot.ParseAccuracies("accuracy", map[string]string{"knn": bad})
+		if arg := new(sdk.ArgumentError); !errors.As(err, &arg) || arg.Argument != "accuracy" {
+			t.Errorf("accuracy %q: error %v", bad, err)
 		}
 	}
 }

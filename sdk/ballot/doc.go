@@ -8,6 +8,9 @@
 // mean of the ballots is the soft vote of ensemble learning (Kuncheva,
 // "Combining Pattern Classifiers", 2nd ed. 2014, section 5.2: the average rule).
 //
+// The label of an accepted answer may be empty: that none of the labels fits is
+// a vote like any other, in every ballot, and may win.
+//
 // It does not decide which answers are acceptable: the engine marks those
 // before anything is counted.
 package ballot

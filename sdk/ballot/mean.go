@@ -36,7 +36,7 @@ func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
 func accepted(s sdk.Sample) float64 {
 	sum := 0.0
 	for _, a := range s.Answers {
-		if a.Accepted && counts(a.Label, a.Weight) {
+		if a.Accepted && counts(a.Weight) {
 			sum += a.Weight
 		}
 	}
@@ -60,10 +60,25 @@ func Margin(shares []sdk.Answer) float64 {
 	return shares[0].Weight - shares[1].Weight
 }
 
+// Best returns the label of a sample's best accepted answer, which is what the
+// sample votes for where each has one vote.
+func Best(s sdk.Sample) (label string, ok bool) {
+	for _, a := range s.Answers {
+		if a.Accepted {
+			return a.Label, true
+		}
+	}
+	return "", false
+}
+
 // Verdict elects the best of a ballot; its share is the agreement.
 func Verdict(shares []sdk.Answer) sdk.Verdict {
 	if len(shares) == 0 {
 		return sdk.Verdict{Reason: "no voter gave an acceptable answer"}
 	}
-	return sdk.Verdict{Answer: shares[0].Label, Agreement: Agreement(shares)}
+	v := sdk.Verdict{Answer: shares[0].Label, Agreement: Agreement(shares)}
+	if v.Answer == "" {
+		v.Reason = "the voters say that none of the labels fits"
+	}
+	return v
 }

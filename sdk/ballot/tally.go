@@ -29,10 +29,10 @@ func (t *Tally) Grow(labels int) {
 	}
 }
 
-// Add gives weight to a label. An empty label and a weight that is not
-// positive and finite count for nothing.
+// Add gives weight to a label; the empty one is a vote for no label. A weight
+// that is not positive and finite counts for nothing.
 func (t *Tally) Add(label string, weight float64) {
-	if !counts(label, weight) {
+	if !counts(weight) {
 		return
 	}
 	i := t.find(label)
@@ -65,9 +65,7 @@ func (t *Tally) find(label string) int {
 	return -1
 }
 
-func counts(label string, weight float64) bool {
-	return label != "" && weight > 0 && !math.IsInf(weight, 0)
-}
+func counts(weight float64) bool { return weight > 0 && !math.IsInf(weight, 0) }
 
 // Shares returns the labels with their shares of the whole weight, best
 // first; labels that tie stand in the order in which they were first added.

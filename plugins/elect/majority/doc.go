@@ -6,7 +6,11 @@
 // voters in the file and of their samples. A statistical voter that stands
 // above the language models therefore wins the ties, as the paper's kNN vote
 // does, and as it only proposes labels of the knowledge there is always an
-// acceptable answer. The agreement is the winner's share of the votes.
+// acceptable answer. The agreement is the winner's share of the votes, each
+// with its voter's weight.
+//
+// An accepted answer without a label is a vote for none of the labels. Where
+// it wins, the verdict has no answer.
 //
 // It does not look at the weights inside a sample; elect/soft does.
 package majority

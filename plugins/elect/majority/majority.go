@@ -2,6 +2,7 @@ package majority
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -16,31 +17,35 @@ func Stage() sdk.Stage {
 	return sdk.ElectStage("majority", "Counts the best accepted answer of every sample; the first voter wins a tie.", open)
 }
 
-func open(_ context.Context, _ sdk.Setup, c config) (sdk.Elector, error) {
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
 	weights, err := ballot.ParseWeights("weights", c.Weights)
-	return election{weights}, err
+	return &election{config: c, weights: weights, log: setup.Log}, err
 }
 
-type election struct{ weights ballot.Weights }
+type election struct {
+	config  config
+	weights ballot.Weights
+	roll    ballot.Roll
+	log     *slog.Logger
+}
 
-func (e election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	e.roll.Note(b)
 	verdicts := make([]sdk.Verdict, len(b.Items))
 	for i, item := range b.Items {
 		var votes ballot.Tally
 		for _, s := range item.Samples {
-			votes.Add(best(s), e.weights.Of(s.Voter))
+			if label, ok := ballot.Best(s); ok {
+				votes.Add(label, e.weights.Of(s.Voter))
+			}
 		}
 		verdicts[i] = ballot.Verdict(votes.Shares())
 	}
 	return verdicts, nil
 }
 
-// best returns the label of the best accepted answer, or "".
-func best(s sdk.Sample) string {
-	for _, a := range s.Answers {
-		if a.Accepted {
-			return a.Label
-		}
-	}
-	return ""
+// Close warns of weights that were nobody's.
+func (e *election) Close() error {
+	e.roll.Report(e.log, "weights", e.config.Weights)
+	return nil
 }

@@ -3,6 +3,7 @@ package majority_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/majority"
@@ -10,11 +11,12 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
-// sample makes a sample of accepted answers, best first; "!a" is not accepted.
+// sample makes a sample of accepted answers, best first; "!a" is not accepted,
+// "-" is none of the labels.
 func sample(voter string, labels ...string) sdk.Sample {
 	s := sdk.Sample{Voter: voter}
 	for i, label := range labels {
-		a := sdk.Answer{Label: label, Weight: 1 / float64(i+1), Accepted: label[0] != '!'}
+		a := sdk.Answer{Label: strings.Trim(label, "!-"), Weight: 1 / float64(i+1), Accepted: label[0] != '!'}
 		s.Answers = append(s.Answers, a)
 	}
 	return s
@@ -54,6 +56,16 @@ func TestElect(t *testing.T) {
 			name: "weights", config: `{"weights": {"knn": "2.5", "off": "0"}}`,
 			samples: []sdk.Sample{sample("off", "c"), sample("llm", "a"), sample("llm", "a"), sample("knn", "b")},
 			want:    "b", agreement: 2.5 / 4.5,
+		},
+		{
+			name:      "none of the labels wins",
+			samples:   []sdk.Sample{sample("knn", "a"), sample("llm", "-"), sample("llm", "-"), sample("llm", "b")},
+			agreement: .5,
+		},
+		{
+			name:    "none of the labels loses",
+			samples: []sdk.Sample{sample("knn", "a"), sample("llm", "-"), sample("llm", "a")},
+			want:    "a", agreement: 2. / 3,
 		},
 	}
 	for _, test := range tests {

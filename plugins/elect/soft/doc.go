@@ -5,6 +5,9 @@
 // a language model form one ballot, so asking it more often does not drown the
 // other voters; weights do that where it is wanted.
 //
+// An accepted answer without a label is a share for none of the labels. Where it
+// wins, the verdict has no answer.
+//
 // The mean itself is package ballot's, shared with the engine, so that margin
 // and agreement in rules mean what is elected here. A tie goes to the label
 // that stands first in the order of the voters in the file.

@@ -2,6 +2,7 @@ package soft
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -16,17 +17,29 @@ func Stage() sdk.Stage {
 	return sdk.ElectStage("soft", "Averages the voters' distributions over the accepted answers; the greatest share wins.", open)
 }
 
-func open(_ context.Context, _ sdk.Setup, c config) (sdk.Elector, error) {
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
 	weights, err := ballot.ParseWeights("weights", c.Weights)
-	return election{weights}, err
+	return &election{config: c, weights: weights, log: setup.Log}, err
 }
 
-type election struct{ weights ballot.Weights }
+type election struct {
+	config  config
+	weights ballot.Weights
+	roll    ballot.Roll
+	log     *slog.Logger
+}
 
-func (e election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	e.roll.Note(b)
 	verdicts := make([]sdk.Verdict, len(b.Items))
 	for i, item := range b.Items {
 		verdicts[i] = ballot.Verdict(ballot.Mean(item.Samples, e.weights))
 	}
 	return verdicts, nil
+}
+
+// Close warns of weights that were nobody's.
+func (e *election) Close() error {
+	e.roll.Report(e.log, "weights", e.config.Weights)
+	return nil
 }

@@ -33,6 +33,7 @@ func TestElect(t *testing.T) {
 		{name: "two ballots", samples: samples[:2], want: "b", agreement: .6},
 		{name: "a model is one ballot", samples: samples, want: "a", agreement: 1.3 / 3},
 		{name: "weights", config: `{"weights": {"prototype": "2"}}`, samples: samples, want: "b", agreement: 2. / 4},
+		{name: "none of the labels", samples: append(samples[:1:1], sdk.Sample{Voter: "other", Answers: []sdk.Answer{answer("", .7), answer("a", .1)}}), agreement: .4375},
 		{name: "the first voter wins a tie", samples: samples[2:], want: "a", agreement: .5},
 	}
 	for _, test := range tests {

@@ -1,0 +1,74 @@
+package weighted
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+type config struct {
+	Accuracy map[string]string `config:"accuracy" doc:"The share of items that each voter is right on, by the name of its sample block; half way between chance and 1 if not given. racflow tune measures it."`
+}
+
+// Stage describes the election.
+func Stage() sdk.Stage {
+	return sdk.ElectStage("weighted", "Counts one vote per voter, weighted by the log-odds of its accuracy on a validation file.",
+		open, sdk.Reads(sdk.ColumnLabels))
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
+	accuracies, err := ballot.ParseAccuracies("accuracy", c.Accuracy)
+	return &election{config: c, accuracies: accuracies, log: setup.Log}, err
+}
+
+type election struct {
+	config     config
+	accuracies map[string]float64
+	roll       ballot.Roll
+	log        *slog.Logger
+}
+
+func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	e.roll.Note(b)
+	verdicts := make([]sdk.Verdict, len(b.Items))
+	for i, item := range b.Items {
+		verdicts[i] = e.elect(item.Samples, len(b.Labels))
+	}
+	return verdicts, nil
+}
+
+func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
+	counted := map[string]int{} // samples with a vote, by voter
+	for _, s := range samples {
+		if _, ok := ballot.Best(s); ok {
+			counted[s.Voter]++
+		}
+	}
+	var votes ballot.Tally
+	for _, s := range samples {
+		if label, ok := ballot.Best(s); ok {
+			votes.Add(label, e.worth(s.Voter, labels)/float64(counted[s.Voter]))
+		}
+	}
+	shares := votes.Shares()
+	if len(shares) == 0 && len(counted) > 0 {
+		return sdk.Verdict{Reason: "no voter that gave an acceptable answer is better than chance"}
+	}
+	return ballot.Verdict(shares)
+}
+
+func (e *election) worth(voter string, labels int) float64 {
+	p, ok := e.accuracies[voter]
+	if !ok {
+		p = ballot.Unmeasured(labels)
+	}
+	return ballot.Worth(p, labels)
+}
+
+// Close warns of accuracies that were nobody's.
+func (e *election) Close() error {
+	e.roll.Report(e.log, "accuracy", e.config.Accuracy)
+	return nil
+}
