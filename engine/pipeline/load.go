@@ -20,6 +20,7 @@ type Options struct {
 	Getenv   func(name string) (string, bool) // the environment
 	Dir      string                           // what paths given on the command line are relative to
 	Input    string                           // replaces the path of every input block; "-" is standard input
+	Set      []Override                       // of arguments, by target
 	Catalog  Catalog
 }
 
@@ -49,7 +50,9 @@ type loader struct {
 	vars, locals map[string]cty.Value // unknown: at fault, and reported already
 	context      *hcl.EvalContext
 	secrets      map[string]bool // that secret() has read
-	off          bool            // a stage that is not enabled is being read: its environment may be missing
+	overrides    []*replacement
+	targets      []string // that an override could have had, as far as stages of its name have been read
+	off          bool     // a stage that is not enabled is being read: its environment may be missing
 }
 
 func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
@@ -79,6 +82,7 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 	l.add(diags)
 	blocks := content.Blocks.ByType()
 	l.setContext()
+	l.readOverrides(blocks["variable"])
 	l.readVariables(blocks["variable"])
 	l.setContext()
 	l.readLocals(blocks["locals"])
@@ -88,6 +92,7 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 	for _, b := range l.distinct(blocks["pipeline"]) {
 		l.file.Pipelines = append(l.file.Pipelines, l.readPipeline(b))
 	}
+	l.checkOverrides()
 	return l.file, l.sorted()
 }
 

@@ -126,6 +126,7 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 		return l.makeStage(l.body(b, names, nested...), at)
 	}
 	body := l.body(b, append(names, perItem...), append(nested, "fallback")...)
+	l.override(&body, append(names, perItem...))
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
 	for _, f := range l.distinct(body.fallbacks) {

@@ -128,6 +128,8 @@ func article(t cty.Type) string {
 		return "a number"
 	case cty.Bool:
 		return "true or false"
+	case cty.Map(cty.String), cty.Map(cty.Number):
+		return "a map of strings or numbers"
 	}
 	return "a list of strings"
 }
@@ -253,9 +255,17 @@ func (a arguments) source(name string) (rule.Source, bool) {
 	if !ok || !a.givesRule(name, attr.Expr) {
 		return rule.Source{}, false
 	}
-	src, diags := rule.NewSource(a.src, attr.Expr, a.context)
+	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.context)
 	a.add(diags)
 	return src, !diags.HasErrors()
+}
+
+// bytes are the text that an expression stands in.
+func (l *loader) bytes(e hcl.Expression) []byte {
+	if f := l.file.Sources[e.Range().Filename]; f != nil {
+		return f.Bytes
+	}
+	return l.src
 }
 
 // givesRule reports whether there is a rule to read: an expression can be null

@@ -101,6 +101,9 @@ func typeOf(v cty.Value) cty.Type {
 		if t.IsTupleType() || t.IsListType() {
 			return cty.List(cty.String)
 		}
+		if t.IsObjectType() || t.IsMapType() {
+			return cty.Map(cty.String)
+		}
 		return cty.String
 	}
 }
@@ -120,14 +123,22 @@ func (l *loader) readType(v *variable, e hcl.Expression) {
 		v.typ = cty.Bool
 		return
 	}
-	call, diags := hcl.ExprCall(e)
-	if !diags.HasErrors() && call.Name == "list" && len(call.Arguments) == 1 && hcl.ExprAsKeyword(call.Arguments[0]) == "string" {
-		v.typ = cty.List(cty.String)
-		return
+	if call, diags := hcl.ExprCall(e); !diags.HasErrors() && len(call.Arguments) == 1 {
+		switch call.Name + " of " + hcl.ExprAsKeyword(call.Arguments[0]) {
+		case "list of string":
+			v.typ = cty.List(cty.String)
+			return
+		case "map of number":
+			v.typ = cty.Map(cty.Number)
+			return
+		case "map of string":
+			v.typ = cty.Map(cty.String)
+			return
+		}
 	}
 	v.value = cty.DynamicVal
-	l.fault(e.Range(), "Unknown type", "A variable's type is string, number, bool, path or list(string).%s",
-		rule.DidYouMean(hcl.ExprAsKeyword(e), []string{"string", "number", "bool", "path", "list"}))
+	l.fault(e.Range(), "Unknown type", "A variable's type is string, number, bool, path, list(string), map(number) or map(string).%s",
+		rule.DidYouMean(hcl.ExprAsKeyword(e), []string{"string", "number", "bool", "path", "list", "map"}))
 }
 
 // take gives a variable a value, converted to its type. A path is made
@@ -143,7 +154,7 @@ func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 		return
 	}
 	bare, marks := converted.Unmark()
-	if bare.IsNull() || v.typ.IsListType() && slices.ContainsFunc(bare.AsValueSlice(), cty.Value.IsNull) {
+	if bare.IsNull() || holdsNull(bare) {
 		l.fault(at, "Wrong type", "The variable %q cannot be null. Leave its default out to ask for a value.", v.name)
 		return
 	}
@@ -153,14 +164,26 @@ func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 	v.value = bare.WithMarks(marks)
 }
 
+// holdsNull reports whether an element of a list or map is null.
+func holdsNull(v cty.Value) bool {
+	return v.CanIterateElements() && slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull)
+}
+
 // set gives a variable a value from the command line or the environment. A
-// list is written ["a", "b"] or a,b.
+// list is written ["a", "b"] or a,b, a map { knn = 2 }.
 func (l *loader) set(v *variable, text, from string) {
 	v.from = from
 	value := cty.StringVal(text)
 	if v.typ.IsListType() {
 		if value = split(text); value == cty.NilVal {
 			l.fault(v.block.DefRange, "Wrong type", "%s gives the list %q the value %s. Write a,b or [\"a\", \"b\"].", from, v.name, text)
+			v.value = cty.UnknownVal(v.typ)
+			return
+		}
+	}
+	if v.typ.IsMapType() {
+		if value = expression(text); value == cty.NilVal || !value.CanIterateElements() {
+			l.fault(v.block.DefRange, "Wrong type", "%s gives the map %q the value %s. Write { name = value, ... }.", from, v.name, text)
 			v.value = cty.UnknownVal(v.typ)
 			return
 		}
@@ -182,6 +205,12 @@ func split(text string) cty.Value {
 		}
 		return cty.TupleVal(list)
 	}
+	return expression(text)
+}
+
+// expression is the value of a text that is HCL without names; NilVal where it
+// is none.
+func expression(text string) cty.Value {
 	e, diags := hclsyntax.ParseExpression([]byte(text), "value", hcl.InitialPos)
 	if diags.HasErrors() {
 		return cty.NilVal
@@ -233,6 +262,13 @@ func show(v cty.Value) string {
 			list = append(list, e.AsString())
 		}
 		return strings.Join(list, ", ")
+	case v.Type().IsMapType():
+		var list []string
+		for it := v.ElementIterator(); it.Next(); {
+			name, e := it.Element()
+			list = append(list, name.AsString()+" = "+show(e))
+		}
+		return strings.Join(list, ", ")
 	}
 	s, err := convert.Convert(v, cty.String)
 	if err != nil {
@@ -247,7 +283,7 @@ func (l *loader) seen() map[string]cty.Value {
 	all := map[string]cty.Value{}
 	for name, v := range l.vars {
 		if !v.ContainsMarked() && !v.IsWhollyKnown() {
-			switch v.Type() {
+			switch t := v.Type(); t {
 			case cty.Number:
 				v = cty.Zero
 			case cty.Bool:
@@ -256,6 +292,9 @@ func (l *loader) seen() map[string]cty.Value {
 				v = cty.ListValEmpty(cty.String)
 			default:
 				v = cty.StringVal("")
+				if t.IsMapType() {
+					v = cty.MapValEmpty(t.ElementType())
+				}
 			}
 		}
 		all[name] = v
