@@ -19,6 +19,7 @@ type File struct {
 	Path      string
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
+	Limits    []*Limit
 	Knowledge []*Knowledge
 	Pipelines []*Pipeline
 }
@@ -63,6 +64,7 @@ type Pipeline struct {
 	Input  *Source  // nil: the file names none
 	Stages []*Stage // in file order, disabled ones too
 	Batch  int      // items per batch; 0: what suits the stages
+	Budget Budget   // of one run
 	Range  hcl.Range
 }
 
@@ -78,6 +80,27 @@ func (p *Pipeline) Knowledge() []*Knowledge {
 	return all
 }
 
+// Limit is a limit block: how many calls may be under way and how many may
+// begin within a minute, of all stages together that name it.
+type Limit struct {
+	Name        string
+	Concurrency int // calls at a time
+	Requests    int // per minute; 0: any number
+	Tokens      int // per minute, in and out; 0: any number
+	Range       hcl.Range
+}
+
+// Price is what a million tokens cost, in whatever money the file counts in.
+type Price struct {
+	Input, Cached, Output float64
+}
+
+// Budget bounds what the calls of a run may cost.
+type Budget struct {
+	Cost   float64 // in the money of the prices; 0: any
+	Tokens int64   // in and out; 0: any
+}
+
 // Stage is a block that does something: embed, store, retrieve, prompt, sample
 // or elect.
 type Stage struct {
@@ -90,13 +113,19 @@ type Stage struct {
 	Config  Config
 
 	Retrieve *Retrieve // of a retrieve block
-	N        int       // of a sample block: samples per item
+	// N is how many samples a sample block gives per item and, of a prompt
+	// block, the most that a stage takes which reads its prompts.
+	N     int
+	Tries int // of a sample block: how often an item is asked until an answer is accepted
+
+	Limit *Limit // of a stage that calls services; nil: one for each of its endpoints
+	Price *Price // what its calls cost; nil: nothing that is known
 
 	When, Keep, Accept, Flag *rule.Rule // nil: not given
 	Fallbacks                []Fallback
 
 	Batch   int           // rows per call; 0: the stage's own preference
-	Workers int           // calls at a time
+	Workers int           // calls at a time; 0: what suits the stage
 	Retries int           // after a transient failure
 	Timeout time.Duration // of one call; 0: none
 	OnError OnError

@@ -76,6 +76,7 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 	content, diags := f.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "variable", LabelNames: []string{"name"}},
 		{Type: "locals"},
+		{Type: "limit", LabelNames: []string{"name"}},
 		{Type: "knowledge", LabelNames: []string{"name"}},
 		{Type: "pipeline", LabelNames: []string{"name"}},
 	}})
@@ -86,6 +87,9 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 	l.readVariables(blocks["variable"])
 	l.setContext()
 	l.readLocals(blocks["locals"])
+	for _, b := range l.distinct(blocks["limit"]) {
+		l.file.Limits = append(l.file.Limits, l.readLimit(b))
+	}
 	for _, b := range l.distinct(blocks["knowledge"]) {
 		l.file.Knowledge = append(l.file.Knowledge, l.readKnowledge(b))
 	}

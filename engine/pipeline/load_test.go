@@ -74,7 +74,7 @@ func stages() Catalog {
 			K int `config:"k" default:"15" doc:"How many vote."`
 		}, sdk.Sampler], sdk.Reads(sdk.ColumnCandidates)),
 		sdk.SampleStage("prototype", "", opener[noConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrototypes)),
-		sdk.SampleStage("openai", "", opener[modelConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrompts)),
+		sdk.SampleStage("openai", "", opener[modelConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrompts), sdk.Network()),
 		sdk.ElectStage("soft", "", opener[noConfig, sdk.Elector]),
 		sdk.ElectStage("majority", "", opener[noConfig, sdk.Elector]),
 	}

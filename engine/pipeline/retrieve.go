@@ -46,21 +46,30 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 		l.fault(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
 		return none
 	}
-	t, diags := hcl.AbsTraversalForExpr(attr.Expr)
-	if diags.HasErrors() || t.RootName() != "knowledge" || len(t) != 2 {
+	name, ok := reference(attr.Expr, "knowledge")
+	if !ok {
 		l.fault(attr.Expr.Range(), "Not a knowledge", "from names a knowledge block: knowledge.NAME.%s", l.known())
 		return none
 	}
-	name, _ := t[1].(hcl.TraverseAttr)
 	var names []string
 	for _, k := range l.file.Knowledge {
-		if k.Name == name.Name {
+		if k.Name == name {
 			return k
 		}
 		names = append(names, k.Name)
 	}
-	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name.Name, orList(name.Name, names))
+	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name, orList(name, names))
 	return none
+}
+
+// reference reads BLOCK.NAME, which names a block of that type and is no value.
+func reference(e hcl.Expression, block string) (name string, ok bool) {
+	t, diags := hcl.AbsTraversalForExpr(e)
+	if diags.HasErrors() || t.RootName() != block || len(t) != 2 {
+		return "", false
+	}
+	attr, ok := t[1].(hcl.TraverseAttr)
+	return attr.Name, ok
 }
 
 func (l *loader) known() string {
@@ -85,9 +94,6 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 	if other == "" || !s.Keep.Reads(other) || s.Keep.Reads(string(mode)) || s.Keep.Reads("score") {
 		return
 	}
-	at := attrs["keep"].Expr.Range()
-	l.add(hcl.Diagnostics{{
-		Severity: hcl.DiagWarning, Summary: "Score that is never there", Subject: &at,
-		Detail: fmt.Sprintf("In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode),
-	}})
+	l.warn(attrs["keep"].Expr.Range(), "Score that is never there",
+		"In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode)
 }

@@ -16,17 +16,26 @@ import (
 // own are the arguments of each block that does something, beyond those of
 // every such block.
 var own = map[string][]string{
-	"embed":    {"use"},
+	"embed":    {"use", "limit"},
 	"store":    {"use", "analyzer"},
 	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},
 	"prompt":   {"use"},
-	"sample":   {"use", "n", "accept"},
+	"sample":   {"use", "n", "tries", "accept", "limit"},
 	"elect":    {"use", "accept", "flag"},
 }
 
 var (
 	everywhere = []string{"batch", "workers", "retries", "timeout"}
 	perItem    = []string{"enabled", "when", "on_error"} // of a pipeline's stages
+
+	priced = []string{"embed", "sample"} // blocks that say what their calls cost
+)
+
+// How often a call is repeated after a transient failure where the file does
+// not say. A service that asks for patience may ask several times.
+const (
+	retries        = 2
+	networkRetries = 5
 )
 
 // place is where a stage stands: what its rules may read.
@@ -37,13 +46,15 @@ type place struct {
 
 func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
-	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
+	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}, {Name: "max_cost"}, {Name: "max_tokens"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
 	for _, typ := range []string{"retrieve", "prompt", "sample", "elect"} {
 		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
 	}
 	content, diags := b.Body.Content(schema)
 	l.add(diags)
-	p.Batch = arguments{l, content.Attributes}.int("batch", 0, 1)
+	a := arguments{l, content.Attributes}
+	p.Batch = a.int("batch", 0, 1)
+	p.Budget = a.budget()
 	var stages hcl.Blocks
 	for _, s := range content.Blocks {
 		if s.Type != "input" {
@@ -71,6 +82,8 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 			at.scope.Voters = true
 		}
 	}
+	p.countPrompts()
+	l.checkBudget(p, content.Attributes)
 	if !diags.HasErrors() { // an unknown block may be a misspelled stage
 		l.checkStructure(p)
 	}
@@ -82,6 +95,7 @@ type stageBody struct {
 	block     *hcl.Block
 	attrs     hcl.Attributes
 	configs   []*hclsyntax.Block
+	prices    hcl.Blocks
 	fallbacks hcl.Blocks
 }
 
@@ -109,9 +123,12 @@ func (l *loader) body(b *hcl.Block, names []string, nested ...string) stageBody 
 	if slices.Contains(nested, "fallback") {
 		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: "fallback", LabelNames: []string{"name"}})
 	}
+	if slices.Contains(nested, "price") {
+		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: "price"})
+	}
 	content, diags := body.Content(schema)
 	l.add(diags)
-	s.attrs, s.fallbacks = content.Attributes, content.Blocks
+	s.attrs, s.fallbacks, s.prices = content.Attributes, content.Blocks.OfType("fallback"), content.Blocks.OfType("price")
 	return s
 }
 
@@ -121,14 +138,21 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	if slices.Contains(own[b.Type], "use") {
 		nested = append(nested, "config")
 	}
+	if slices.Contains(priced, b.Type) {
+		nested = append(nested, "price")
+	}
 	inPipeline := len(b.Labels) > 0
 	if !inPipeline {
-		return l.makeStage(l.body(b, names, nested...), at)
+		body := l.body(b, names, nested...)
+		s := l.makeStage(body, at)
+		l.checkCalls(s, body)
+		return s
 	}
 	body := l.body(b, append(names, perItem...), append(nested, "fallback")...)
 	l.override(&body, append(names, perItem...))
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
+	l.checkCalls(s, body)
 	for _, f := range l.distinct(body.fallbacks) {
 		s.Fallbacks = append(s.Fallbacks, l.readFallback(s, body, l.body(f, append(names, "when"), nested...), at))
 	}
@@ -158,7 +182,11 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 		}
 	}
 	merged.configs = append(merged.configs, change.configs...)
+	if merged.prices = change.prices; len(merged.prices) == 0 {
+		merged.prices = stage.prices
+	}
 	f.Stage = l.makeStage(merged, at)
+	l.checkCalls(f.Stage, change) // what it did not write itself suited the stage
 	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
 		f.Stage.Keep = nil
 	}
@@ -168,7 +196,7 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 
 func (l *loader) makeStage(b stageBody, at place) *Stage {
 	a := arguments{l, b.attrs}
-	s := &Stage{Block: b.block.Type, Name: b.block.Type, Range: b.block.DefRange, UseRange: b.block.DefRange, N: 1}
+	s := &Stage{Block: b.block.Type, Name: b.block.Type, Range: b.block.DefRange, UseRange: b.block.DefRange}
 	if len(b.block.Labels) > 0 {
 		s.Name = b.block.Labels[0]
 	}
@@ -176,11 +204,10 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	defer func(was bool) { l.off = was }(l.off)
 	l.off = l.off || !s.Enabled
 	s.Batch = a.int("batch", 0, 1)
-	s.Workers = a.int("workers", 1, 1)
-	s.Retries = a.int("retries", 2, 0)
+	s.Workers = a.int("workers", 0, 1)
+	s.Retries = a.int("retries", retries, 0)
 	s.Timeout = a.duration("timeout")
 	s.OnError = OnError(a.choice("on_error", string(FailItem), string(FailItem), string(SkipItem)))
-	s.N = a.int("n", 1, 1)
 	s.When = a.rule("when", rule.When, at.scope)
 	inside := at.scope // what the rules see that run after the stage
 	switch s.Block {
@@ -192,10 +219,15 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	case "elect":
 		inside.Voters = true
 		s.Flag = a.rule("flag", rule.Flag, inside)
+	case "sample":
+		s.N = a.int("n", 1, 1)
+		s.Tries = a.int("tries", 1, 1)
 	case "store":
 		at.knowledge.Analyzer = a.text("analyzer", "standard")
 	}
 	s.Accept = a.rule("accept", rule.Accept, inside)
+	s.Limit = l.readLimitOf(b)
+	s.Price = l.readPrice(b)
 	s.Kind = sdk.Kind(s.Block)
 	l.readUse(s, b, a)
 	return s
@@ -221,6 +253,9 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 	info := s.Info
 	info.Name = s.Use // a labelled config is for the name that the file uses
 	s.Config = l.readConfig(b.configs, info, at)
+	if info.Network && b.attrs["retries"] == nil {
+		s.Retries = networkRetries
+	}
 }
 
 func (l *loader) unknownStage(s *Stage, at hcl.Range) {

@@ -69,6 +69,10 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 			ok = false
 			l.fault(t.SourceRange(), "Misplaced knowledge", "A knowledge can only be named by from in a retrieve block.")
 			continue
+		case "limit":
+			ok = false
+			l.fault(t.SourceRange(), "Misplaced limit", "A limit can only be named by the limit of a stage that calls services.")
+			continue
 		default:
 			continue // HCL says it well
 		}
@@ -165,20 +169,25 @@ func (a arguments) texts(name string) []string {
 }
 
 func (a arguments) int(name string, otherwise, least int) int {
+	return int(a.whole(name, int64(otherwise), int64(least), math.MaxInt32))
+}
+
+// whole is a whole number within bounds.
+func (a arguments) whole(name string, otherwise, least, most int64) int64 {
 	v, at, ok := a.value(name, cty.Number)
 	if !ok {
 		return otherwise
 	}
 	n, accuracy := v.AsBigFloat().Int64()
 	switch {
-	case !v.AsBigFloat().IsInt() || n < int64(least):
+	case !v.AsBigFloat().IsInt() || n < least:
 		a.fault(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
 		return otherwise
-	case accuracy != big.Exact || n > math.MaxInt32:
-		a.fault(at, "Value out of range", "%s is too large: it is at most %d.", name, math.MaxInt32)
+	case accuracy != big.Exact || n > most:
+		a.fault(at, "Value out of range", "%s is too large: it is at most %d.", name, most)
 		return otherwise
 	}
-	return int(n)
+	return n
 }
 
 // share is a number from 0 to 1.

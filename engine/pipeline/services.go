@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// DefaultConcurrency is how many calls are under way at a time where no limit
+// says otherwise.
+const DefaultConcurrency = 8
+
+// maxTokens bounds a budget of tokens: all of it fits into a float64.
+const maxTokens = 1 << 50
+
+var (
+	limitArguments = []hcl.AttributeSchema{{Name: "concurrency"}, {Name: "requests_per_minute"}, {Name: "tokens_per_minute"}}
+	priceArguments = []hcl.AttributeSchema{{Name: "input"}, {Name: "cached"}, {Name: "output"}}
+)
+
+// readLimit reads a limit block.
+func (l *loader) readLimit(b *hcl.Block) *Limit {
+	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: limitArguments})
+	l.add(diags)
+	if len(content.Attributes) == 0 && !diags.HasErrors() {
+		l.fault(b.DefRange, "Empty limit", "A limit bounds something: concurrency, requests_per_minute or tokens_per_minute.")
+	}
+	a := arguments{l, content.Attributes}
+	return &Limit{
+		Name:        b.Labels[0],
+		Concurrency: a.int("concurrency", DefaultConcurrency, 1),
+		Requests:    a.int("requests_per_minute", 0, 1),
+		Tokens:      a.int("tokens_per_minute", 0, 1),
+		Range:       b.DefRange,
+	}
+}
+
+// readLimitOf reads the limit that a stage names.
+func (l *loader) readLimitOf(b stageBody) *Limit {
+	attr, ok := b.attrs["limit"]
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, limit := range l.file.Limits {
+		names = append(names, limit.Name)
+	}
+	name, ok := reference(attr.Expr, "limit")
+	if !ok {
+		l.fault(attr.Expr.Range(), "Not a limit", "limit names a limit block at the top of the file: limit.NAME.%s", orList("", names))
+		return nil
+	}
+	for _, limit := range l.file.Limits {
+		if limit.Name == name {
+			return limit
+		}
+	}
+	l.fault(attr.Expr.Range(), "Unknown limit", "There is no limit block %q.%s", name, orList(name, names))
+	return nil
+}
+
+// readPrice reads what a stage's calls cost.
+func (l *loader) readPrice(b stageBody) *Price {
+	if len(b.prices) == 0 {
+		return nil
+	}
+	block := b.prices[0]
+	for _, extra := range b.prices[1:] {
+		l.fault(extra.DefRange, "Duplicate block", "A stage has one price block; there is one on line %d already.", block.DefRange.Start.Line)
+	}
+	content, diags := block.Body.Content(&hcl.BodySchema{Attributes: priceArguments})
+	l.add(diags)
+	needed := []string{"input"}
+	if b.block.Type == "sample" {
+		needed = append(needed, "output")
+	}
+	for _, name := range needed {
+		if _, ok := content.Attributes[name]; !ok && !diags.HasErrors() {
+			l.fault(block.DefRange, "Missing argument", "A price says what a million tokens cost: %s is missing. What is free costs 0.", name)
+		}
+	}
+	a := arguments{l, content.Attributes}
+	var ok bool
+	var p Price
+	p.Input, _ = a.price("input")
+	p.Output, _ = a.price("output")
+	if p.Cached, ok = a.price("cached"); !ok {
+		p.Cached = p.Input
+	}
+	return &p
+}
+
+// budget reads the bounds of what a run may cost.
+func (a arguments) budget() Budget {
+	b := Budget{Tokens: a.whole("max_tokens", 0, 1, maxTokens)}
+	cost, ok := a.price("max_cost")
+	if ok && cost == 0 {
+		a.fault(a.attrs["max_cost"].Expr.Range(), "Value out of range", "max_cost is more than 0. Leave it out to set no bound.")
+	}
+	b.Cost = cost
+	return b
+}
+
+// price is an amount of money.
+func (a arguments) price(name string) (amount float64, ok bool) {
+	v, at, ok := a.value(name, cty.Number)
+	if !ok {
+		return 0, false
+	}
+	amount, _ = v.AsBigFloat().Float64()
+	if amount < 0 || math.IsInf(amount, 0) {
+		a.fault(at, "Value out of range", "%s is an amount of money: a number of at least 0.", name)
+		return 0, false
+	}
+	return amount, true
+}
+
+// checkCalls warns of a limit or price that a stage was given which calls no
+// service. What a plugin is like that is not known shows elsewhere.
+func (l *loader) checkCalls(s *Stage, written stageBody) {
+	if s.Info.Name == "" || s.Info.Network {
+		return
+	}
+	const detail = "The %s stage %q calls no service over the network, so %s has no effect."
+	if attr, ok := written.attrs["limit"]; ok {
+		l.warn(attr.Range, "Limit without calls", detail, s.Kind, s.Use, "its limit")
+	}
+	for _, b := range written.prices {
+		l.warn(b.DefRange, "Price without calls", detail, s.Kind, s.Use, "its price")
+	}
+}
+
+// checkBudget warns of a max_cost that cannot see what is spent.
+func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
+	attr, ok := attrs["max_cost"]
+	if !ok {
+		return
+	}
+	if free := p.Unpriced(); len(free) > 0 {
+		l.warn(attr.Range, "Budget without a price", "%s has no price block, so its calls count as free.", free[0])
+	}
+}
+
+// Unpriced names the enabled stages that call services and do not say what
+// that costs.
+func (p *Pipeline) Unpriced() []string {
+	var free []string
+	check := func(s *Stage, name string) {
+		if s.Enabled && s.Info.Network && s.Price == nil && !slices.Contains(free, name) {
+			free = append(free, name)
+		}
+	}
+	for _, k := range p.Knowledge() {
+		check(k.Embed, "embed of knowledge."+k.Name)
+	}
+	for i, s := range p.Stages {
+		if !p.Used(i) {
+			continue
+		}
+		check(s, s.Block+"."+s.Name)
+		for _, f := range s.Fallbacks {
+			if s.Enabled {
+				check(f.Stage, s.Block+"."+s.Name+", fallback."+f.Name)
+			}
+		}
+	}
+	return free
+}
+
+// countPrompts tells each prompt stage how many samples are taken of its
+// prompts at most.
+func (p *Pipeline) countPrompts() {
+	for i, s := range p.Stages {
+		if s.Block != "sample" || !s.Enabled {
+			continue
+		}
+		for _, at := range p.above(i, "prompt", 1) {
+			prompt := p.Stages[at]
+			prompt.atLeast(s)
+			for _, f := range s.Fallbacks {
+				prompt.atLeast(f.Stage)
+			}
+		}
+	}
+	for _, s := range p.Stages {
+		for _, f := range s.Fallbacks {
+			if s.Block == "prompt" {
+				f.Stage.N = s.N
+			}
+		}
+	}
+}
+
+// atLeast makes a prompt stage write for as many samples as a reader takes.
+func (s *Stage) atLeast(reader *Stage) {
+	if reader.reads().Has(sdk.ColumnPrompts) {
+		s.N = max(s.N, reader.N)
+	}
+}
+
+// warn adds a warning at a place in the file.
+func (l *loader) warn(at hcl.Range, summary, format string, args ...any) {
+	l.add(hcl.Diagnostics{{
+		Severity: hcl.DiagWarning, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
+	}})
+}

@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestServices(t *testing.T) {
+	file, _ := load(t, `
+-- p.hcl --
+limit "api" {
+  concurrency       = 64
+  tokens_per_minute = 200000
+}
+limit "slow" { requests_per_minute = 3 }
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  max_cost   = 2.5
+  max_tokens = 5000000000
+  retrieve "r" { from = knowledge.k }
+  prompt "unread" { use = "completion" }
+  prompt "first" { use = "completion" }
+  sample "one" {
+    use   = "openai"
+    n     = 3
+    limit = limit.api
+    config { model = "m" }
+    price {
+      input  = 1.5
+      output = 6
+    }
+    fallback "other" {
+      when = "failed"
+      n    = 4
+      config { model = "o" }
+    }
+    fallback "cheap" {
+      when  = "failed"
+      limit = limit.slow
+      config { model = "c" }
+      price {
+        input  = 1
+        cached = 0.25
+        output = 0
+      }
+    }
+  }
+  sample "off" {
+    use     = "openai"
+    enabled = false
+    n       = 9
+    config { model = "m" }
+  }
+  sample "knn" {
+    use = "neighbours"
+    n   = 7
+  }
+  prompt "second" {
+    use = "completion"
+    fallback "plain" {
+      when = "failed"
+    }
+  }
+  sample "two" {
+    use   = "openai"
+    n     = 2
+    tries = 3
+    config { model = "m" }
+    price {
+      input  = 0
+      output = 0
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`)
+	p := file.Pipelines[0]
+	if want := (Budget{Cost: 2.5, Tokens: 5e9}); p.Budget != want {
+		t.Errorf("the budget is %+v, want %+v", p.Budget, want)
+	}
+	n := map[string]int{}
+	for _, s := range p.Stages {
+		n[s.Name] = s.N
+	}
+	if d := cmp.Diff(map[string]int{"r": 0, "unread": 0, "first": 4, "one": 3, "off": 9, "knn": 7, "second": 2, "two": 2, "e": 0}, n); d != "" {
+		t.Errorf("samples per stage (-want +got):\n%s", d)
+	}
+	second, two := p.Stages[6], p.Stages[7]
+	if got := second.Fallbacks[0].Stage.N; got != 2 {
+		t.Errorf("the fallback of a prompt stage writes for %d samples, want 2", got)
+	}
+	if two.Tries != 3 || p.Stages[3].Tries != 1 || two.Limit != nil {
+		t.Errorf("tries: %d, %d, want 3, 1; limit: %v", two.Tries, p.Stages[3].Tries, two.Limit)
+	}
+	one := p.Stages[3]
+	other, cheap := one.Fallbacks[0].Stage, one.Fallbacks[1].Stage
+	if api := file.Limits[0]; one.Limit != api || other.Limit != api || api.Concurrency != 64 || api.Requests != 0 || api.Tokens != 200000 {
+		t.Errorf("limits: %+v, %+v", one.Limit, other.Limit)
+	}
+	if slow := file.Limits[1]; cheap.Limit != slow || slow.Concurrency != DefaultConcurrency || slow.Requests != 3 {
+		t.Errorf("limit: %+v", cheap.Limit)
+	}
+	prices := []Price{*one.Price, *other.Price, *cheap.Price, *two.Price}
+	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {}}, prices); d != "" {
+		t.Errorf("prices (-want +got):\n%s", d)
+	}
+	if free := p.Unpriced(); free != nil {
+		t.Errorf("without a price: %q", free)
+	}
+}
