@@ -1,0 +1,18 @@
+// Package api is how stages call services over HTTP with JSON: the manners that
+// language models, embeddings and rerankers share, whatever they ask.
+//
+// A Client knows one service: its address, key, further headers and body
+// fields, timeout. A Request is one call: it waits until the stage's Host
+// admits it, is sent, and tells the Host how it ended and what it cost. A reply
+// that is not a success becomes a coded error: statuses 408, 409, 429 and 5xx,
+// lost connections and replies that were cut are transient, with the time that
+// the service asks to wait; everything else is the input's fault. The service's
+// x-should-retry goes before its status, as in OpenAI's own clients.
+//
+// The key and the values of the headers go into the request and nowhere else:
+// no error holds them. A redirect is not followed, so that they cannot reach
+// another host.
+//
+// It does not try again, does not limit and does not keep replies: the engine
+// retries and limits, and stages keep single answers through Host.
+package api

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	maxExcerpt = 300            // characters of a server's message that are shown
+	maxWait    = 24 * time.Hour // that a server may ask for
+)
+
+// lost is the error of a request that got no whole reply.
+func (c *Client) lost(req *http.Request, err error) error {
+	if req.Context().Err() != nil {
+		return req.Context().Err()
+	}
+	if wrapped := new(url.Error); errors.As(err, &wrapped) {
+		err = wrapped.Err // without the whole address
+	}
+	if timeout := interface{ Timeout() bool }(nil); errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		err = fmt.Errorf("no reply within %s", c.config.Timeout)
+	}
+	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), 0)
+}
+
+// judge says how a call ended that got a reply: an error where it is not a
+// success in JSON.
+func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
+	if res.StatusCode >= 300 {
+		return c.refused(res, body, now)
+	}
+	switch trimmed := bytes.TrimSpace(body); {
+	case int64(len(body)) > c.config.MaxReply:
+		return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
+	case json.Valid(body):
+		return sdk.Outcome{Status: sdk.StatusOK, Usage: usage(body)}, nil
+	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
+		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
+	}
+	return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
+}
+
+// refused judges a status that is not a success.
+func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
+	message, code := complaint(body)
+	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
+	switch {
+	case res.StatusCode < 400:
+		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(place(res)))
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+		text += "; check api_key"
+	case res.StatusCode == http.StatusNotFound:
+		text += "; check base_url, endpoint and model"
+	}
+	err := &statusError{res.StatusCode, text}
+	after := retryAfter(res.Header, now)
+	if !retryable(res, code) {
+		return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(err)
+	}
+	outcome := sdk.Outcome{Status: sdk.StatusOK}
+	switch {
+	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
+		res.StatusCode == http.StatusServiceUnavailable && after > 0:
+		outcome = sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after}
+	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
+		outcome.Status = sdk.StatusDown
+	}
+	return outcome, sdk.Transient(err, after)
+}
+
+// overloaded is a status of Anthropic's that stands in no list.
+const overloaded = 529
+
+// complaint finds the message and the code in the forms of error replies:
+// {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
+// {"detail": "..."}, or a plain text.
+func complaint(body []byte) (message, code string) {
+	var reply struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+	}
+	if json.Unmarshal(body, &reply) != nil {
+		return string(body), ""
+	}
+	var object struct {
+		Message string `json:"message"`
+		Code    any    `json:"code"`
+		Type    string `json:"type"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(reply.Error, &text) == nil && text != "":
+		return text, ""
+	case json.Unmarshal(reply.Error, &object) == nil && object.Message != "":
+		if code, ok := object.Code.(string); ok && code != "" {
+			return object.Message, code
+		}
+		return object.Message, object.Type
+	case reply.Message != "":
+		return reply.Message, ""
+	}
+	return string(body), ""
+}
+
+// place is where a redirect leads, without what may be secret in it.
+func place(res *http.Response) string {
+	to, err := res.Location()
+	if err != nil {
+		return "nowhere"
+	}
+	return to.Scheme + "://" + to.Host + to.Path
+}
+
+// statusError is a server's refusal, in words.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// BadRequest reports whether an error is a server's that found fault with the
+// request's fields or its size.
+func BadRequest(err error) bool {
+	e := new(statusError)
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return false
+}
+
+// retryable follows OpenAI's own clients: the server's word in x-should-retry
+// first, then its status. An account without money is not waited for.
+func retryable(res *http.Response, code string) bool {
+	if told, err := strconv.ParseBool(res.Header.Get("x-should-retry")); err == nil {
+		return told
+	}
+	switch res.StatusCode {
+	case http.StatusTooManyRequests:
+		return code != "insufficient_quota"
+	case http.StatusRequestTimeout, http.StatusConflict:
+		return true
+	}
+	return res.StatusCode >= 500
+}
+
+// retryAfter is how long the server asks to wait, in retry-after-ms or in
+// retry-after as seconds or as a date; 0: it does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	wait := 0.0 // seconds
+	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
+		wait = ms / 1000
+	} else if s, err := strconv.ParseFloat(h.Get("retry-after"), 64); err == nil {
+		wait = s
+	} else if date, err := http.ParseTime(h.Get("retry-after")); err == nil {
+		wait = date.Sub(now).Seconds()
+	}
+	if !(wait > 0) {
+		return 0
+	}
+	return time.Duration(min(wait, maxWait.Seconds()) * float64(time.Second))
+}
+
+// excerpt makes a foreign text fit to be shown: on one line, not long, and
+// without the secrets, which some servers repeat.
+func (c *Client) excerpt(text string) string {
+	for _, secret := range c.secrets {
+		text = strings.ReplaceAll(text, secret, "(secret)")
+	}
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	if runes := []rune(text); len(runes) > maxExcerpt {
+		text = string(runes[:maxExcerpt]) + "..."
+	}
+	return text
+}

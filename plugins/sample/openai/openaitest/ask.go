@@ -1,0 +1,154 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Ask is one request as it came.
+type Ask struct {
+	Number int // of the request, from 0
+	At     time.Time
+	Path   string
+	Header http.Header
+	Body   []byte
+
+	Model    string
+	Prompt   string    // of /completions
+	Messages []Message // of /chat/completions
+	N        int       // 1 where it is not given
+	Fields   []string  // of the JSON object that the answer has to be, in order; nil: plain text
+	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
+	Inputs   []string  // of /embeddings
+
+	dimensions int
+	base64     bool
+	maxTokens  int
+	logprobs   bool
+	fault      string
+}
+
+// Message is a turn of a chat.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Text is the prompt, or what the chat's last turn says.
+func (a Ask) Text() string {
+	if len(a.Messages) > 0 {
+		return a.Messages[len(a.Messages)-1].Content
+	}
+	return a.Prompt
+}
+
+// Whole is the prompt, or all turns of the chat in one text: what it costs, and
+// what tells one question from another.
+func (a Ask) Whole() string {
+	if len(a.Messages) == 0 {
+		return a.Prompt
+	}
+	var b strings.Builder
+	for _, m := range a.Messages {
+		fmt.Fprintf(&b, "%s: %s\n", m.Role, m.Content)
+	}
+	return b.String()
+}
+
+// request is the body of all three endpoints.
+type request struct {
+	Model               string          `json:"model"`
+	Prompt              string          `json:"prompt"`
+	Messages            []Message       `json:"messages"`
+	N                   *int            `json:"n"`
+	Temperature         *float64        `json:"temperature"`
+	TopP                *float64        `json:"top_p"`
+	Stop                []string        `json:"stop"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	Logprobs            json.RawMessage `json:"logprobs"`
+	ResponseFormat      struct {
+		Type       string `json:"type"`
+		JSONSchema struct {
+			Name   string          `json:"name"`
+			Strict bool            `json:"strict"`
+			Schema json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	} `json:"response_format"`
+	StructuredOutputs struct {
+		Choice []string `json:"choice"`
+	} `json:"structured_outputs"`
+	Input          []string `json:"input"`
+	Dimensions     int      `json:"dimensions"`
+	EncodingFormat string   `json:"encoding_format"`
+}
+
+// read fills in what the body says; what is wrong with it goes into a.fault.
+func (a *Ask) read() {
+	var r request
+	if err := json.Unmarshal(a.Body, &r); err != nil {
+		a.fault = "the body: " + err.Error()
+		return
+	}
+	a.Model, a.Prompt, a.Messages, a.N = r.Model, r.Prompt, r.Messages, 1
+	if r.N != nil {
+		a.N = *r.N
+	}
+	for _, limit := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
+		if limit != nil {
+			a.maxTokens = *limit
+		}
+	}
+	a.logprobs = len(r.Logprobs) > 0 && string(r.Logprobs) != "null" && string(r.Logprobs) != "false" && string(r.Logprobs) != "0"
+	a.Inputs, a.dimensions, a.base64 = r.Input, r.Dimensions, r.EncodingFormat == "base64"
+	a.Labels = r.StructuredOutputs.Choice
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {
+		if strings.HasPrefix(a.Model, prefix) && (r.Temperature != nil || r.TopP != nil || r.MaxTokens != nil || r.Stop != nil || a.N != 1 || a.logprobs) {
+			a.fault = "unsupported parameter: this model takes no temperature, top_p, max_tokens, stop, logprobs and n"
+		}
+	}
+	switch r.ResponseFormat.Type {
+	case "json_schema":
+		if !r.ResponseFormat.JSONSchema.Strict || r.ResponseFormat.JSONSchema.Name == "" {
+			a.fault = "json_schema: it must have a name and be strict"
+			return
+		}
+		a.schema(r.ResponseFormat.JSONSchema.Schema)
+	case "", "text":
+	default:
+		a.fault = "response_format: unknown type " + r.ResponseFormat.Type
+	}
+}
+
+// schema reads a JSON schema and checks it by the rules of strict ones.
+func (a *Ask) schema(raw json.RawMessage) {
+	var s struct {
+		Type       string   `json:"type"`
+		Required   []string `json:"required"`
+		Additional *bool    `json:"additionalProperties"`
+		Properties map[string]struct {
+			Type string   `json:"type"`
+			Enum []string `json:"enum"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil || s.Type != "object" || s.Additional == nil || *s.Additional || len(s.Required) != len(s.Properties) {
+		a.fault = "json_schema: the root must be an object with all properties required and no additional ones"
+		return
+	}
+	a.Fields = s.Required
+	for name, p := range s.Properties {
+		size := 0
+		for _, value := range p.Enum {
+			size += len([]rune(value))
+		}
+		if len(p.Enum) > 1000 || len(p.Enum) > 250 && size > 15000 {
+			a.fault = fmt.Sprintf("json_schema: the enum of %q is too large", name)
+		}
+		if name == "label" {
+			a.Labels = p.Enum
+		}
+	}
+}

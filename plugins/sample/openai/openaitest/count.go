@@ -1,0 +1,101 @@
+package openaitest
+
+import (
+	"crypto/sha256"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// arrive keeps a request.
+func (s *Server) arrive(r *http.Request, body []byte) Ask {
+	a := Ask{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	a.read()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.Number = len(s.asks)
+	s.asks = append(s.asks, a)
+	s.inFlight++
+	s.most = max(s.most, s.inFlight)
+	return a
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+}
+
+// block is the size of the pieces of a prompt that are cached, in characters:
+// 16 tokens.
+const block = 64
+
+// charge counts the choices that a question gets, and the tokens of its prompt:
+// all, and those that were cached.
+func (s *Server) charge(a Ask, choices int) (in, cached int) {
+	whole := a.Whole()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given[whole] += choices
+	prefix, known := sha256.New(), true
+	for end := block; end <= len(whole); end += block {
+		_, _ = prefix.Write([]byte(whole[end-block : end]))
+		sum := [32]byte(prefix.Sum(nil))
+		if known = known && s.prefixes[sum]; known {
+			cached = end / 4
+		}
+		s.prefixes[sum] = true
+	}
+	return tokens(whole), cached
+}
+
+// Asks returns the requests so far, in the order in which they came.
+func (s *Server) Asks() []Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asks)
+}
+
+// Calls is the number of requests so far.
+func (s *Server) Calls() int { return len(s.Asks()) }
+
+// MostAtOnce is the largest number of requests that were under way together.
+func (s *Server) MostAtOnce() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
+// MostWithin is the largest number of requests that came within any time of
+// that length.
+func (s *Server) MostWithin(d time.Duration) int {
+	asks := s.Asks()
+	slices.SortFunc(asks, func(a, b Ask) int { return a.At.Compare(b.At) })
+	most, first := 0, 0
+	for last := range asks {
+		for asks[last].At.Sub(asks[first].At) >= d {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
+}
+
+// Given is the number of choices that each question got: by its Whole. Those of
+// replies that a fault cut do not count.
+func (s *Server) Given() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.given)
+}
+
+// Doubled is how many choices were given beyond n for each question: what was
+// answered, and paid, more than once.
+func (s *Server) Doubled(n int) int {
+	doubled := 0
+	for _, given := range s.Given() {
+		doubled += max(0, given-n)
+	}
+	return doubled
+}
