@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/prototype"
+	"github.com/racflow/racflow/plugins/sample/recorded"
 	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/plugins/store/milvus"
 	"github.com/racflow/racflow/sdk"
@@ -31,6 +32,7 @@ func All() []sdk.Stage {
 		neighbours.Stage(),
 		prototype.Stage(),
 		openai.Stage(),
+		recorded.Stage(),
 		majority.Stage(),
 		soft.Stage(),
 		weighted.Stage(),

@@ -1,0 +1,78 @@
+package recorded
+
+import (
+	"context"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+type config struct {
+	Path   sdk.Path `config:"path,required" doc:"The file with the answers: TSV, or JSONL where its name ends so."`
+	Voter  string   `config:"voter" doc:"Whose answers in the file are meant; the block's name if not given."`
+	Column string   `config:"column" default:"answer" doc:"Name of the column that holds the answers."`
+	None   string   `config:"none" doc:"The answer in the file that says that no label fits; none does if not given."`
+}
+
+// Stage describes the voter.
+func Stage() sdk.Stage {
+	return sdk.SampleStage("recorded", "Votes with the answers that a file records for an item's id: of annotators, another system or an earlier run.", open)
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
+	if c.Voter == "" {
+		c.Voter = setup.Block
+	}
+	f, err := read(c)
+	if err != nil {
+		return nil, &sdk.ArgumentError{Argument: "path", Err: err}
+	}
+	return &voter{answers: f.answers, digest: f.digest, none: c.None}, nil
+}
+
+type voter struct {
+	answers answers
+	digest  string
+	none    string
+}
+
+// Fingerprint changes with the file's content.
+func (v *voter) Fingerprint() string { return v.digest }
+
+func (v *voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i, item := range b.Items {
+		all := v.samples(item.ID)
+		samples[i] = all[min(item.Drawn, len(all)):] // asked again, it has nothing to add
+	}
+	return samples, nil
+}
+
+// samples returns everything that is recorded for an item.
+func (v *voter) samples(id string) []sdk.Sample {
+	given := v.answers.of(id)
+	if !slices.ContainsFunc(given, func(a sdk.Answer) bool { return a.Weight != 1 }) {
+		samples := make([]sdk.Sample, len(given))
+		for i, a := range given {
+			samples[i].Answers = []sdk.Answer{v.meant(a)}
+		}
+		return samples
+	}
+	var sum ballot.Tally
+	for _, a := range given {
+		sum.Add(v.meant(a).Label, a.Weight)
+	}
+	shares := sum.Shares()
+	if len(shares) == 0 { // every weight is 0
+		return nil
+	}
+	return []sdk.Sample{{Answers: shares}}
+}
+
+func (v *voter) meant(a sdk.Answer) sdk.Answer {
+	if v.none != "" && a.Label == v.none {
+		a.Label = ""
+	}
+	return a
+}
