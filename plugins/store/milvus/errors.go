@@ -2,6 +2,7 @@ package milvus
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,6 +121,10 @@ func (s *server) mask(err error) error {
 	text, masked := err.Error(), err.Error()
 	for _, secret := range []string{s.config.Password, s.config.Token} {
 		if secret != "" {
+			// They travel as a header in base64, a password behind its user.
+			for _, header := range []string{secret, s.config.User + ":" + secret} {
+				masked = strings.ReplaceAll(masked, base64.StdEncoding.EncodeToString([]byte(header)), "***")
+			}
 			masked = strings.ReplaceAll(masked, secret, "***")
 		}
 	}
