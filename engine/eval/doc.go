@@ -2,7 +2,10 @@
 // macro-averaged F1, a table per label, each voter by itself, agreement, rate
 // and latency.
 //
-// An item that failed or got no answer counts as wrong: leaving items out
-// would flatter a pipeline that gives up on the hard ones. Items without an
+// An item whose expected label the knowledge does not have is out of scope: to
+// leave it without an answer is right, and nothing else is.
+//
+// Any other item that failed or got no answer counts as wrong: leaving items
+// out would flatter a pipeline that gives up on the hard ones. Items without an
 // expected label are counted but not scored.
 package eval

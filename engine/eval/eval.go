@@ -17,8 +17,12 @@ type Report struct {
 	Undecided int `json:"undecided"` // no acceptable answer
 	Flagged   int `json:"flagged"`
 
+	// Accuracy is the share of the scored items with the right answer. Out of
+	// scope, none is right.
 	Accuracy float64 `json:"accuracy"`
-	// MacroF1 is the mean F1 over all labels that were expected or answered.
+	Scope    *Scope  `json:"scope,omitempty"` // nil: every expected label is one of the knowledge's
+	// MacroF1 is the mean F1 over all labels that were expected or answered,
+	// those out of scope aside.
 	MacroF1   float64 `json:"macro_f1"`
 	Agreement float64 `json:"agreement"` // mean over the items with an answer
 
@@ -26,12 +30,27 @@ type Report struct {
 	P50            float64 `json:"latency_p50_ms"`
 	P99            float64 `json:"latency_p99_ms"`
 
-	InputTokens  uint64 `json:"input_tokens"`
-	OutputTokens uint64 `json:"output_tokens"`
+	InputTokens  uint64  `json:"input_tokens"`
+	OutputTokens uint64  `json:"output_tokens"`
+	Calls        int     `json:"calls,omitempty"` // to services, over the network
+	Cost         float64 `json:"cost,omitempty"`  // of them, in the money of the file's prices
 
 	Voters []Voter     `json:"voters"`
 	Labels []Label     `json:"labels"`
 	Stages []StageTime `json:"stages"`
+}
+
+// Scope tells apart the items whose expected label the knowledge does not
+// have: they are out of scope, and the right answer to them is none.
+type Scope struct {
+	In       int     `json:"in"`
+	Out      int     `json:"out"`
+	Accuracy float64 `json:"in_accuracy"` // of the items in scope
+	// Unanswered is the share of the items in scope that were left without an
+	// answer. A failure is not counted as one.
+	Unanswered float64 `json:"in_unanswered"`
+	// Recall is the share of the items out of scope that were left without.
+	Recall float64 `json:"out_recall"`
 }
 
 // Voter is what a voter's heaviest accepted answer alone would have reached.
@@ -39,6 +58,11 @@ type Voter struct {
 	Name     string  `json:"name"`
 	Accuracy float64 `json:"accuracy"`
 	Accepted float64 `json:"accepted"` // share of the scored items with an accepted answer of its
+	// Answers is how many answers it gave, to scored items or not; Acceptable is
+	// the share of them that were accepted. A distribution has an answer per
+	// label, a model one per sample.
+	Answers    int     `json:"answers"`
+	Acceptable float64 `json:"acceptable"`
 }
 
 // Label is a row of the per-label table.
@@ -66,14 +90,29 @@ type Counter struct {
 	latencies     []time.Duration
 	labels        map[string]*tally
 	voters        []string // in order of appearance, which is file order
-	byVoter       map[string]*tally
+	byVoter       map[string]*voter
+	known         map[string]bool // the knowledge's labels; empty: none are known
+	in, out       scope
 }
 
 type tally struct{ support, answered, right int }
 
-// NewCounter returns an empty counter.
-func NewCounter() *Counter {
-	return &Counter{labels: map[string]*tally{}, byVoter: map[string]*tally{}}
+// voter counts items, and answers.
+type voter struct {
+	tally
+	given, accepted int
+}
+
+type scope struct{ items, right, unanswered int }
+
+// NewCounter returns an empty counter. The labels are those of the knowledge;
+// without any, everything is in scope.
+func NewCounter(labels ...string) *Counter {
+	c := &Counter{labels: map[string]*tally{}, byVoter: map[string]*voter{}, known: map[string]bool{}}
+	for _, l := range labels {
+		c.known[l] = true
+	}
+	return c
 }
 
 // Add counts one result.
@@ -85,30 +124,71 @@ func (c *Counter) Add(r run.Result) {
 		c.decided++
 		c.agreement += r.Agreement
 	}
+	for _, v := range r.Votes {
+		of := c.voter(v.Voter)
+		of.given++
+		if v.Accepted {
+			of.accepted++
+		}
+	}
 	if r.Expected == "" {
 		return
 	}
 	c.scored++
-	c.label(r.Expected).support++
-	if r.Failure == nil && r.Answer != "" {
+	outside := c.Outside(r)
+	c.score(r, outside)
+	for _, top := range topAnswers(r.Votes) {
+		of := c.voter(top.Voter)
+		of.answered++
+		if top.Answer == r.Expected || outside && top.Answer == "" {
+			of.right++
+		}
+	}
+}
+
+// Outside reports whether the expected label is one that the knowledge does
+// not have.
+func (c *Counter) Outside(r run.Result) bool {
+	return len(c.known) > 0 && r.Expected != "" && !c.known[r.Expected]
+}
+
+// Right reports whether an item with an expected label got the right answer.
+func (c *Counter) Right(r run.Result) bool {
+	return r.Failure == nil && (r.Answer == r.Expected || r.Answer == "" && c.Outside(r))
+}
+
+// score counts the answer to an item with an expected label.
+func (c *Counter) score(r run.Result, outside bool) {
+	s := &c.in
+	if outside {
+		s = &c.out
+	} else {
+		c.label(r.Expected).support++
+	}
+	s.items++
+	right := c.Right(r)
+	if right {
+		s.right++
+		c.right++
+	}
+	switch {
+	case r.Failure != nil:
+	case r.Answer == "":
+		s.unanswered++
+	default:
 		c.label(r.Answer).answered++
-		if r.Answer == r.Expected {
-			c.right++
+		if right {
 			c.label(r.Answer).right++
 		}
 	}
-	for _, top := range topAnswers(r.Votes) {
-		t := c.byVoter[top.Voter]
-		if t == nil {
-			t = &tally{}
-			c.byVoter[top.Voter] = t
-			c.voters = append(c.voters, top.Voter)
-		}
-		t.answered++
-		if top.Answer == r.Expected {
-			t.right++
-		}
+}
+
+func (c *Counter) voter(name string) *voter {
+	if c.byVoter[name] == nil {
+		c.byVoter[name] = &voter{}
+		c.voters = append(c.voters, name)
 	}
+	return c.byVoter[name]
 }
 
 func (c *Counter) label(name string) *tally {
@@ -156,6 +236,12 @@ func (c *Counter) Report(t run.Totals) Report {
 		Items: t.Items, Scored: c.scored, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
 		Accuracy: share(c.right, c.scored), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
 	}
+	if c.out.items > 0 {
+		r.Scope = &Scope{
+			In: c.in.items, Out: c.out.items, Accuracy: share(c.in.right, c.in.items),
+			Unanswered: share(c.in.unanswered, c.in.items), Recall: share(c.out.right, c.out.items),
+		}
+	}
 	if c.decided > 0 {
 		r.Agreement = c.agreement / float64(c.decided)
 	}
@@ -176,7 +262,10 @@ func (c *Counter) Report(t run.Totals) Report {
 	}
 	for _, name := range c.voters {
 		of := c.byVoter[name]
-		r.Voters = append(r.Voters, Voter{name, share(of.right, c.scored), share(of.answered, c.scored)})
+		r.Voters = append(r.Voters, Voter{
+			Name: name, Accuracy: share(of.right, c.scored), Accepted: share(of.answered, c.scored),
+			Answers: of.given, Acceptable: share(of.accepted, of.given),
+		})
 	}
 	for _, s := range t.Stages {
 		r.Stages = append(r.Stages, StageTime{s.Stage, s.Rows, s.Busy.Seconds()})

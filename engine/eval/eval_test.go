@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 			{Label: "b", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
 			{Label: "c", Support: 1},
 		},
-		Voters: []Voter{{"knn", .2, .4}, {"llm", .2, .2}},
+		Voters: []Voter{{"knn", .2, .4, 3, 2. / 3}, {"llm", .2, .2, 3, 1}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -55,5 +55,38 @@ func TestNothing(t *testing.T) {
 	r := NewCounter().Report(run.Totals{})
 	if r.Accuracy != 0 || math.IsNaN(r.MacroF1) || math.IsNaN(r.Agreement) || math.IsNaN(r.ItemsPerSecond) {
 		t.Errorf("an empty report holds %+v", r)
+	}
+}
+
+func TestScope(t *testing.T) {
+	c := NewCounter("a", "b")
+	none := run.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
+	for _, r := range []run.Result{
+		{Expected: "a", Answer: "a"},
+		{Expected: "a", Answer: "b"},
+		{Expected: "b", Votes: []run.Vote{none}},
+		{Expected: "b", Failure: &run.Failure{Err: errors.New("down")}},
+		{Expected: "oos", Votes: []run.Vote{none}},
+		{Expected: "oos", Answer: "a"},
+		{Expected: "elsewhere", Failure: &run.Failure{Err: errors.New("down")}},
+		{Answer: "a"},
+	} {
+		c.Add(r)
+	}
+	r := c.Report(run.Totals{Items: 8})
+	want := &Scope{In: 4, Out: 3, Accuracy: .25, Unanswered: .25, Recall: 1. / 3}
+	if d := cmp.Diff(want, r.Scope, cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if r.Accuracy != 2./7 || r.Voters[0].Accuracy != 1./7 {
+		t.Errorf("accuracy %v, of the voter %v", r.Accuracy, r.Voters[0])
+	}
+	// An answer to what is out of scope is a wrong one of its label.
+	labels := []Label{
+		{Label: "a", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
+		{Label: "b", Support: 2, Answered: 1},
+	}
+	if d := cmp.Diff(labels, r.Labels, cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -21,6 +21,10 @@ func Eval(w io.Writer, r eval.Report) error {
 		}
 	}
 	fmt.Fprintf(tw, "\naccuracy\t%.4f\tof %d items with an expected label\n", r.Accuracy, r.Scored)
+	if sc := r.Scope; sc != nil {
+		fmt.Fprintf(tw, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer\n", sc.Accuracy, sc.In, 100*sc.Unanswered)
+		fmt.Fprintf(tw, "out of scope\t%.4f\tof %d items rightly left without an answer\n", sc.Recall, sc.Out)
+	}
 	fmt.Fprintf(tw, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
 	fmt.Fprintf(tw, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)
@@ -28,10 +32,16 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.InputTokens+r.OutputTokens > 0 {
 		fmt.Fprintf(tw, "tokens\t%d\tin, %d out\n", r.InputTokens, r.OutputTokens)
 	}
+	if r.Calls > 0 {
+		fmt.Fprintf(tw, "calls\t%d\n", r.Calls)
+	}
+	if r.Cost > 0 {
+		fmt.Fprintf(tw, "cost\t%.4f\n", r.Cost)
+	}
 	if len(r.Voters) > 0 {
-		fmt.Fprintf(tw, "\nVOTER\tACCURACY ALONE\tACCEPTED\n")
+		fmt.Fprintf(tw, "\nVOTER\tACCURACY ALONE\tITEMS\tACCEPTABLE ANSWERS\n")
 		for _, v := range r.Voters {
-			fmt.Fprintf(tw, "%s\t%.4f\t%.1f %%\n", v.Name, v.Accuracy, 100*v.Accepted)
+			fmt.Fprintf(tw, "%s\t%.4f\t%.1f %%\t%.1f %% of %d\n", v.Name, v.Accuracy, 100*v.Accepted, 100*v.Acceptable, v.Answers)
 		}
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tITEMS\tBUSY (s)\n")

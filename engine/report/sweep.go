@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/racflow/racflow/engine/eval"
+)
+
+// SweepRow is what a pipeline reached with some of its arguments set.
+type SweepRow struct {
+	Set    []string    `json:"set"` // values, in the order of the targets
+	Report eval.Report `json:"report"`
+}
+
+// Sweep writes the rows of a sweep over these targets as one table. A column
+// that would hold nothing is left out.
+func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
+	has := func(f func(eval.Report) bool) bool {
+		return slices.ContainsFunc(rows, func(r SweepRow) bool { return f(r.Report) })
+	}
+	type column struct {
+		name string
+		show bool
+		cell func(eval.Report) string
+	}
+	scoped := has(func(r eval.Report) bool { return r.Scope != nil })
+	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
+		return func(r eval.Report) string {
+			if r.Scope == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", cell(r.Scope))
+		}
+	}
+	columns := []column{
+		{"ACCURACY", true, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
+		{"MACRO-F1", true, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
+		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
+		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
+		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
+		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
+		{"CALLS", has(func(r eval.Report) bool { return r.Calls > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Calls) }},
+		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
+		{"TOKENS OUT", has(func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
+		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
+	}
+	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := slices.Clone(targets)
+	for _, c := range columns {
+		head = append(head, c.name)
+	}
+	fmt.Fprintln(tw, strings.Join(head, "\t"))
+	for _, r := range rows {
+		var cells []string
+		for _, value := range r.Set {
+			cells = append(cells, shorten(value, tableWidth))
+		}
+		for _, c := range columns {
+			cells = append(cells, c.cell(r.Report))
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	return tw.Flush()
+}
