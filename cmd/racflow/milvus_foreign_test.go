@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+)
+
+// TestMilvusForeignCollection puts collections of somebody else's in the place
+// of a generation: a run says what to do and leaves them as they are.
+func TestMilvusForeignCollection(t *testing.T) {
+	e := startEngine(t)
+	dir := milvusFolder(t, 50, 5)
+	if c, stderr := milvusRun(t, e, dir); c.Run() != nil {
+		t.Fatalf("the first run: %s", stderr)
+	}
+	ctx := t.Context()
+	m, err := client.NewClient(ctx, client.Config{Address: e.address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	list := racflow(t, dir, "knowledge", "list", "--json", "p.hcl")
+	list.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+	out, err := list.Output()
+	var generation struct{ Collection string }
+	if err != nil || json.Unmarshal(out, &generation) != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	name := "racflow_" + strings.ReplaceAll(generation.Collection, "-", "_2d")
+	ours, err := m.DescribeCollection(ctx, name)
+	if err != nil || !strings.Contains(ours.Schema.Description, `"dimension":128`) {
+		t.Fatalf("collection %q: %+v, %v", name, ours, err)
+	}
+	for _, test := range []struct{ name, description, want string }{
+		{"somebody else's", "my own", "was not made by racflow and is left as it is: use another prefix or database"},
+		{"without our schema", ours.Schema.Description, "is left as it is: use another prefix or database"},
+		{"another dimension", strings.Replace(ours.Schema.Description, `"dimension":128`, `"dimension":64`, 1), "has vectors of 64 dimensions and the embedder gives 128: build it anew, under another name or prefix"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := m.DropCollection(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+			schema := entity.NewSchema().WithName(name).WithDescription(test.description).
+				WithField(entity.NewField().WithName("pk").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
+				WithField(entity.NewField().WithName("v").WithDataType(entity.FieldTypeFloatVector).WithDim(64))
+			index := entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"})
+			if err := m.CreateCollection(ctx, schema, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.CreateIndex(ctx, name, "v", index, false); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.LoadCollection(ctx, name, false); err != nil {
+				t.Fatal(err)
+			}
+			vectors := [][]float32{make([]float32, 64), make([]float32, 64)}
+			if _, err := m.Insert(ctx, name, "", entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 64, vectors)); err != nil {
+				t.Fatal(err)
+			}
+			c, stderr := milvusRun(t, e, dir)
+			if _ = c.Run(); c.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
+				t.Errorf("exit code %d, want 1 and %q\n%s", c.ProcessState.ExitCode(), test.want, stderr)
+			}
+			collect := racflow(t, dir, "knowledge", "gc", "--all", "p.hcl") // it is nothing to remove, either
+			collect.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+			if out, err := collect.CombinedOutput(); err != nil {
+				t.Errorf("knowledge gc: %v\n%s", err, out)
+			}
+			rows, err := m.Query(ctx, name, nil, "pk > 0", []string{"pk"})
+			if err != nil || rows.Len() != 2 {
+				t.Errorf("then it has %d rows, %v", rows.Len(), err)
+			}
+			after, err := m.DescribeCollection(ctx, name)
+			if err != nil || after.Schema.Description != test.description || len(after.Schema.Fields) != 2 {
+				t.Errorf("then it is %+v, %v", after, err)
+			}
+		})
+	}
+}
