@@ -68,10 +68,15 @@ type Knowledge struct {
 	store     Store
 	main      string // collection of the entries
 	centroids string // collection of the label centroids
+	content   string
 	random    *examples
 	embeds    Meter
 	searches  Meter
 }
+
+// Generation names the collection that is searched, and the hash of what its
+// entries were made from.
+func (k *Knowledge) Generation() (collection, content string) { return k.main, k.content }
 
 // Meter counts the work of a stage.
 type Meter struct{ rows, busy atomic.Int64 }
@@ -147,6 +152,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 		err := b.build(ctx)
 		var busy *busyError
 		if err == nil {
+			k.content = b.content()
 			if b.completed {
 				k.retire(ctx)
 			}

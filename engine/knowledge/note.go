@@ -1,6 +1,8 @@
 package knowledge
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
 	"time"
@@ -63,4 +65,13 @@ func readNote(text []byte) (note, bool) {
 		return n, false
 	}
 	return n, json.Unmarshal(text, &n) == nil
+}
+
+// content is the hash of what the entries were made from: the source, and what
+// a fitted embedder had learnt.
+func (b *builder) content() string {
+	h := sha256.New()
+	h.Write([]byte(b.note.Source))
+	h.Write(b.note.State)
+	return hex.EncodeToString(h.Sum(nil))
 }

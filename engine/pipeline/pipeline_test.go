@@ -173,7 +173,7 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(ranking, retrieve.Retrieve.Ranking); d != "" || retrieve.Retrieve.From != k {
 		t.Errorf("ranking (-want +got):\n%s", d)
 	}
-	if retrieve.Timeout != 90*time.Second || retrieve.Workers != 1 || retrieve.Retries != 2 || retrieve.OnError != FailItem || retrieve.Keep.Text() != "dense > 0.2" {
+	if retrieve.Timeout != 90*time.Second || retrieve.Workers != 0 || retrieve.Retries != 2 || retrieve.OnError != FailItem || retrieve.Keep.Text() != "dense > 0.2" {
 		t.Errorf("retrieve: %+v", retrieve)
 	}
 	ranking.Mode = sdk.ModeLexical

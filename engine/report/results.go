@@ -45,10 +45,6 @@ func NewResults(format string, w io.Writer) (Results, error) {
 	return nil, fmt.Errorf("unknown format %q: use jsonl, tsv or table", format)
 }
 
-// maxAnswers is how many votes of one voter are shown. A statistical voter
-// hands in a weight for every label; the tail says nothing.
-const maxAnswers = 5
-
 type jsonl struct {
 	*bufio.Writer
 	enc *json.Encoder
@@ -72,6 +68,7 @@ type voteJSON struct {
 	Answer   string  `json:"answer"`
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
+	Reason   string  `json:"reason,omitempty"` // why it is not accepted
 }
 
 type candidateJSON struct {
@@ -95,8 +92,8 @@ func (j *jsonl) Write(r run.Result) error {
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
 		Agreement: round(r.Agreement), Flagged: r.Flagged, Reason: r.Reason, Votes: []voteJSON{},
 	}
-	for _, v := range heaviest(r.Votes) {
-		out.Votes = append(out.Votes, voteJSON{v.Voter, v.Answer, round(v.Weight), v.Accepted})
+	for _, v := range run.Heaviest(r.Votes) {
+		out.Votes = append(out.Votes, voteJSON{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason})
 	}
 	if r.Failure != nil {
 		out.Error = &errorJSON{r.Line, r.Failure.Stage, r.Failure.Err.Error()}
@@ -128,23 +125,6 @@ func scored(score float32) *float64 {
 // round keeps six digits after the point: what lies beyond is noise of the
 // order of addition.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
-
-// heaviest returns the votes with at most maxAnswers of a voter that handed in
-// a distribution. A voter's answers stand heaviest first, so these are its
-// first ones; the samples of a language model are all shown.
-func heaviest(votes []run.Vote) []run.Vote {
-	var kept []run.Vote
-	count := map[string]int{}
-	for _, v := range votes {
-		if v.Weight < 1 {
-			if count[v.Voter]++; count[v.Voter] > maxAnswers {
-				continue
-			}
-		}
-		kept = append(kept, v)
-	}
-	return kept
-}
 
 type tsv struct {
 	*bufio.Writer

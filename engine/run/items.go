@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,18 +16,6 @@ import (
 )
 
 const (
-	// batchSize is how many items travel together where the file does not say.
-	batchSize = 64
-	// networkBatchSize is the same where a stage asks other machines: an answer
-	// that was paid for is then not kept waiting for many others.
-	networkBatchSize = 8
-)
-
-// window is how many batches are under way at a time: enough to keep every
-// stage busy while the slowest one works on another batch.
-const window = 4
-
-const (
 	// linger is how long a batch waits for more rows after its first one, so
 	// that a slow input is answered as it comes.
 	linger = 100 * time.Millisecond
@@ -35,11 +24,30 @@ const (
 	glance = 5 * time.Millisecond
 )
 
+// Journal keeps results as they are reached, so that a run that ended early can
+// be gone on with.
+type Journal interface {
+	// Answered returns what an earlier part of the run answered to a row; of the
+	// result only what the stages made of it.
+	Answered(source.Row) (Result, bool)
+	// Keep is given results as soon as they are reached, in any order, by several
+	// goroutines at once.
+	Keep([]Result) error
+}
+
 // Items takes all rows that next returns (io.EOF ends them) through the
 // pipeline and gives the results to sink in the order of the input, a batch at
 // a time, from one goroutine. It ends early when next or sink fails or ctx is
-// done; what sink got until then is complete.
+// done; what sink got until then is complete. It ends early, too, when a stage
+// says that the run has to (sdk.CodeStopped): what does not need that stage any
+// more is then still answered, and the error is that stage's.
 func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func([]Result) error) (Totals, error) {
+	return r.Journalled(ctx, next, nil, sink)
+}
+
+// Journalled is Items with a journal: rows that it has an answer to are not
+// worked on again, and what the others become is kept in it.
+func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]Result) error) (Totals, error) {
 	start := time.Now()
 	var totals Totals
 	g, ctx := errgroup.WithContext(ctx)
@@ -49,16 +57,17 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 	// This goroutine may be stuck in a read of standard input when everything
 	// else has ended, so nothing waits for it.
 	go func() { readErr <- read(ctx, next, rows) }()
-	queue := make(chan chan []Result, window)
+	queue := make(chan chan answered, r.window)
 	under := underway{idle: make(chan struct{}, 1)}
+	defer under.all.Wait() // the journal is complete with this call
 	g.Go(func() error {
 		defer close(queue)
 		for {
 			records := r.gather(ctx, rows, &under)
-			if len(records) == 0 {
+			if len(records) == 0 || r.ending.err() != nil {
 				break
 			}
-			done := make(chan []Result, 1)
+			done := make(chan answered, 1)
 			select {
 			case queue <- done:
 			case <-ctx.Done():
@@ -66,26 +75,33 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 			}
 			under.begin()
 			go func() {
-				done <- r.answer(ctx, records)
-				under.end()
+				defer under.end()
+				done <- r.journal(ctx, records, journal)
 			}()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		inputErr = <-readErr
+		if r.ending.err() == nil { // else the reader is not done
+			inputErr = <-readErr
+		}
 		return nil
 	})
 	g.Go(func() error {
 		for done := range queue {
-			results := <-done
+			batch := <-done
 			if ctx.Err() != nil {
 				return ctx.Err() // the batch was cut short: its failures are not the items'
 			}
-			for _, result := range results {
+			if batch.err != nil {
+				return batch.err
+			}
+			for _, result := range batch.results {
 				totals.add(result)
 			}
-			if err := sink(results); err != nil {
+			totals.Earlier += batch.earlier
+			totals.Left += batch.left
+			if err := sink(batch.results); err != nil {
 				return err
 			}
 		}
@@ -93,7 +109,9 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink f
 	})
 	err := g.Wait()
 	if err == nil {
-		err = inputErr
+		if err = r.ending.err(); err == nil {
+			err = inputErr
+		}
 	}
 	totals.Elapsed = time.Since(start)
 	totals.Stages = r.times()
@@ -121,13 +139,18 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 
 // underway counts the batches that are being answered.
 type underway struct {
+	all     sync.WaitGroup
 	batches atomic.Int64
 	idle    chan struct{} // told when there are none any more; it may be late
 }
 
-func (u *underway) begin() { u.batches.Add(1) }
+func (u *underway) begin() {
+	u.all.Add(1)
+	u.batches.Add(1)
+}
 
 func (u *underway) end() {
+	defer u.all.Done()
 	if u.batches.Add(-1) == 0 {
 		select {
 		case u.idle <- struct{}{}:
@@ -169,11 +192,71 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 			}
 		case <-late:
 			return records
+		case <-r.ending.begun:
+			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
 	return records
+}
+
+// answered is what became of a batch.
+type answered struct {
+	results       []Result // without those that are left
+	earlier, left int
+	err           error
+}
+
+// journal answers those records that the journal has no answer to, and gives it
+// the results.
+func (r *Run) journal(ctx context.Context, records []*record, journal Journal) answered {
+	if journal == nil {
+		return r.sorted(r.answer(ctx, records))
+	}
+	for _, rec := range records {
+		if rec.row.Fault != nil {
+			continue
+		}
+		if result, ok := journal.Answered(rec.row); ok {
+			rec.earlier = &result
+		}
+	}
+	batch := r.sorted(r.answer(ctx, records))
+	if ctx.Err() != nil {
+		return batch // it was cut short
+	}
+	fresh := batch.results
+	if batch.earlier > 0 {
+		fresh = nil
+		for _, result := range batch.results {
+			if !result.earlier {
+				fresh = append(fresh, result)
+			}
+		}
+	}
+	if len(fresh) > 0 {
+		batch.err = journal.Keep(fresh)
+	}
+	return batch
+}
+
+// sorted tells apart what an earlier part of the run answered and what is left
+// for a later one.
+func (r *Run) sorted(results []Result) answered {
+	a := answered{results: results}
+	for _, result := range results {
+		if result.earlier {
+			a.earlier++
+		}
+		if result.left {
+			a.left++
+		}
+	}
+	if a.left > 0 {
+		a.results = slices.DeleteFunc(results, func(result Result) bool { return result.left })
+	}
+	return a
 }
 
 // answer takes records through all stages, each as soon as those that it needs
@@ -182,7 +265,7 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 	start := time.Now()
 	var good []*record
 	for _, rec := range records {
-		if rec.row.Fault == nil {
+		if rec.row.Fault == nil && rec.earlier == nil {
 			good = append(good, rec)
 		}
 	}
@@ -201,6 +284,9 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 			for _, n := range s.in.needs {
 				<-done[n]
 			}
+			if r.again && i == r.elect {
+				r.keepBallots(good)
+			}
 			s.step(ctx, good)
 		})
 	}
@@ -208,7 +294,9 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 	results := make([]Result, len(records))
 	for i, rec := range records {
 		results[i] = r.result(rec)
-		results[i].Latency = time.Since(start)
+		if rec.earlier == nil {
+			results[i].Latency = time.Since(start)
+		}
 	}
 	return results
 }
@@ -219,12 +307,23 @@ func (r *Run) result(rec *record) Result {
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: r.elect < 0,
 	}
+	if r.again {
+		result.record = rec
+	}
 	if rec.row.Fault != nil {
 		result.Failure = &Failure{Err: rec.row.Fault}
 		return result
 	}
+	if e := rec.earlier; e != nil {
+		result.Answer, result.Agreement, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Reason, e.Flagged
+		result.Votes, result.Candidates, result.Usage = e.Votes, e.Candidates, e.Usage
+		result.earlier = true
+		return result
+	}
 	for i := range rec.outputs {
-		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
+		if f := rec.outputs[i].failure; f.stops() {
+			result.left = true
+		} else if f != nil && result.Failure == nil {
 			result.Failure = f
 		}
 	}
@@ -234,8 +333,7 @@ func (r *Run) result(rec *record) Result {
 	samples := rec.samples(r.voters)
 	result.Votes = votes(samples)
 	for _, s := range samples {
-		result.Usage.InputTokens += s.Usage.InputTokens
-		result.Usage.OutputTokens += s.Usage.OutputTokens
+		result.Usage.Add(s.Usage)
 	}
 	if r.retrieve >= 0 {
 		result.Candidates = rec.outputs[r.retrieve].candidates

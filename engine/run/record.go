@@ -15,6 +15,8 @@ type record struct {
 	outputs []output // by stage
 	verdict sdk.Verdict
 	flagged bool
+	ballots map[int][]sdk.Sample // by stage, as Again needs them; nil: not kept
+	earlier *Result              // what an earlier part of the run answered; nil: nothing
 }
 
 // output is what one stage wrote for one item.
@@ -75,5 +77,6 @@ func (s *stage) item(r *record) sdk.Item {
 	if s.Info.Reads.Has(sdk.ColumnSamples) {
 		it.Samples = r.samples(s.in.voters)
 	}
+	it.Drawn = len(r.outputs[s.index].samples)
 	return it
 }

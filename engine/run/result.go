@@ -23,7 +23,11 @@ type Result struct {
 	RetrievalOnly bool
 	Usage         sdk.Usage
 	Failure       *Failure      // set: the item was not answered
-	Latency       time.Duration // from being read to being answered
+	Latency       time.Duration // from being read to being answered; 0: an earlier part of the run answered it
+
+	earlier bool    // an earlier part of the run answered it
+	record  *record // for Again; nil: not kept
+	left    bool    // not answered because the run has to end: no failure of the item
 }
 
 // Vote is one answer of one voter. A voter that hands in a distribution has
@@ -33,6 +37,28 @@ type Vote struct {
 	Answer   string
 	Weight   float64
 	Accepted bool
+	Reason   string // why it is not accepted
+}
+
+// maxAnswers is how many votes of one voter results show. A statistical voter
+// hands in a weight for every label; the tail says nothing.
+const maxAnswers = 5
+
+// Heaviest returns the votes with at most maxAnswers of a voter that handed in
+// a distribution. A voter's answers stand heaviest first, so these are its
+// first ones; the samples of a language model are all among them.
+func Heaviest(votes []Vote) []Vote {
+	var kept []Vote
+	count := map[string]int{}
+	for _, v := range votes {
+		if v.Weight < 1 {
+			if count[v.Voter]++; count[v.Voter] > maxAnswers {
+				continue
+			}
+		}
+		kept = append(kept, v)
+	}
+	return kept
 }
 
 // Failure says where and why an item failed.
@@ -52,6 +78,9 @@ func (f *Failure) Error() string {
 type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
+	Earlier int // of Items: answered by an earlier part of the run
+	Left    int // not among Items: read and left unanswered, because the run had to end
+
 	Usage   sdk.Usage
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
@@ -59,8 +88,7 @@ type Totals struct {
 
 func (t *Totals) add(r Result) {
 	t.Items++
-	t.Usage.InputTokens += r.Usage.InputTokens
-	t.Usage.OutputTokens += r.Usage.OutputTokens
+	t.Usage.Add(r.Usage)
 	switch {
 	case r.Failure != nil:
 		t.Failed++

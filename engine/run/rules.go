@@ -23,7 +23,7 @@ func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
 	}
 	if r.Reads("votes") {
 		for _, v := range votes(rec.samples(s.in.voters)) {
-			e.Votes = append(e.Votes, rule.Vote(v))
+			e.Votes = append(e.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
 		}
 	}
 	return e
@@ -60,7 +60,7 @@ func votes(samples []sdk.Sample) []Vote {
 	all := make([]Vote, 0, n)
 	for _, s := range samples {
 		for _, a := range s.Answers {
-			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted})
+			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted, a.Reason})
 		}
 	}
 	return all
@@ -127,8 +127,12 @@ func (s *stage) keep(ctx context.Context, rec *record) error {
 	return nil
 }
 
+// notAccepted is the reason of an answer that an accept rule drops.
+const notAccepted = "accept: the rule does not hold"
+
 // accept takes the mark from those accepted answers that the stage's rule does
-// not accept.
+// not accept. That none of the labels fits is not for the rule to judge: it
+// asks about a label.
 func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) error {
 	if s.Accept == nil {
 		return nil
@@ -137,13 +141,16 @@ func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) e
 	for _, sample := range samples {
 		for i := range sample.Answers {
 			a := &sample.Answers[i]
-			if !a.Accepted {
+			if !a.Accepted || a.Label == "" {
 				continue
 			}
 			e.Answer = a.Label
 			var err error
 			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
 				return fmt.Errorf("accept: %w", err)
+			}
+			if !a.Accepted {
+				a.Reason = notAccepted
 			}
 		}
 	}

@@ -31,6 +31,7 @@ type LaunchRequest struct {
 type Options struct {
 	Launch    Launch
 	Stdin     io.Reader
+	Again     bool                               // keep ballots with the results, so that Again can elect
 	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
 	Building  func(name string, done, total int) // told while knowledge is embedded; may be nil
 	Waiting   func(name string, why error)       // told when another process is building it; may be nil
@@ -45,7 +46,11 @@ type Run struct {
 	retrieve  int      // the last retrieve stage; -1: none
 	elect     int      // the last elect stage; -1: none
 	voters    []int
-	batch     int // items that travel together
+	batch     int     // items that travel together
+	window    int     // batches under way at a time
+	network   bool    // a stage asks other machines
+	again     bool    // as Options.Again
+	ending    *ending // of the run, before its input has ended
 }
 
 // stage is a stage of the pipeline that is run.
@@ -56,8 +61,11 @@ type stage struct {
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
 	labels    *rule.LabelSet
 	work      work
-	fallbacks []*stage // as Stage.Fallbacks
-	rescue    bool     // it is a fallback itself
+	fallbacks []*stage      // as Stage.Fallbacks
+	rescue    bool          // it is a fallback itself
+	slots     chan struct{} // holds its calls that are under way; nil: the batches under way are few
+	ending    *ending
+	print     string // fingerprint of its process
 	rows      atomic.Int64
 	busy      atomic.Int64
 }
@@ -71,8 +79,10 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
 		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
 		stages:    make([]*stage, len(p.Stages)),
+		ending:    newEnding(), again: o.Again,
 	}
 	r.arrange()
+	r.measure()
 	processes := make([]any, len(p.Stages))
 	g, gctx := errgroup.WithContext(ctx)
 	for i, s := range r.stages {
@@ -106,7 +116,7 @@ func (r *Run) arrange() {
 			continue
 		}
 		in.needs = r.needs(i)
-		r.stages[i] = &stage{Stage: s, index: i, in: in}
+		r.stages[i] = &stage{Stage: s, index: i, in: in, ending: r.ending}
 		r.stages[i].in.voters = slices.Clone(in.voters)
 		switch s.Block {
 		case "retrieve":
@@ -121,15 +131,6 @@ func (r *Run) arrange() {
 		}
 	}
 	r.voters = in.voters
-	if r.batch = r.pipeline.Batch; r.batch > 0 {
-		return
-	}
-	r.batch = batchSize
-	for _, s := range r.stages {
-		if s != nil && s.Info.Network {
-			r.batch = networkBatchSize
-		}
-	}
 }
 
 // needs returns all stages that stage i waits for, directly or not.
@@ -230,8 +231,10 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 	if s.work, err = r.workOf(s, process); err != nil {
 		return err
 	}
+	s.print = fingerprint(process)
 	for _, f := range s.Fallbacks {
-		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, rescue: true}
+		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, rescue: true, ending: r.ending}
+		fs.slots = r.slotsOf(fs.Stage)
 		var process any
 		if fs.Kind != "" {
 			if process, err = launch(ctx, LaunchRequest{Stage: fs.Stage}); err != nil {
@@ -241,6 +244,7 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 		if fs.work, err = r.workOf(fs, process); err != nil {
 			return err
 		}
+		fs.print = fingerprint(process)
 		s.fallbacks = append(s.fallbacks, fs)
 	}
 	return nil

@@ -35,30 +35,49 @@ func (s *stage) step(ctx context.Context, records []*record) {
 		records = slices.DeleteFunc(records, func(rec *record) bool { return rec.outputs[s.index].failure != nil })
 	}
 	s.attempt(ctx, records)
+	// An item that is left for another run keeps its place here: to do without
+	// this stage would be another answer than the one that it has coming.
+	records = slices.DeleteFunc(records, func(rec *record) bool { return rec.outputs[s.index].failure.stops() })
 	s.fallBack(ctx, records)
 	if s.OnError == pipeline.SkipItem {
 		for _, rec := range records {
-			if rec.outputs[s.index].failure != nil {
+			if f := rec.outputs[s.index].failure; f != nil && !f.stops() {
 				rec.outputs[s.index] = output{}
 			}
 		}
 	}
 }
 
-// attempt calls the stage and applies what follows the call.
+// attempt calls the stage and applies what follows the call. Items none of
+// whose answers is accepted are asked again, as often as the stage may.
 func (s *stage) attempt(ctx context.Context, records []*record) {
 	if s.Retrieve != nil {
 		records = s.bind(ctx, records)
 	}
-	for i, err := range s.call(ctx, records) {
-		rec := records[i]
-		if err == nil {
-			err = s.settle(ctx, rec)
+	for try := 1; len(records) > 0; try++ {
+		var again []*record
+		for i, err := range s.call(ctx, records) {
+			rec := records[i]
+			if err == nil {
+				err = s.settle(ctx, rec)
+			}
+			if err != nil {
+				rec.fail(s, err)
+			} else if try < s.Tries && rec.rejected(s.index) {
+				again = append(again, rec)
+			}
 		}
-		if err != nil {
-			rec.fail(s, err)
-		}
+		records = again
 	}
+}
+
+// rejected reports whether a voter gave samples and none of their answers is
+// accepted. One that gave none abstains, and would do so again.
+func (r *record) rejected(stage int) bool {
+	samples := r.outputs[stage].samples
+	return len(samples) > 0 && !slices.ContainsFunc(samples, func(s sdk.Sample) bool {
+		return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted })
+	})
 }
 
 // settle applies the rules that look at what a stage wrote.
@@ -120,7 +139,9 @@ func (s *stage) call(ctx context.Context, records []*record) []error {
 		size = max(len(records), 1)
 	}
 	var g errgroup.Group
-	g.SetLimit(max(s.Workers, 1))
+	if !s.Info.Network { // there its slots are the limit
+		g.SetLimit(max(s.Workers, 1))
+	}
 	for from := 0; from < len(records); from += size {
 		to := min(from+size, len(records))
 		g.Go(func() error {
@@ -164,7 +185,17 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 			again = append(again, n)
 			wait = max(wait, coded.RetryAfter)
 		}
-		if at = again; len(at) == 0 || attempt >= s.Retries || !sleep(ctx, max(wait, backOff(attempt))) {
+		if at = again; len(at) == 0 || attempt >= s.Retries {
+			return
+		}
+		// The jitter comes on top: all that were sent away together are told the
+		// same time to wait.
+		if !s.sleep(ctx, wait+backOff(attempt)) {
+			for _, n := range at {
+				if err := s.ending.err(); err != nil {
+					errs[n] = err
+				}
+			}
 			return
 		}
 	}
@@ -201,6 +232,14 @@ func (s *stage) callApart(ctx context.Context, records []*record) []error {
 const defaultTimeout = 10 * time.Minute
 
 func (s *stage) callOnce(ctx context.Context, records []*record) error {
+	if s.slots != nil { // before the time of the call begins
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	timeout := s.Timeout
 	if timeout == 0 {
 		timeout = defaultTimeout
@@ -212,6 +251,7 @@ func (s *stage) callOnce(ctx context.Context, records []*record) error {
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("no answer within %s; timeout = \"...\" sets another limit", timeout)}
 	}
+	s.ending.begin(err)
 	s.busy.Add(int64(time.Since(start)))
 	s.rows.Add(int64(len(records)))
 	return err
@@ -224,13 +264,15 @@ func backOff(attempt int) time.Duration {
 	return time.Duration(rand.Int64N(int64(ceiling)))
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits, unless the run ends before.
+func (s *stage) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
-		return false
+	case <-s.ending.begun:
 	}
+	return false
 }

@@ -33,10 +33,11 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 				for i := range v {
 					v[i].Voter = s.Name
 					for j := range v[i].Answers { // whatever the plugin says of that
-						v[i].Answers[j].Accepted = v[i].Answers[j].Label != ""
+						v[i].Answers[j].Accepted = v[i].Answers[j].Reason == ""
 					}
 				}
-				rec.outputs[s.index].samples = v
+				// After those of earlier tries, which stay.
+				rec.outputs[s.index].samples = append(rec.outputs[s.index].samples, v...)
 			}), nil
 		}
 	case sdk.KindElect:

@@ -1,0 +1,22 @@
+// Package journal keeps runs on disk: what was run and every result as it is
+// reached, so that a run that ended early can be gone on with.
+//
+// A run is a folder below the runs folder of the state:
+//
+//	manifest.json   what was run: the definition, input, knowledge and plugins by
+//	                their fingerprints. Written once, before the first item.
+//	journal.jsonl   a line per item in order of completion: what the stages made
+//	                of it. Appended to, a write per batch. With the input it is
+//	                enough to write the output again byte for byte, so the texts
+//	                of the items are not in it.
+//	failures.jsonl  the items that failed, with stage and reason
+//	totals.json     how the run ended. Missing: it was cut off.
+//
+// A line that is cut off, as a kill may leave it, is left out: its item is
+// answered again. Nothing is forced to the disk; what the machine loses when its
+// power fails is answered again in the same way. A run's folder is locked while
+// it is written, and the oldest folders are removed when there are too many.
+//
+// The package knows results and the checked pipeline. It decides neither when a
+// run is gone on with nor what is told about it.
+package journal
