@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 )
@@ -16,6 +17,7 @@ type job struct {
 	items   *source.Reader
 	path    string // of the items
 	ready   *run.Run
+	book    *journal.Journal // nil: results are not kept
 }
 
 // newJob loads a file, opens the input, brings the knowledge up to date and
@@ -60,7 +62,11 @@ func (j *job) inputs() []string {
 func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome, error) {
 	s, done := j.session, 0
 	s.progress.Restart()
-	totals, err := j.ready.Items(ctx, j.input.rows(j.items), func(batch []run.Result) error {
+	var book run.Journal
+	if j.book != nil {
+		book = j.book
+	}
+	totals, err := j.ready.Journalled(ctx, j.input.rows(j.items), book, func(batch []run.Result) error {
 		done += len(batch)
 		s.progress.Update("answered", done, j.input.limit)
 		for _, result := range batch {

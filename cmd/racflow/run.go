@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // inputFlags say which items to work on.
@@ -57,6 +58,7 @@ func (f *inputFlags) rows(r *source.Reader) func() (source.Row, error) {
 func newRun() *cobra.Command {
 	var flags fileFlags
 	var input inputFlags
+	var keep journalFlags
 	var output, format string
 	c := &cobra.Command{
 		Use:   "run FILE",
@@ -66,25 +68,33 @@ brought up to date first: only what changed since the last run is embedded.
 
 Results go to standard output, or to --output; everything else to standard
 error. Exit code 0: every item was answered; 1: the run could not start or
-broke off; 3: some items or rows failed; 130: interrupted.`,
-		Args: oneFile,
+broke off; 3: some items or rows failed; 130: interrupted.
+
+Every result is kept as it is reached, in the runs folder of --state. A run that
+broke off or was killed is gone on with by the same command and --resume: what
+was answered is not asked again, items that failed are tried again, and the
+results are written whole. The newest 20 runs are kept.`,
+		Args: keep.args,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			// A wrong format shows before anything starts.
 			format := resultFormat(format, output, c.OutOrStdout())
 			if _, err := report.NewResults(format, io.Discard); err != nil {
 				return err
 			}
-			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, args[0])
+			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args))
 			if err != nil {
 				return err
 			}
 			defer j.close()
+			if err := j.open(&keep); err != nil {
+				return err
+			}
 			out := c.OutOrStdout()
 			if output != "" {
 				// Only now: a run that cannot start leaves older results alone.
 				f, err := createOutput(output, j.inputs())
 				if err != nil {
-					return err
+					return errors.Join(err, j.discard())
 				}
 				defer func() { err = errors.Join(err, f.Close()) }()
 				out = f
@@ -106,14 +116,15 @@ broke off; 3: some items or rows failed; 130: interrupted.`,
 				}
 				return results.Flush() // what was answered is not lost with the process
 			})
-			if err != nil && c.Context().Err() == nil {
-				return errors.Join(err, results.Flush())
+			flushed := results.Flush()
+			if flushed != nil {
+				flushed = fmt.Errorf("write results: %w", flushed)
 			}
-			if err := results.Flush(); err != nil {
-				return fmt.Errorf("write results: %w", err)
+			if flushed == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
+				o.summarize(c.ErrOrStderr(), counter, output)
 			}
-			o.summarize(c.ErrOrStderr(), counter, output)
-			if err != nil {
+			err = errors.Join(err, flushed)
+			if err := j.end(c.ErrOrStderr(), o, err); err != nil {
 				return err
 			}
 			return o.exit()
@@ -121,6 +132,7 @@ broke off; 3: some items or rows failed; 130: interrupted.`,
 	}
 	flags.register(c)
 	input.register(c)
+	keep.register(c)
 	c.Flags().StringVar(&output, "output", "", "write results to `FILE`")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c
@@ -157,7 +169,7 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{t.Undecided, "without an answer"}, {t.Flagged, "flagged"}, {t.Failed, "failed"}} {
+	}{{t.Undecided, "without an answer"}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 		}

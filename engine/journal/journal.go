@@ -164,6 +164,16 @@ func (j *Journal) Close(end *Totals) error {
 	return errors.Join(err, j.lines.Close()) // and with it the lock
 }
 
+// Discard closes the journal of a run that did not begin, and removes its folder
+// unless an earlier part of it did.
+func (j *Journal) Discard() error {
+	err := j.Close(nil)
+	if j.size > 0 {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(j.dir))
+}
+
 // writeJSON writes a file that is there as a whole or not at all.
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")

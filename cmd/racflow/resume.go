@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/journal"
+)
+
+// journalFlags say whether results are kept, and which run to go on with.
+type journalFlags struct {
+	resume string
+	anyway bool
+	off    bool
+}
+
+// newest is the value of --resume without one.
+const newest = "newest"
+
+func (f *journalFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID`, or with the newest of this file and pipeline that left items unanswered")
+	c.Flags().Lookup("resume").NoOptDefVal = newest
+	c.Flags().BoolVar(&f.anyway, "resume-anyway", false, "go on although the file, the input or the knowledge has changed: answers of both stand side by side")
+	c.Flags().BoolVar(&f.off, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
+}
+
+// args checks the arguments: a file and, for --resume ID, the run.
+func (f *journalFlags) args(c *cobra.Command, args []string) error {
+	if f.resume == newest && len(args) == 2 {
+		for i, arg := range args {
+			if journal.IsID(arg) {
+				f.resume, args = arg, []string{args[1-i]}
+				break
+			}
+		}
+	}
+	return oneFile(c, args)
+}
+
+// file is the pipeline file among the arguments.
+func (f *journalFlags) file(args []string) string {
+	for _, arg := range args {
+		if arg != f.resume {
+			return arg
+		}
+	}
+	return args[0]
+}
+
+// open opens the journal, of a new run or of the one to go on with.
+func (j *job) open(f *journalFlags) error {
+	switch {
+	case f.resume == "" && (f.off || j.path == "-"):
+		return nil
+	case j.path == "-":
+		return errors.New("standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with --input")
+	case f.off:
+		return errors.New("--resume goes on with a journal: leave out --no-journal")
+	}
+	m, err := j.manifest()
+	if err != nil {
+		return err
+	}
+	runs := journal.Of(j.session.state)
+	before, left := runs.Newest(m.File, m.Pipeline)
+	switch f.resume {
+	case "":
+		if left && before.Input.Path == m.Input.Path {
+			if end := runs.End(before.ID); end == nil || !end.Complete {
+				fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before.ID)
+			}
+		}
+		j.book, err = runs.Begin(m)
+		return err
+	case newest:
+		if !left {
+			return fmt.Errorf("no run of %s in %s left anything to do", j.session.file.Path, filepath.Join(j.session.state, "runs"))
+		}
+	default:
+		if before, err = runs.Manifest(f.resume); err != nil {
+			return err
+		}
+		if before.File != m.File || before.Pipeline != m.Pipeline {
+			return fmt.Errorf("run %s is of pipeline %q in %s", before.ID, before.Pipeline, before.File)
+		}
+	}
+	if changed := before.Differences(m); len(changed) > 0 && !f.anyway {
+		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
+			"or mix answers of before and after with --resume-anyway", before.ID, strings.Join(changed, "; "))
+	}
+	if j.book, err = runs.Resume(before.ID); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", j.book.ID(), j.book.Known())
+	return nil
+}
+
+// manifest says what the job is.
+func (j *job) manifest() (journal.Manifest, error) {
+	s := j.session
+	m := journal.Manifest{Version: version(), Limit: j.input.limit}
+	m.Define(s.file, s.pipeline)
+	var err error
+	if m.File, err = filepath.Abs(s.file.Path); err != nil {
+		return m, err
+	}
+	path := j.path
+	if path, err = filepath.Abs(path); err != nil {
+		return m, err
+	}
+	if m.Input, err = journal.NewFile(path); err != nil {
+		return m, err
+	}
+	for _, g := range j.ready.Generations() {
+		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
+	}
+	for _, id := range j.ready.Identities() {
+		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: version(), Fingerprint: id.Fingerprint}
+		if command := s.catalog.command(id.Use); command != nil {
+			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
+			known, _ := s.host.Known(command)
+			stage.Version = known.Version
+			program, err := journal.NewFile(command[0])
+			if err != nil {
+				return m, err
+			}
+			stage.Program = &program
+		}
+		m.Stages = append(m.Stages, stage)
+	}
+	return m, nil
+}
+
+// end closes the journal and says how to go on where something is left to do.
+// It returns the error of the run.
+func (j *job) end(w io.Writer, o *outcome, err error) error {
+	if j.book == nil {
+		if err != nil && j.path == "-" {
+			fmt.Fprintln(w, "standard input cannot be read again, so this run cannot be resumed: items in a file can")
+		}
+		return err
+	}
+	reason := err
+	if errors.Is(err, context.Canceled) {
+		reason = errors.New("interrupted")
+	}
+	closed := j.book.Close(journal.NewTotals(o.totals, reason))
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "run %s ended early: the same command with --resume=%[1]s goes on with it\n", j.book.ID())
+	case o.totals.Failed > 0:
+		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
+	}
+	if closed != nil {
+		closed = fmt.Errorf("journal of the run: %w", closed)
+	}
+	return errors.Join(err, closed)
+}
+
+// discard closes the journal of a run that did not begin after all.
+func (j *job) discard() error {
+	if j.book == nil {
+		return nil
+	}
+	return j.book.Discard()
+}
