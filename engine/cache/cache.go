@@ -1,0 +1,240 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// lookEvery is how often at most a miss looks for what others have written.
+const lookEvery = time.Second
+
+// Cache is an open folder of answers. Its methods may be called by several
+// goroutines at once, and several processes may have a folder open.
+type Cache struct {
+	dir string
+	log *slog.Logger
+
+	mu     sync.Mutex
+	index  map[sdk.Key]place
+	files  map[string]*file // by name
+	looked time.Time        // when the folder was last looked through
+	told   map[string]bool  // files whose damage has been told
+
+	writing sync.Mutex // taken before mu
+	own     *file      // that this process writes; nil: none yet
+	closed  bool
+}
+
+// place is a record in a file.
+type place struct {
+	file   *file
+	offset int64
+	length uint32
+	sum    uint32
+	at     int64
+}
+
+// Open opens the cache in a folder, which is made with the first Put. Log is
+// told of damage.
+func Open(dir string, log *slog.Logger) (*Cache, error) {
+	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, told: map[string]bool{}}
+	if err := c.look(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the cache of answers: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// Get returns what was last put under a key, by any process.
+func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
+	p, ok := c.find(key)
+	if !ok {
+		return nil, false
+	}
+	value, err := record{offset: p.offset, length: p.length, sum: p.sum}.read(p.file.in, p.file.path)
+	if err == nil {
+		return value, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.index[key] == p {
+		delete(c.index, key)
+	}
+	if !c.closed {
+		c.tell(p.file.path, err)
+	}
+	return nil, false
+}
+
+func (c *Cache) find(key sdk.Key) (place, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.index[key]
+	if !ok && time.Since(c.looked) >= lookEvery && !c.closed {
+		if err := c.look(); err != nil {
+			c.tell(c.dir, err)
+		}
+		p, ok = c.index[key]
+	}
+	return p, ok
+}
+
+// look reads what others have written since the last time. The caller holds
+// mu, except in Open.
+func (c *Cache) look() error {
+	c.looked = time.Now()
+	entries, err := os.ReadDir(c.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		if err := c.follow(e.Name()); err != nil {
+			c.tell(filepath.Join(c.dir, e.Name()), err)
+		}
+	}
+	return nil
+}
+
+// follow indexes what a file holds beyond what is known of it.
+func (c *Cache) follow(name string) error {
+	f := c.files[name]
+	if f == nil {
+		var err error
+		if f, err = openFile(filepath.Join(c.dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return nil // it was cleared in between
+		} else if err != nil {
+			return err
+		}
+		c.files[name] = f
+	}
+	if f.out != nil || f.damaged {
+		return nil // what this process writes is known already
+	}
+	return f.follow(c.adder(f))
+}
+
+// adder returns a function that puts a file's records into the index, unless a
+// later one stands there.
+func (c *Cache) adder(f *file) func(record) {
+	return func(r record) {
+		if have, ok := c.index[r.key]; !ok || r.at >= have.at {
+			c.index[r.key] = place{file: f, offset: r.offset, length: r.length, sum: r.sum, at: r.at}
+		}
+	}
+}
+
+// tell logs a fault once for each file.
+func (c *Cache) tell(path string, err error) {
+	if !c.told[path] {
+		c.told[path] = true
+		c.log.Warn("some kept answers cannot be used and will be asked for again; racflow cache clear removes them", "error", err)
+	}
+}
+
+// Put stores a value, of at most sdk.MaxKept bytes, under a key, and a few words
+// on what it is, such as a stage's name, of which 44 bytes are kept.
+func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
+	if len(value) > sdk.MaxKept {
+		return sdk.Invalid(fmt.Errorf("an answer of %d bytes is too large to be kept: at most %d are", len(value), sdk.MaxKept))
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.closed {
+		return errors.New("the cache of answers is closed")
+	}
+	if c.own == nil {
+		if err := c.takeFile(); err != nil {
+			return fmt.Errorf("keep an answer: %w", err)
+		}
+	}
+	r := record{key: key, at: c.now(key), about: about, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
+	start, err := c.own.append(r.encode(value))
+	if err != nil {
+		if c.own.damaged {
+			c.own = nil // it could not be mended: the next one goes elsewhere
+		}
+		return fmt.Errorf("keep an answer: %w", err)
+	}
+	r.offset = start + headerSize
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.adder(c.own)(r)
+	return nil
+}
+
+// now is the time for a record that takes the place of those before it, even
+// if the clock was put back.
+func (c *Cache) now(key sdk.Key) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(time.Now().UnixNano(), c.index[key].at+1)
+}
+
+// takeFile finds a file to write: one that nobody writes, or a new one.
+func (c *Cache) takeFile() error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.look(); err != nil {
+		return err
+	}
+	for {
+		for _, name := range slices.Sorted(maps.Keys(c.files)) {
+			f := c.files[name]
+			ok, err := f.take(c.adder(f))
+			if err != nil {
+				c.tell(f.path, err)
+			}
+			if ok {
+				c.own = f
+				return nil
+			}
+		}
+		// Who else looks for a file may take the new one: then there is another.
+		name := newName()
+		f, err := os.OpenFile(filepath.Join(c.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil {
+			err = c.follow(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Close gives the file that was written free for others. Values cannot be got
+// or put any more.
+func (c *Cache) Close() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.close())
+	}
+	c.closed, c.own, c.files, c.index = true, nil, nil, nil
+	return errors.Join(errs...)
+}

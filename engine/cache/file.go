@@ -1,0 +1,141 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"syscall"
+)
+
+// suffix is how the names of the cache's files end.
+const suffix = ".answers"
+
+func newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), suffix) }
+
+// file is one of the cache's files.
+type file struct {
+	path    string
+	in      *os.File
+	known   int64    // up to where its records have been seen
+	out     *os.File // that this process writes; nil: it only reads
+	damaged bool
+}
+
+func openFile(path string) (*file, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &file{path: path, in: in}, nil
+}
+
+func (f *file) close() error {
+	err := f.in.Close()
+	if f.out != nil {
+		err = errors.Join(err, f.out.Close())
+	}
+	return err
+}
+
+// follow calls each with the records that were appended since the last time.
+func (f *file) follow(each func(record)) error {
+	info, err := f.in.Stat()
+	if err != nil || info.Size() <= f.known {
+		return err
+	}
+	f.known, err = scan(f.in, f.path, f.known, info.Size(), each)
+	var d *damage
+	f.damaged = errors.As(err, &d)
+	return err
+}
+
+// take makes a file the one that this process writes. It reports false where
+// it cannot be: another process writes it, or it is gone, or damaged.
+func (f *file) take(each func(record)) (bool, error) {
+	if f.out != nil || f.damaged {
+		return false, nil
+	}
+	out, err := lock(f.path)
+	if out == nil {
+		return false, err
+	}
+	same, err := isSame(f.in, out)
+	if err == nil && same {
+		if err = f.follow(each); err == nil {
+			err = f.begin(out)
+		}
+	}
+	if err != nil || !same {
+		return false, errors.Join(err, out.Close())
+	}
+	f.out = out
+	return true, nil
+}
+
+// lock opens a file as its only writer, until it is closed or the process ends.
+// It returns nil where there is another writer, or where the file is gone.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = nil
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	// Between opening and locking, the name may have gone to another file.
+	named, err := os.Open(path)
+	if err == nil {
+		defer named.Close()
+		var same bool
+		if same, err = isSame(f, named); err == nil && same {
+			return f, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+func isSame(a, b *os.File) (bool, error) {
+	ofA, err := a.Stat()
+	if err != nil {
+		return false, err
+	}
+	ofB, err := b.Stat()
+	return err == nil && os.SameFile(ofA, ofB), err
+}
+
+// begin makes the file ready to be written behind its last whole record.
+func (f *file) begin(out *os.File) error {
+	if f.known == 0 { // new, or cut off before its first line was whole
+		if _, err := out.WriteAt([]byte(magic), 0); err != nil {
+			return err
+		}
+		f.known = int64(len(magic))
+	}
+	return out.Truncate(f.known)
+}
+
+// append writes a record and returns where it begins. What could not be
+// written whole is taken back.
+func (f *file) append(b []byte) (int64, error) {
+	start := f.known
+	if _, err := f.out.WriteAt(b, start); err != nil {
+		if undo := f.out.Truncate(start); undo != nil {
+			f.damaged = true
+			err = errors.Join(err, undo)
+		}
+		return 0, err
+	}
+	f.known += int64(len(b))
+	return start, nil
+}

@@ -1,0 +1,201 @@
+package cache
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Stats say what a cache holds.
+type Stats struct {
+	Entries int     `json:"entries"` // keys with a value
+	Bytes   int64   `json:"bytes"`   // of all files
+	Files   int     `json:"files"`
+	About   []About `json:"about"`             // by the entries' descriptions, in their order
+	Damaged []error `json:"-"`                 // files that cannot be read to their end
+	Damages int     `json:"damaged,omitempty"` // how many these are
+}
+
+// About counts the entries with one description.
+type About struct {
+	About   string    `json:"about"`
+	Entries int       `json:"entries"`
+	Bytes   int64     `json:"bytes"` // of the values
+	Newest  time.Time `json:"newest"`
+}
+
+// ReadStats reads what the cache in a folder holds. A folder that is not there
+// holds nothing.
+func ReadStats(dir string) (Stats, error) {
+	var s Stats
+	newest := map[sdk.Key]record{}
+	paths, err := list(dir)
+	for _, path := range paths {
+		f, err := openFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = f.follow(func(r record) {
+				if r.at >= newest[r.key].at {
+					newest[r.key] = r
+				}
+			})
+			if info, err := f.in.Stat(); err == nil {
+				s.Bytes += info.Size()
+			}
+			s.Files++
+			_ = f.close() // it was only read
+		}
+		if err != nil {
+			s.Damages++
+			s.Damaged = append(s.Damaged, err)
+		}
+	}
+	by := map[string]*About{}
+	for _, r := range newest {
+		a := by[r.about]
+		if a == nil {
+			a = &About{About: r.about}
+			by[r.about] = a
+		}
+		s.Entries++
+		a.Entries++
+		a.Bytes += int64(r.length)
+		if at := time.Unix(0, r.at).UTC(); at.After(a.Newest) {
+			a.Newest = at
+		}
+	}
+	for _, a := range by {
+		s.About = append(s.About, *a)
+	}
+	slices.SortFunc(s.About, func(a, b About) int { return cmp.Compare(a.About, b.About) })
+	return s, err
+}
+
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths, err
+}
+
+// Cleared says what Clear has done.
+type Cleared struct {
+	Records int   // that were removed, also those that later ones had replaced
+	Bytes   int64 // that became free
+	Busy    int   // files that a running process writes: they stay
+}
+
+// Clear removes what was kept before a time. Who has the cache open goes on
+// reading what it has found.
+func Clear(dir string, before time.Time) (Cleared, error) {
+	var c Cleared
+	paths, err := list(dir)
+	errs := []error{err}
+	for _, path := range paths {
+		errs = append(errs, c.clear(path, before))
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Cleared) clear(path string, before time.Time) error {
+	out, err := lock(path)
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		if _, err := os.Stat(path); err == nil {
+			c.Busy++
+		}
+		return nil
+	}
+	defer out.Close()           // it was only read; this gives the lock back
+	_ = os.Remove(path + draft) // of one that was cut off; mostly there is none
+	info, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	var stay []record
+	removed := 0
+	_, err = scan(out, path, 0, info.Size(), func(r record) {
+		if r.at < before.UnixNano() {
+			removed++
+		} else {
+			stay = append(stay, r)
+		}
+	})
+	var d *damage
+	if err != nil && !errors.As(err, &d) {
+		return err
+	}
+	if len(stay) == 0 {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		c.Records, c.Bytes = c.Records+removed, c.Bytes+info.Size()
+		return nil
+	}
+	if removed == 0 {
+		return nil
+	}
+	size, err := rewrite(out, path, stay)
+	if err != nil {
+		return fmt.Errorf("rewrite %s: %w", path, err)
+	}
+	c.Records, c.Bytes = c.Records+removed, c.Bytes+info.Size()-size
+	return nil
+}
+
+// draft ends the name of a file that is being written in place of another.
+const draft = ".new"
+
+// rewrite replaces a file by one with some of its records. That one has another
+// name, so that who has read the old one finds it. The caller holds the file's
+// lock.
+func rewrite(f *os.File, path string, records []record) (size int64, err error) {
+	out, err := os.Create(path + draft)
+	if err != nil {
+		return 0, err
+	}
+	w := bufio.NewWriterSize(out, 256<<10)
+	_, err = w.WriteString(magic)
+	size = int64(len(magic))
+	for _, r := range records {
+		if err == nil {
+			var n int64
+			n, err = io.Copy(w, io.NewSectionReader(f, r.begin(), r.end()-r.begin()))
+			size += n
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = out.Sync() // what it replaces may be on the disk already
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), newName()))
+	}
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(path+draft))
+	}
+	return size, os.Remove(path)
+}

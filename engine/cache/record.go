@@ -1,0 +1,134 @@
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// A file begins with its format's name and version, which is text so that a
+// person can tell what the file is.
+const magic = "racflow cache 1\n"
+
+// A record is a header and a value. Numbers are little-endian.
+//
+//	 0  4  CRC-32C of the rest of the header
+//	 4  4  length of the value
+//	 8  4  CRC-32C of the value
+//	12  8  when it was kept, in nanoseconds since 1970
+//	20 32  key
+//	52 44  what it is, in a few words, filled up with zeros
+const (
+	headerSize = 96
+	aboutAt    = 52
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// record is where a value stands and what is known of it.
+type record struct {
+	key    sdk.Key
+	at     int64 // nanoseconds since 1970
+	about  string
+	offset int64 // of the value
+	length uint32
+	sum    uint32 // of the value
+}
+
+func (r record) end() int64 { return r.offset + int64(r.length) }
+
+// begin is where the record itself begins.
+func (r record) begin() int64 { return r.offset - headerSize }
+
+// encode makes the bytes of a record.
+func (r record) encode(value []byte) []byte {
+	b := make([]byte, headerSize, headerSize+len(value))
+	binary.LittleEndian.PutUint32(b[4:], r.length)
+	binary.LittleEndian.PutUint32(b[8:], r.sum)
+	binary.LittleEndian.PutUint64(b[12:], uint64(r.at))
+	copy(b[20:], r.key[:])
+	copy(b[aboutAt:], r.about) // as much as there is room for
+	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
+	return append(b, value...)
+}
+
+// damage says that a file does not hold what was written.
+type damage struct {
+	path   string
+	offset int64
+	what   string
+}
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d (%s)", d.path, d.offset, d.what)
+}
+
+// scan calls each with the whole records of a file of the given size, from an
+// offset on, and returns the offset at which the next one will stand. What is
+// not whole ends it without an error; what cannot be is damage. The values are
+// not read.
+func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
+	if from == 0 {
+		head := make([]byte, min(size, int64(len(magic))))
+		if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if string(head) != magic[:len(head)] {
+			return 0, &damage{path, 0, "not a file of this cache, or one of a newer racflow"}
+		}
+		if len(head) < len(magic) {
+			return 0, nil // it was cut off before it began
+		}
+		from = int64(len(magic))
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(f, from, size-from), 64<<10)
+	header := make([]byte, headerSize)
+	for size-from >= headerSize {
+		if _, err := io.ReadFull(in, header); err != nil {
+			return from, cutOff(err)
+		}
+		r := record{
+			length: binary.LittleEndian.Uint32(header[4:]), sum: binary.LittleEndian.Uint32(header[8:]),
+			at: int64(binary.LittleEndian.Uint64(header[12:])), key: sdk.Key(header[20:aboutAt]),
+			about: string(bytes.TrimRight(header[aboutAt:], "\x00")), offset: from + headerSize,
+		}
+		if crc32.Checksum(header[4:], castagnoli) != binary.LittleEndian.Uint32(header) {
+			return from, &damage{path, from, "a wrong checksum"}
+		}
+		if r.end() > size {
+			break
+		}
+		if _, err := in.Discard(int(r.length)); err != nil {
+			return from, cutOff(err)
+		}
+		from = r.end()
+		each(r)
+	}
+	return from, nil
+}
+
+// cutOff passes over the end of a file that has become shorter meanwhile.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// read reads and checks a record's value.
+func (r record) read(f io.ReaderAt, path string) ([]byte, error) {
+	value := make([]byte, r.length)
+	if n, err := f.ReadAt(value, r.offset); n < len(value) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if crc32.Checksum(value, castagnoli) != r.sum {
+		return nil, &damage{path, r.offset, "a wrong checksum"}
+	}
+	return value, nil
+}
