@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/plugins/elect/weighted"
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
+	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/plugins/sample/openai"
@@ -29,6 +30,7 @@ func All() []sdk.Stage {
 		local.Stage(),
 		milvus.Stage(),
 		completion.Stage(),
+		chat.Stage(),
 		neighbours.Stage(),
 		prototype.Stage(),
 		openai.Stage(),

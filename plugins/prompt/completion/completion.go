@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/sdk"
 )
 
 type config struct {
-	K        int      `config:"k" default:"20" doc:"How many of the nearest candidates stand in the prompt as examples."`
-	Random   int      `config:"random" default:"10" doc:"How many random examples stand before them."`
-	Labels   bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
-	Template sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels and join."`
+	K         int      `config:"k" default:"20" doc:"How many of the nearest candidates stand in the prompt as examples."`
+	Random    int      `config:"random" default:"10" doc:"How many random examples stand before them."`
+	Redraw    string   `config:"redraw" default:"item" one_of:"item,sample,run" doc:"For what the random examples are drawn anew: each item, each of its samples, or only the run."`
+	Seed      int      `config:"seed" default:"0" doc:"Another seed draws other examples."`
+	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
+	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
+	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None and join."`
 }
 
 // Stage describes the prompter.
@@ -24,55 +28,49 @@ func Stage() sdk.Stage {
 		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels))
 }
 
-func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {
 	var faults []error
-	if c.K < 0 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "k", Err: errors.New("it must be at least 0")})
+	for argument, value := range map[string]int{"k": c.K, "random": c.Random, "seed": c.Seed, "max_tokens": c.MaxTokens} {
+		if value < 0 {
+			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
+		}
 	}
-	if c.Random < 0 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "random", Err: errors.New("it must be at least 0")})
-	}
-	t, err := loadTemplate(c.Template)
+	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
 	if err != nil {
 		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
 	}
-	return &prompter{c, t}, errors.Join(faults...)
+	p := &prompter{config: c, template: t, draws: 1}
+	if c.Redraw == "sample" {
+		p.draws = max(1, setup.Samples)
+	}
+	return p, errors.Join(faults...)
 }
 
 type prompter struct {
-	config config
-	prompt prompt
+	config   config
+	template shot.Template
+	draws    int // of random examples, and so prompts, per item
 }
 
 // Random implements sdk.Drawer.
-func (p *prompter) Random() sdk.Draw { return sdk.Draw{Count: p.config.Random} }
+func (p *prompter) Random() sdk.Draw {
+	return sdk.Draw{Count: p.config.Random * p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
+}
 
 // Fingerprint changes with the template, whose text is no argument.
 func (p *prompter) Fingerprint() string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(p.prompt.text)))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(p.template.Text)))
 }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	var labels []string
-	if p.config.Labels {
-		labels = b.Labels
-	}
+	allowed := shot.Allowed(b.Labels, p.config.None)
 	prompts := make([][]sdk.Prompt, len(b.Items))
 	failed := sdk.RowErrors{}
 	for i, item := range b.Items {
-		neighbours := shots(item.Candidates, p.config.K)
-		slices.Reverse(neighbours)
-		written, err := p.prompt.write(Data{
-			Text:       oneLine(item.Text),
-			Random:     shots(item.Random, p.config.Random),
-			Neighbours: neighbours,
-			Labels:     labels,
-		})
-		if err != nil {
-			failed[i] = err
-			continue
+		var err error
+		if prompts[i], err = p.write(item, allowed); err != nil {
+			prompts[i], failed[i] = nil, err
 		}
-		prompts[i] = []sdk.Prompt{written}
 	}
 	if len(failed) > 0 {
 		return prompts, failed
@@ -80,15 +78,41 @@ func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error
 	return prompts, nil
 }
 
-// shots returns the first n candidates that can serve as examples.
-func shots(candidates []sdk.Candidate, n int) []Shot {
-	var all []Shot
-	for _, c := range candidates {
-		if len(all) < n && c.Text != "" && c.Label != "" {
-			all = append(all, Shot{Text: oneLine(c.Text), Label: oneLine(c.Label)})
+// write makes the prompts of an item.
+func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) {
+	neighbours := shot.First(item.Candidates, p.config.K)
+	slices.Reverse(neighbours)
+	random := shot.First(item.Random, len(item.Random))
+	data := Data{Text: shot.OneLine(item.Text), None: p.config.None}
+	if p.config.Labels {
+		data.Labels = allowed
+	}
+	prompts := make([]sdk.Prompt, p.draws)
+	for draw := range prompts {
+		some := part(random, draw, p.config.Random)
+		var err error
+		prompts[draw], err = shot.Fit(len(some)+len(neighbours), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+			data.Random = some[:min(examples, len(some))]
+			data.Neighbours = neighbours[len(neighbours)-(examples-len(data.Random)):]
+			text, err := p.template.Write(data)
+			return sdk.Prompt{Text: text, Labels: allowed, None: p.config.None}, shot.Tokens(text), err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return all
+	return prompts, nil
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// part returns the n random examples of a draw. Where the knowledge has too
+// few for all draws, they begin again.
+func part(random []shot.Shot, draw, n int) []shot.Shot {
+	if len(random) <= n {
+		return random
+	}
+	chosen := make([]shot.Shot, n)
+	for i := range chosen {
+		chosen[i] = random[(draw*n+i)%len(random)]
+	}
+	return chosen
+}

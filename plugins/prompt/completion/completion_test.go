@@ -2,6 +2,7 @@ package completion_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -86,10 +87,114 @@ func TestPrompt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([][]sdk.Prompt{{{Text: test.want}}}, prompts); diff != "" {
+			if diff := cmp.Diff([][]sdk.Prompt{{{Text: test.want, Labels: batch.Labels}}}, prompts); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// prompts opens a stage and returns the prompts of one item.
+func prompts(t *testing.T, config string, samples int, b sdk.Batch) ([]sdk.Prompt, error) {
+	t.Helper()
+	stage, err := completion.Stage().Open(t.Context(), sdk.Setup{Samples: samples}, []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := stage.(sdk.Prompter).Prompt(t.Context(), b)
+	return all[0], err
+}
+
+const bare = `"template": `
+
+// examples returns a config whose prompts list the random examples and the
+// neighbours.
+func examples(t *testing.T, more string) string {
+	config := withTemplate(t, "{{range .Random}}{{.Text}} {{end}}| {{range .Neighbours}}{{.Text}} {{end}}")
+	return strings.Replace(config, bare, more+bare, 1)
+}
+
+// numbered has neighbours n1 to n4, nearest first, and random examples r1 to r6.
+func numbered() sdk.Batch {
+	var item sdk.Item
+	for i := range 6 {
+		item.Random = append(item.Random, sdk.Candidate{Text: fmt.Sprint("r", i+1), Label: "a"})
+		if i < 4 {
+			item.Candidates = append(item.Candidates, sdk.Candidate{Text: fmt.Sprint("n", i+1), Label: "a"})
+		}
+	}
+	return sdk.Batch{Labels: []string{"a"}, Items: []sdk.Item{item}}
+}
+
+func TestRedraw(t *testing.T) {
+	tests := []struct {
+		name, config string
+		samples      int
+		draw         sdk.Draw
+		want         []string
+	}{
+		{"item", `"random": 2, "k": 1, "seed": 7, `, 3, sdk.Draw{Count: 2, Seed: 7}, []string{"r1 r2 | n1"}},
+		{"run", `"random": 2, "k": 1, "redraw": "run", `, 3, sdk.Draw{Count: 2, Shared: true}, []string{"r1 r2 | n1"}},
+		{"sample", `"random": 2, "k": 1, "redraw": "sample", `, 3, sdk.Draw{Count: 6}, []string{"r1 r2 | n1", "r3 r4 | n1", "r5 r6 | n1"}},
+		{"sample, no model", `"random": 2, "k": 1, "redraw": "sample", `, 0, sdk.Draw{Count: 2}, []string{"r1 r2 | n1"}},
+		{
+			"sample, too few in the knowledge", `"random": 4, "k": 0, "redraw": "sample", `, 3, sdk.Draw{Count: 12},
+			[]string{"r1 r2 r3 r4 |", "r5 r6 r1 r2 |", "r3 r4 r5 r6 |"},
+		},
+		{"sample, fewer than one draw", `"random": 9, "k": 0, "redraw": "sample", `, 2, sdk.Draw{Count: 18}, []string{"r1 r2 r3 r4 r5 r6 |", "r1 r2 r3 r4 r5 r6 |"}},
+		{"none", `"random": 0, "k": 2, "redraw": "sample", `, 2, sdk.Draw{}, []string{"| n2 n1", "| n2 n1"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			config := examples(t, test.config)
+			stage, err := completion.Stage().Open(t.Context(), sdk.Setup{Samples: test.samples}, []byte(config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if draw := stage.(sdk.Drawer).Random(); draw != test.draw {
+				t.Errorf("it wants %+v, want %+v", draw, test.draw)
+			}
+			got, err := prompts(t, config, test.samples, numbered())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var texts []string
+			for _, p := range got {
+				texts = append(texts, p.Text)
+			}
+			if diff := cmp.Diff(test.want, texts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every example is three characters long here, with its space.
+func TestBudget(t *testing.T) {
+	for budget, want := range map[int]string{
+		0: "r1 r2 r3 | n4 n3 n2 n1", 6: "r1 r2 r3 | n4 n3 n2 n1", 5: "r1 r2 r3 | n3 n2 n1", 4: "r1 r2 r3 | n2 n1", 3: "r1 r2 r3 |", 2: "r1 r2 |", 1: "r1 |",
+	} {
+		got, err := prompts(t, examples(t, fmt.Sprintf(`"random": 3, "max_tokens": %d, `, budget)), 0, numbered())
+		if err != nil || got[0].Text != want {
+			t.Errorf("%d tokens: %+v, error %v, want %q", budget, got, err, want)
+		}
+	}
+	got, err := prompts(t, `{"max_tokens": 20}`, 0, numbered())
+	if rows := (sdk.RowErrors{}); !errors.As(err, &rows) || len(got) > 0 || sdk.CodeOf(rows[0]) != sdk.CodeInvalid || !strings.Contains(rows[0].Error(), "max_tokens is 20") {
+		t.Errorf("a prompt that is too long without examples: %v, error %v", got, err)
+	}
+}
+
+func TestNone(t *testing.T) {
+	got, err := prompts(t, `{"none": "balance"}`, 0, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"alarm", "weather"}, got[0].Labels); diff != "" || got[0].None != "balance" {
+		t.Errorf("none is %q, labels (-want +got):\n%s", got[0].None, diff)
+	}
+	if want := "The only labels there are: alarm, weather.\nA text that none of the labels fits is labelled: balance\n\nText: "; !strings.Contains(got[0].Text, want) {
+		t.Errorf("the prompt lacks %q:\n%s", want, got[0].Text)
 	}
 }
 
@@ -118,12 +223,17 @@ func TestFingerprintFollowsTheTemplate(t *testing.T) {
 	}
 }
 
-func TestConformance(t *testing.T) { sdktest.Stage(t, completion.Stage(), `{}`) }
+func TestConformance(t *testing.T) {
+	sdktest.Stage(t, completion.Stage(), `{"none": "none", "max_tokens": 200, "redraw": "sample"}`)
+}
 
 func TestArguments(t *testing.T) {
 	tests := []struct{ name, config, argument string }{
 		{"k", `{"k": -1}`, "k"},
 		{"random", `{"random": -1}`, "random"},
+		{"seed", `{"seed": -1}`, "seed"},
+		{"max_tokens", `{"max_tokens": -1}`, "max_tokens"},
+		{"redraw", `{"redraw": "always"}`, "redraw"},
 		{"missing template", `{"template": "/does/not/exist"}`, "template"},
 		{"a template that needs examples", withTemplate(t, "{{(index .Random 0).Text}}"), "template"},
 		{"broken template", withTemplate(t, "{{.Text"), "template"},

@@ -3,19 +3,35 @@
 // Election for Intent classification using LLMs", 2023).
 //
 // After an instruction, and the list of labels if it is wanted, come labelled
-// examples: first the random ones, then the item's neighbours from the
-// farthest to the nearest, so that the most telling example stands next to the
-// item. The prompt ends where the model is to write the label, which it does
-// up to a newline.
+// examples: first the random ones (the paper's l; here the argument random),
+// then the item's k nearest neighbours from the farthest to the nearest, so
+// that the most telling example stands next to the item. The prompt ends where
+// the model is to write the label, which it does up to a newline.
+//
+// The argument redraw says for what the random examples are drawn anew:
+//
+//	item    for each item: its samples share one prompt
+//	sample  for each sample, as in Algorithm 1 of the paper: an item has as
+//	        many prompts as a model below is asked for samples
+//	run     never: all prompts begin with the same examples, so that a server
+//	        that keeps the state of a prefix works on it once
+//
+// The draw depends on the item's id, the seed and the knowledge alone. With
+// redraw = "sample" no example is drawn twice for an item as long as the
+// knowledge has enough.
+//
+// max_tokens keeps a prompt within a budget: first the farthest neighbours are
+// left out, then the last of the random examples. Tokens are estimated, at four
+// characters each; leave room where the texts are not English.
 //
 // A template of one's own is a Go text/template; what it may use are the
-// fields of Data and Shot and the function join:
+// fields of Data and of shot.Shot (Text and Label) and the function join:
 //
 //	{{join .Labels ", "}}
 //	{{range .Random}}{{.Text}} -> {{.Label}}
 //	{{end}}{{range .Neighbours}}{{.Text}} -> {{.Label}}
 //	{{end}}{{.Text}} ->
 //
-// It neither picks the examples (the engine sends candidates and random
-// entries) nor counts tokens.
+// It does not pick the examples: the engine sends candidates and random
+// entries.
 package completion

@@ -1,0 +1,37 @@
+package shot
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Shot is a labelled example.
+type Shot struct {
+	Text, Label string
+}
+
+// First returns the first n candidates that can serve as examples.
+func First(candidates []sdk.Candidate, n int) []Shot {
+	var all []Shot
+	for _, c := range candidates {
+		if len(all) < n && c.Text != "" && c.Label != "" {
+			all = append(all, Shot{Text: OneLine(c.Text), Label: OneLine(c.Label)})
+		}
+	}
+	return all
+}
+
+// OneLine makes runs of white space one space: a line break inside a text
+// would read as the end of an example.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Allowed returns the labels that may be answered beside none, which may be
+// one of the labels of the knowledge, too.
+func Allowed(labels []string, none string) []string {
+	if none == "" || !slices.Contains(labels, none) {
+		return labels
+	}
+	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return label == none })
+}

@@ -1,0 +1,53 @@
+package shot
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Template is a Go text/template with the text that it was read from. Beside
+// what Go has built in it may use join.
+type Template struct {
+	template *template.Template
+	Text     string
+}
+
+// Load reads a template; an empty path gives the fallback. An unknown field
+// shows only when it is reached, so the template is tried with each of the
+// samples: give one with every list filled, and one with every list empty.
+func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
+	name, text := "default.tmpl", fallback
+	if path != "" {
+		file, err := os.ReadFile(string(path))
+		if err != nil {
+			return Template{}, err
+		}
+		name, text = filepath.Base(string(path)), string(file)
+	}
+	parsed, err := template.New(name).Funcs(template.FuncMap{"join": strings.Join}).Parse(text)
+	if err != nil {
+		return Template{}, err
+	}
+	for _, data := range samples {
+		if err := parsed.Execute(io.Discard, data); err != nil {
+			return Template{}, err
+		}
+	}
+	return Template{parsed, text}, nil
+}
+
+// Write fills in the template. White space around the result is dropped:
+// models continue worse after it, as their tokens begin with it.
+func (t Template) Write(data any) (string, error) {
+	var text strings.Builder
+	if err := t.template.Execute(&text, data); err != nil {
+		return "", sdk.Invalid(fmt.Errorf("the prompt could not be written: %w", err))
+	}
+	return strings.TrimSpace(text.String()), nil
+}

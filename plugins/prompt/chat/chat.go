@@ -1,0 +1,119 @@
+package chat
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	Shots     int      `config:"shots" default:"5" doc:"How many of the nearest candidates are turns of the chat."`
+	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, those of the candidates first."`
+	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
+	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
+	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .Reasoning, .Shots and join."`
+}
+
+// reasoningProperty is the property of the answer that comes before the label.
+const reasoningProperty = "reasoning"
+
+// Stage describes the prompter.
+func Stage() sdk.Stage {
+	return sdk.PromptStage("chat", "Writes a chat with the allowed labels, the likeliest first, and neighbours as turns; the answer is a JSON object.",
+		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
+	var faults []error
+	for argument, value := range map[string]int{"shots": c.Shots, "max_tokens": c.MaxTokens} {
+		if value < 0 {
+			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
+		}
+	}
+	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
+	if err != nil {
+		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
+	}
+	p := &prompter{config: c, template: t, fields: []string{sdk.LabelProperty}}
+	if c.Reasoning {
+		p.fields = []string{reasoningProperty, sdk.LabelProperty}
+	}
+	return p, errors.Join(faults...)
+}
+
+type prompter struct {
+	config   config
+	template shot.Template
+	fields   []string
+}
+
+// Fingerprint changes with the template, whose text is no argument.
+func (p *prompter) Fingerprint() string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(p.template.Text)))
+}
+
+func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	prompts := make([][]sdk.Prompt, len(b.Items))
+	failed := sdk.RowErrors{}
+	for i, item := range b.Items {
+		prompt, err := p.write(item, b.Labels)
+		if err != nil {
+			failed[i] = err
+			continue
+		}
+		prompts[i] = []sdk.Prompt{prompt}
+	}
+	if len(failed) > 0 {
+		return prompts, failed
+	}
+	return prompts, nil
+}
+
+func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
+	labels, ranked := p.allowed(item.Candidates, all)
+	shots := shot.First(item.Candidates, p.config.Shots)
+	slices.Reverse(shots)
+	prompt := sdk.Prompt{Labels: labels, None: p.config.None, Fields: p.fields}
+	return shot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+		system, err := p.template.Write(Data{
+			Labels: labels, Ranked: ranked, None: p.config.None, Reasoning: p.config.Reasoning, Shots: examples,
+		})
+		if err != nil {
+			return sdk.Prompt{}, 0, err
+		}
+		prompt.Messages = p.messages(system, shots[len(shots)-examples:], item.Text)
+		tokens := 0
+		for _, m := range prompt.Messages {
+			tokens += shot.Tokens(m.Text)
+		}
+		return prompt, tokens, nil
+	})
+}
+
+// allowed returns the labels that may be answered, and whether the first are
+// those of the neighbours.
+func (p *prompter) allowed(candidates []sdk.Candidate, all []string) (labels []string, ranked bool) {
+	seen := map[string]bool{"": true}
+	add := func(label string) {
+		if !seen[label] {
+			seen[label] = true
+			labels = append(labels, label)
+		}
+	}
+	for i := range candidates {
+		add(candidates[i].Label)
+	}
+	ranked = len(labels) > 0
+	if p.config.Labels == "all" || !ranked {
+		for _, label := range all {
+			add(label)
+		}
+	}
+	return shot.Allowed(labels, p.config.None), ranked
+}

@@ -1,0 +1,22 @@
+package chat
+
+import (
+	_ "embed"
+)
+
+//go:embed default.tmpl
+var defaultTemplate string
+
+// Data is what a template of the system message sees of an item.
+type Data struct {
+	Labels    []string // the allowed ones, best first; empty where the knowledge has none
+	Ranked    bool     // the first of them are those of the item's neighbours
+	None      string   // the answer that no label fits; empty: not allowed
+	Reasoning bool     // the answer is to give reasons
+	Shots     int      // how many turns stand between the system message and the item
+}
+
+// trials are the data that a template must be able to cope with.
+func trials() []any {
+	return []any{Data{Labels: []string{"label"}, Ranked: true, None: "none", Reasoning: true, Shots: 1}, Data{}}
+}

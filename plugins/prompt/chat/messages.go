@@ -1,0 +1,48 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+// byHand is the reasoning of a turn that a person labelled.
+const byHand = "labelled by hand"
+
+// messages puts the chat together.
+func (p *prompter) messages(system string, shots []shot.Shot, text string) []sdk.Message {
+	messages := make([]sdk.Message, 0, 2*len(shots)+2)
+	messages = append(messages, sdk.Message{Role: sdk.MessageSystem, Text: system})
+	for _, s := range shots {
+		messages = append(messages,
+			sdk.Message{Role: sdk.MessageUser, Text: s.Text},
+			sdk.Message{Role: sdk.MessageAssistant, Text: p.object(s.Label)})
+	}
+	return append(messages, sdk.Message{Role: sdk.MessageUser, Text: strings.TrimSpace(text)})
+}
+
+// object is the answer with a label, its properties in the order of the
+// fields.
+func (p *prompter) object(label string) string {
+	var out strings.Builder
+	for i, field := range p.fields {
+		value := label
+		if field == reasoningProperty {
+			value = byHand
+		}
+		out.WriteString([]string{"{", ", "}[min(i, 1)] + quote(field) + ": " + quote(value))
+	}
+	return out.String() + "}"
+}
+
+// quote writes a text as JSON, without escaping what only HTML needs escaped.
+func quote(text string) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text can be encoded
+	return strings.TrimSpace(out.String())
+}
