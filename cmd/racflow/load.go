@@ -23,6 +23,10 @@ type fileFlags struct {
 	pipeline string
 	state    string
 	plugins  []string
+
+	// Not flags of all verbs:
+	set   []pipeline.Override
+	again bool // keep ballots
 }
 
 func (f *fileFlags) register(c *cobra.Command) {
@@ -47,7 +51,7 @@ func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Op
 		}
 		vars[name] = value
 	}
-	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Catalog: catalog}, nil
+	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog}, nil
 }
 
 // choose returns the pipeline to work with.

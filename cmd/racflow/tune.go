@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/tune"
+	"github.com/racflow/racflow/sdk"
+)
+
+func newTune() *cobra.Command {
+	t := &tuning{}
+	var accuracy, share, cost float64
+	c := &cobra.Command{
+		Use:   "tune FILE --input VALIDATION",
+		Short: "Find the threshold of a cascade and the weights of its voters",
+		Long: `Find the values of a pipeline's variables on rows with labels: of x in a rule
+when = "margin < var.x" of a sample stage, which sends only the doubtful items to
+a language model, and of y in weights = var.y or accuracy = var.y in the config of
+the election, a map by the names of the voters.
+
+Every voter is asked about every row once. The curve of what is sent against
+accuracy and cost is found by cross-validation: all figures are of rows that the
+values were not found on. Without a goal, as little is sent as costs at most half
+a point of accuracy against sending everything.
+
+The values found are for run and eval with -var-file. eval warns when it is given
+the rows that they were found on.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			for name, goal := range map[string]struct {
+				given float64
+				goal  **float64
+			}{"accuracy": {accuracy, &t.goal.Accuracy}, "share": {share, &t.goal.Share}, "cost": {cost, &t.goal.Cost}} {
+				if c.Flags().Changed(name) {
+					*goal.goal = &goal.given
+				}
+			}
+			if t.folds < 2 {
+				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", t.folds)
+			}
+			if t.input.input == "" {
+				return errors.New("name the rows to tune on with --input: others than those that you will report on")
+			}
+			t.path, t.stderr = args[0], c.ErrOrStderr()
+			return t.run(c.Context(), c.InOrStdin(), c.OutOrStdout())
+		},
+	}
+	t.flags.register(c)
+	t.input.register(c)
+	c.Flags().Float64Var(&accuracy, "accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
+	c.Flags().Float64Var(&share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
+	c.Flags().Float64Var(&cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
+	c.MarkFlagsMutuallyExclusive("accuracy", "share", "cost")
+	c.Flags().IntVar(&t.folds, "folds", 5, "parts of the rows, each of which is held out once")
+	c.Flags().StringVar(&t.variable, "variable", "", "the threshold to find, where the file has several")
+	c.Flags().StringVar(&t.output, "output", "", "write the variables to `FILE`.hclvars (default: print them)")
+	return c
+}
+
+// tuning is one call of racflow tune.
+type tuning struct {
+	flags    fileFlags
+	input    inputFlags
+	goal     tune.Goal
+	folds    int
+	variable string
+	output   string
+	path     string
+	stderr   io.Writer
+}
+
+func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	subject, err := t.find(ctx)
+	if err != nil {
+		return err
+	}
+	t.flags.set, t.flags.again = subject.Everything(), true
+	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	digest, err := t.warn(j)
+	if err != nil {
+		return err
+	}
+	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: costOf(j.session.pipeline)}
+	o, err := j.run(ctx, func(batch []run.Result) error {
+		for _, r := range batch {
+			if r.Expected != "" {
+				task.Results = append(task.Results, r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(task.Results) == 0 {
+		return fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", j.path)
+	}
+	task.Elections = func(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
+		p, err := j.session.reload(t.path, append(subject.Everything(), set...))
+		if err != nil {
+			return nil, err
+		}
+		return j.ready.Again(ctx, p, j.session.launchHere)
+	}
+	found, err := task.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := report.Tune(stdout, subject, found); err != nil {
+		return err
+	}
+	variables := subject.Variables(found, filepath.Base(t.input.input), digest)
+	if t.output == "" {
+		if _, err := fmt.Fprintf(stdout, "\n%s", variables); err != nil {
+			return err
+		}
+		return o.exit()
+	}
+	f, err := createOutput(t.output, j.inputs())
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, variables)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the variables: %w", err)
+	}
+	fmt.Fprintf(t.stderr, "variables in %s: racflow run -var-file %s %s\n", t.output, t.output, t.path)
+	return o.exit()
+}
+
+// find reads the file as it is and finds what of it can be tuned.
+func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
+	s, err := t.flags.start(ctx, t.path, t.input.input)
+	if err != nil {
+		return tune.Subject{}, err
+	}
+	defer s.close()
+	subject, diags := tune.Find(s.file, s.pipeline, t.variable)
+	if diags.HasErrors() {
+		writeDiagnostics(os.Stderr, s.file, diags)
+		return subject, &exitError{code: exitFailed}
+	}
+	if t.goal.Cost != nil && len(s.pipeline.Unpriced()) > 0 {
+		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price block", s.pipeline.Unpriced()[0])
+	}
+	return subject, nil
+}
+
+// warn tells where the figures would be too good, and returns the digest of the
+// rows that are tuned on.
+func (t *tuning) warn(j *job) (string, error) {
+	if j.path == "-" {
+		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
+	}
+	if err := warnTuned(t.stderr, &t.flags, j.path); err != nil {
+		return "", err
+	}
+	digest, err := tune.Digest(j.path)
+	if err != nil {
+		return "", err
+	}
+	for _, k := range j.session.pipeline.Knowledge() {
+		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest {
+			fmt.Fprintf(t.stderr, "warning: %s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows\n", j.path, k.Name)
+		}
+	}
+	return digest, nil
+}
+
+// warnTuned warns where an input is what a file of variables was tuned on.
+func warnTuned(w io.Writer, flags *fileFlags, input string) error {
+	if len(flags.varFiles) == 0 || input == "-" {
+		return nil
+	}
+	digest, err := tune.Digest(input)
+	if err != nil {
+		return err
+	}
+	for _, name := range flags.varFiles {
+		tuned, err := tune.TunedOn(name)
+		if err != nil {
+			return err
+		}
+		for _, on := range tuned {
+			if on == digest {
+				fmt.Fprintf(w, "warning: %s was tuned on %s: figures on these rows are too good to report; measure on others with --input\n", name, input)
+			}
+		}
+	}
+	return nil
+}
+
+// costOf returns what the samples of a stage cost by the file's prices.
+func costOf(p *pipeline.Pipeline) func(stage string, u sdk.Usage) float64 {
+	prices := map[string]pipeline.Price{}
+	for _, s := range p.Stages {
+		if s.Block == "sample" && s.Price != nil {
+			prices[s.Name] = *s.Price
+		}
+	}
+	return func(stage string, u sdk.Usage) float64 {
+		p := prices[stage]
+		fresh := u.InputTokens - min(u.CachedTokens, u.InputTokens)
+		return (float64(fresh)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
+	}
+}
+
+// reload reads the session's file again with arguments replaced, and returns
+// its pipeline.
+func (s *session) reload(path string, set []pipeline.Override) (*pipeline.Pipeline, error) {
+	options, err := s.flags.options("", s.catalog)
+	if err != nil {
+		return nil, err
+	}
+	options.Input, options.Set = s.pipeline.Input.Path, set
+	file, diags := pipeline.Load(path, options)
+	if diags.HasErrors() {
+		writeDiagnostics(os.Stderr, file, diags)
+		return nil, &exitError{code: exitFailed}
+	}
+	return s.flags.choose(file)
+}
+
+// launchHere opens a built-in election in this process, where it is the same
+// code: many are needed, each for a moment.
+func (s *session) launchHere(ctx context.Context, l run.LaunchRequest) (any, error) {
+	if l.Stage.Kind != sdk.KindElect || s.catalog.command(l.Stage.Use) != nil {
+		return s.launch(ctx, l)
+	}
+	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name}, l.Stage.Config.Open)
+}

@@ -1,0 +1,45 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/racflow/racflow/engine/tune"
+)
+
+// Tune writes what tuning found for people: the trade-off curve and what the
+// choice is worth, all of it on rows that it was not found on.
+func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	priced := o.Curve[len(o.Curve)-1].Cost > 0
+	row := func(name string, p tune.Point, note string) {
+		fmt.Fprintf(tw, "%s\t%.1f %%\t%.4f\t", name, 100*p.Sent, p.Accuracy)
+		if priced {
+			fmt.Fprintf(tw, "%.4f\t", p.Cost)
+		}
+		fmt.Fprintln(tw, note)
+	}
+	fmt.Fprintf(tw, "%d items in %d folds; accuracy and share on the fold that was left out\n\n", o.Items, o.Folds)
+	if s.Variable != "" {
+		fmt.Fprintf(tw, "%s\tSENT\tACCURACY\t", s.Variable)
+		if priced {
+			fmt.Fprint(tw, "COST OF 1,000 ITEMS\t")
+		}
+		fmt.Fprintln(tw)
+		for k, p := range o.Curve {
+			note := ""
+			if k == o.Chosen {
+				note = "<- chosen"
+			}
+			row(fmt.Sprintf("%.4f", p.Threshold), p, note)
+		}
+		fmt.Fprintln(tw)
+		row("the choice", o.Choice, "made for each fold on the others")
+	}
+	fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Curve[len(o.Curve)-1].Accuracy)
+	if s.Weights != "" {
+		fmt.Fprintf(tw, "the same, %s untuned\t\t%.4f\t\n", s.Weights, o.Plain)
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,19 @@
+// Package tune finds the values of a pipeline's variables on a file with known
+// labels: from which margin on an item is sure enough not to be sent to a
+// language model, and how much each voter counts in the election.
+//
+// It works on what one run answered in which every voter was asked about every
+// item. What would have become of an item had a voter not been asked is found
+// by holding the election again (run.Again), never by a formula of its own.
+//
+// All figures come from cross-validation: the items are split into folds, the
+// variables are found on all folds but one, and what they are worth is counted
+// on that one. Items with the same text are in the same fold. The threshold is
+// then chosen on that held-out curve; what the choice itself is worth is
+// counted by choosing for each fold on the curve of the others (Varma and
+// Simon, "Bias in error estimation when using cross-validation for model
+// selection", BMC Bioinformatics 7:91, 2006).
+//
+// It runs no pipeline and reads no pipeline file's text beyond the expressions
+// that name variables.
+package tune

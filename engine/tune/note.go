@@ -1,0 +1,47 @@
+package tune
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"strings"
+)
+
+// mark begins the comment of a file of variables that says what they were
+// tuned on. What follows is the SHA-256 of that file, in hex.
+const mark = "# tuned on sha256 "
+
+// Digest is the SHA-256 of a file, in hex.
+func Digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// TunedOn returns the digests of the files that the variables in a file were
+// tuned on.
+func TunedOn(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	var all []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), mark); ok {
+			digest, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			all = append(all, strings.TrimSuffix(digest, ","))
+		}
+	}
+	return all, lines.Err()
+}

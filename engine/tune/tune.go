@@ -1,0 +1,261 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Task is what is tuned, on what, and for what.
+type Task struct {
+	Subject
+	// Results are of items with labels, of a run in which every voter was asked
+	// about every item and which kept its ballots.
+	Results []run.Result
+	Labels  []string // of the knowledge
+	// Elections starts the election with values of variables.
+	Elections func(context.Context, []pipeline.Override) (*run.Again, error)
+	// Cost is what a stage's samples cost; nil: nothing.
+	Cost  func(stage string, u sdk.Usage) float64
+	Folds int
+	Goal  Goal
+}
+
+// Outcome is what was found. Shares are between 0 and 1.
+type Outcome struct {
+	Items, Folds int
+	Threshold    float64
+	Weights      map[string]float64
+	Curve        []Point // held out; by rising share
+	Chosen       int     // in Curve
+	// Choice is what tuning on other rows was worth on the rows of each fold,
+	// the choice of the threshold included.
+	Choice Point
+	// Plain is the accuracy, held out, with everything sent and the weights as
+	// the file has them.
+	Plain float64
+}
+
+// Point is what a threshold is worth on rows that it was not found on.
+type Point struct {
+	Threshold float64 `json:"threshold"` // on average over the folds
+	Sent      float64 `json:"sent"`      // share of the items that were sent
+	Accuracy  float64 `json:"accuracy"`
+	Cost      float64 `json:"cost"` // of a thousand items
+}
+
+// sum is a point of one fold that can be added up.
+type sum struct {
+	items, sent, right int
+	cost, threshold    float64
+}
+
+func (s sum) add(o sum) sum {
+	return sum{s.items + o.items, s.sent + o.sent, s.right + o.right, s.cost + o.cost, s.threshold + o.threshold}
+}
+
+func (s sum) point(folds int) Point {
+	n := float64(max(s.items, 1))
+	return Point{s.threshold / float64(max(folds, 1)), float64(s.sent) / n, float64(s.right) / n, 1000 * s.cost / n}
+}
+
+// steps is how many equal shares the curve is drawn in.
+const steps = 20
+
+// Run tunes.
+func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	w := &work{Task: t, counter: eval.NewCounter(t.Labels...)}
+	all := make([]int, len(t.Results))
+	for i := range all {
+		all[i] = i
+	}
+	if err := w.measureSignals(ctx, all); err != nil {
+		return Outcome{}, err
+	}
+	shares := w.shares()
+	sums := make([][]sum, t.Folds) // by fold and share
+	plain := 0
+	for f := range t.Folds {
+		train, test := w.split(f)
+		if len(train) == 0 || len(test) == 0 {
+			return Outcome{}, fmt.Errorf("%d items do not fill %d folds: give more rows, or fewer --folds", len(all), t.Folds)
+		}
+		right, err := w.right(ctx, w.plain, test, everything)
+		if err != nil {
+			return Outcome{}, err
+		}
+		plain += right
+		weights, err := w.fit(ctx, train)
+		if err != nil {
+			return Outcome{}, err
+		}
+		election, err := w.election(ctx, weights)
+		if err != nil {
+			return Outcome{}, err
+		}
+		for _, share := range shares {
+			s, err := w.measure(ctx, election, test, w.threshold(train, share))
+			if err != nil {
+				return Outcome{}, err
+			}
+			sums[f] = append(sums[f], s)
+		}
+	}
+	o := Outcome{Items: len(all), Folds: t.Folds, Plain: float64(plain) / float64(len(all)), Curve: curve(sums, -1)}
+	var err error
+	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
+		return o, err
+	}
+	var choice sum
+	for f := range t.Folds {
+		k, err := t.Goal.choose(curve(sums, f))
+		if err != nil {
+			k = o.Chosen // the other folds alone do not reach the goal
+		}
+		choice = choice.add(sums[f][k])
+	}
+	o.Choice = choice.point(t.Folds)
+	o.Threshold = w.threshold(all, shares[o.Chosen])
+	o.Weights, err = w.fit(ctx, all)
+	return o, err
+}
+
+// curve sums up over all folds but one; -1: over all.
+func curve(sums [][]sum, without int) []Point {
+	points := make([]Point, len(sums[0]))
+	for k := range points {
+		var s sum
+		folds := 0
+		for f := range sums {
+			if f != without {
+				s = s.add(sums[f][k])
+				folds++
+			}
+		}
+		points[k] = s.point(folds)
+	}
+	return points
+}
+
+// work is a task that is under way.
+type work struct {
+	*Task
+	counter *eval.Counter
+	plain   *run.Again
+	signals [][]float64 // by item: what the tuned variable is compared with
+}
+
+// measureSignals holds the elections with everything asked, and the weights as
+// the file has them.
+func (w *work) measureSignals(ctx context.Context, all []int) (err error) {
+	if w.plain, err = w.Elections(ctx, nil); err != nil {
+		return err
+	}
+	w.signals = make([][]float64, len(w.Results))
+	_, err = w.plain.Elect(ctx, w.Results, func(a run.Ask) bool {
+		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
+			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
+		}
+		return true
+	})
+	return err
+}
+
+// shares are the shares of items to send that are tried.
+func (w *work) shares() []float64 {
+	if w.Variable == "" {
+		return []float64{1}
+	}
+	all := make([]float64, steps+1)
+	for i := range all {
+		all[i] = float64(i) / steps
+	}
+	return all
+}
+
+// threshold is the value with which a share of these items is sent.
+func (w *work) threshold(items []int, share float64) float64 {
+	var signals []float64
+	for _, i := range items {
+		signals = append(signals, w.signals[i]...)
+	}
+	slices.Sort(signals)
+	n := int(share*float64(len(signals)) + .5)
+	switch {
+	case n <= 0:
+		return -.01 // below every margin, also for a rule with <=
+	case n >= len(signals):
+		return 1.01
+	}
+	return (signals[n-1] + signals[n]) / 2
+}
+
+// split returns the items outside of a fold and those in it. Items with the
+// same text fall into the same fold.
+func (w *work) split(fold int) (train, test []int) {
+	for i, r := range w.Results {
+		h := fnv.New64a()
+		h.Write([]byte(r.Text)) //nolint:errcheck // a hash takes everything
+		if int(h.Sum64()%uint64(w.Folds)) == fold {
+			test = append(test, i)
+		} else {
+			train = append(train, i)
+		}
+	}
+	return train, test
+}
+
+// measure counts what a threshold does to items.
+func (w *work) measure(ctx context.Context, election *run.Again, items []int, at float64) (sum, error) {
+	s := sum{items: len(items), threshold: at}
+	sent := make([]bool, len(items))
+	results, err := election.Elect(ctx, w.pick(items), func(a run.Ask) bool {
+		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
+			return false
+		}
+		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
+			sent[a.Item] = true
+		}
+		if w.Cost != nil {
+			s.cost += w.Cost(a.Stage.Name, a.Usage)
+		}
+		return true
+	})
+	for i := range results {
+		if sent[i] {
+			s.sent++
+		}
+		if w.counter.Right(results[i]) {
+			s.right++
+		}
+	}
+	return s, err
+}
+
+func (w *work) pick(items []int) []run.Result {
+	all := make([]run.Result, len(items))
+	for i, at := range items {
+		all[i] = w.Results[at]
+	}
+	return all
+}
+
+// right counts the items that are answered rightly.
+func (w *work) right(ctx context.Context, election *run.Again, items []int, asked func(run.Ask) bool) (int, error) {
+	results, err := election.Elect(ctx, w.pick(items), asked)
+	n := 0
+	for _, r := range results {
+		if w.counter.Right(r) {
+			n++
+		}
+	}
+	return n, err
+}
+
+func everything(run.Ask) bool { return true }
