@@ -4,6 +4,16 @@
 #
 #   racflow run pipelines/intent.hcl
 #   racflow run -var train=my/labelled.tsv --input my/texts.tsv pipelines/intent.hcl
+#   racflow run -var model=gpt-4o-mini pipelines/intent.hcl
+#
+# The paper's own setting, in which every answer of a model is a vote and each is
+# to another prompt:
+#
+#   racflow run -var model=... -var election=majority -var redraw=sample pipelines/intent.hcl
+#
+# Only the doubtful items to the model, by what a file with known labels shows:
+#
+#   racflow tune -var model=... --input my/held-out.tsv pipelines/intent.hcl
 
 variable "train" {
   description = "Labelled examples: a TSV, CSV or JSONL file with columns text and label."
@@ -31,9 +41,46 @@ variable "base_url" {
   default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
 }
 
+variable "price" {
+  description = "What a million tokens of the model cost, in and out."
+  type        = map(number)
+  default     = { input = 0, output = 0 }
+}
+
+variable "redraw" {
+  description = "Random examples anew for each item, each sample of it (one request per sample), or only the run."
+  default     = "item"
+}
+
+variable "none" {
+  description = "An answer of the model that says that no label fits, such as none; empty: one of the labels has to."
+  default     = ""
+}
+
+variable "doubt" {
+  description = "Items on which the voters agree by less than this margin are sent to the model; 2: all. racflow tune finds a value."
+  default     = 2
+}
+
 variable "election" {
-  description = "soft averages the voters' distributions, majority counts their answers."
+  description = "soft averages the voters' distributions, majority counts their answers, weighted counts voters by their accuracy."
   default     = "soft"
+}
+
+variable "weights" {
+  description = "How much each voter counts where that is not 1, for soft and majority. racflow tune finds values."
+  type        = map(number)
+  default     = {}
+}
+
+variable "accuracy" {
+  description = "The share of items that each voter is right on, for weighted. racflow tune measures it."
+  type        = map(number)
+  default     = {}
+}
+
+limit "llm" {
+  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
 }
 
 knowledge "utterances" {
@@ -84,12 +131,27 @@ pipeline "intent" {
   # Random examples first, then neighbours, the nearest last.
   prompt "shots" {
     use = "completion"
+
+    config {
+      redraw = var.redraw
+      none   = var.none
+    }
   }
 
+  # A model votes n times. A second model is a second block like this one, with
+  # another name: RAGE takes as many as there are, and the order of the blocks
+  # decides ties. Models that share an endpoint share its limit.
   sample "llm" {
     use     = "openai"
     enabled = var.model != ""
+    when    = "margin < var.doubt"
     n       = 6
+    limit   = limit.llm
+
+    price {
+      input  = var.price.input
+      output = var.price.output
+    }
 
     config {
       model    = var.model
@@ -102,5 +164,17 @@ pipeline "intent" {
     use    = var.election
     accept = "answer in labels"
     flag   = "agreement < 0.4"
+
+    config "soft" {
+      weights = var.weights
+    }
+
+    config "majority" {
+      weights = var.weights
+    }
+
+    config "weighted" {
+      accuracy = var.accuracy
+    }
   }
 }

@@ -1,0 +1,133 @@
+# Sort texts among many labels with a language model that chooses between few:
+# RAC, retrieval-augmented classification. The labels of a text's neighbours are
+# the only ones allowed, the nearest neighbours are shown as answered questions,
+# and the model answers with a JSON object: its reasoning, then the label. An
+# answer outside those labels is rejected and asked for again; after three tries
+# there is none.
+#
+#   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
+#   racflow run -var model=... -var train=my/labelled.tsv --input my/texts.tsv pipelines/rac.hcl
+#   racflow plan -var model=... pipelines/rac.hcl    # what it would ask, and cost
+
+variable "train" {
+  description = "Labelled examples: a TSV, CSV or JSONL file with columns text and label."
+  type        = path
+  default     = "../examples/intent/train.tsv"
+}
+
+variable "store" {
+  description = "Where the knowledge is kept."
+  default     = "local"
+}
+
+variable "embedder" {
+  description = "minilm, or hashing where the model cannot be had (weaker)."
+  default     = "minilm"
+}
+
+variable "model" {
+  description = "The language model, as its server names it. It is needed: -var model=... or RACFLOW_MODEL."
+  default     = env("RACFLOW_MODEL", "")
+}
+
+variable "base_url" {
+  description = "The endpoint of the language model."
+  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+}
+
+variable "price" {
+  description = "What a million tokens of the model cost, in and out."
+  type        = map(number)
+  default     = { input = 0, output = 0 }
+}
+
+variable "neighbours" {
+  description = "How many neighbours bring their labels in. More: the right one is more often among them."
+  default     = 30
+}
+
+variable "reasoning" {
+  description = "Whether the model writes its reasons before the label: better answers for more tokens."
+  default     = true
+}
+
+variable "none" {
+  description = "An answer that says that no label fits, such as none; empty: one of the labels has to."
+  default     = ""
+}
+
+limit "llm" {
+  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
+}
+
+knowledge "utterances" {
+  source {
+    path  = var.train
+    text  = "text"
+    label = "label"
+  }
+  embed {
+    use = var.embedder
+  }
+  store {
+    use = var.store
+
+    config "milvus" {
+      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
+      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
+    }
+  }
+}
+
+pipeline "rac" {
+  input {
+    path = "../examples/intent/test.tsv"
+  }
+
+  retrieve "neighbours" {
+    from  = knowledge.utterances
+    top_k = var.neighbours
+
+    fallback "lexical" {
+      when = "failed"
+      mode = "lexical"
+    }
+  }
+
+  # The allowed labels, the likeliest first; then the five nearest neighbours.
+  prompt "question" {
+    use = "chat"
+
+    config {
+      shots     = 5
+      labels    = "neighbours"
+      reasoning = var.reasoning
+      none      = var.none
+    }
+  }
+
+  sample "llm" {
+    use    = "openai"
+    tries  = 3
+    accept = "answer in candidate_labels"
+    limit  = limit.llm
+
+    price {
+      input  = var.price.input
+      output = var.price.output
+    }
+
+    config {
+      model       = var.model
+      base_url    = var.base_url
+      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
+      temperature = 0.3
+    }
+  }
+
+  # The first acceptable answer. A person should see to what has none.
+  elect "rac" {
+    use  = "first"
+    flag = "answer == ''"
+  }
+}

@@ -1,0 +1,106 @@
+# Sort texts with a language model that is told the labels and nothing else: the
+# baseline that the methods with retrieval are compared with.
+#
+#   racflow run  -var model=gpt-4o-mini pipelines/zero-shot.hcl
+#   racflow eval -var model=... -var train=my/labelled.tsv --input my/held-out.tsv pipelines/zero-shot.hcl
+
+variable "train" {
+  description = "Where the labels are taken from: a TSV, CSV or JSONL file with columns text and label. One row per label will do."
+  type        = path
+  default     = "../examples/intent/train.tsv"
+}
+
+variable "model" {
+  description = "The language model, as its server names it. It is needed: -var model=... or RACFLOW_MODEL."
+  default     = env("RACFLOW_MODEL", "")
+}
+
+variable "base_url" {
+  description = "The endpoint of the language model."
+  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+}
+
+variable "price" {
+  description = "What a million tokens of the model cost, in and out."
+  type        = map(number)
+  default     = { input = 0, output = 0 }
+}
+
+variable "reasoning" {
+  description = "Whether the model writes its reasons before the label."
+  default     = false
+}
+
+variable "none" {
+  description = "An answer that says that no label fits, such as none; empty: one of the labels has to."
+  default     = ""
+}
+
+limit "llm" {
+  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
+}
+
+knowledge "labels" {
+  source {
+    path  = var.train
+    text  = "text"
+    label = "label"
+  }
+  embed {
+    use = "hashing" # nothing is searched by it
+  }
+  store {
+    use = "local"
+  }
+}
+
+pipeline "zero-shot" {
+  input {
+    path = "../examples/intent/test.tsv"
+  }
+
+  # The labels come from here; of the texts that are found none is kept.
+  retrieve "labels" {
+    from  = knowledge.labels
+    mode  = "lexical"
+    top_k = 1
+    keep  = "false"
+  }
+
+  # All labels, sorted: the beginning is the same for every text, and a server
+  # that keeps prefixes works on it once.
+  prompt "question" {
+    use = "chat"
+
+    config {
+      shots     = 0
+      labels    = "all"
+      reasoning = var.reasoning
+      none      = var.none
+    }
+  }
+
+  sample "llm" {
+    use    = "openai"
+    tries  = 3
+    accept = "answer in labels"
+    limit  = limit.llm
+
+    price {
+      input  = var.price.input
+      output = var.price.output
+    }
+
+    config {
+      model       = var.model
+      base_url    = var.base_url
+      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
+      temperature = 0.3
+    }
+  }
+
+  elect "answer" {
+    use  = "first"
+    flag = "answer == ''"
+  }
+}
