@@ -40,6 +40,11 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 	if res.StatusCode >= 300 {
 		return c.refused(res, body, now)
 	}
+	if status := hidden(body); status != 0 {
+		shown := *res
+		shown.StatusCode = status
+		return c.refused(&shown, body, now)
+	}
 	switch trimmed := bytes.TrimSpace(body); {
 	case int64(len(body)) > c.config.MaxReply:
 		return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
@@ -49,6 +54,25 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
 	return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
+}
+
+// hidden is the status of an error that came with status 200, as gateways send
+// it that had begun to answer; 0: there is none.
+func hidden(body []byte) int {
+	var reply struct {
+		Error *struct {
+			Message string `json:"message"`
+			Code    any    `json:"code"`
+		} `json:"error"`
+		Choices, Data json.RawMessage
+	}
+	if json.Unmarshal(body, &reply) != nil || reply.Error == nil || reply.Error.Message == "" || len(reply.Choices)+len(reply.Data) > 0 {
+		return 0
+	}
+	if status, ok := reply.Error.Code.(float64); ok && status >= 400 && status < 600 {
+		return int(status)
+	}
+	return http.StatusBadGateway
 }
 
 // refused judges a status that is not a success.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -102,22 +103,19 @@ func (r *Request) body(req *http.Request) ([]byte, error) {
 	if len(r.Fields)+len(r.Client.fields) == 0 {
 		return text, nil
 	}
-	var fields map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&fields); err != nil {
+	// Values stay as they are: the order of a schema's properties matters.
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
 	for name, value := range r.Fields {
 		if value == nil {
 			delete(fields, name)
-		} else {
-			fields[name] = value
+		} else if fields[name], err = json.Marshal(value); err != nil {
+			return nil, err
 		}
 	}
-	for name, value := range r.Client.fields {
-		fields[name] = value
-	}
+	maps.Copy(fields, r.Client.fields)
 	return json.Marshal(fields)
 }
 

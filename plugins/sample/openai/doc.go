@@ -1,17 +1,28 @@
 // Package openai is a voter: a language model behind an OpenAI-compatible
-// server (OpenAI, vLLM, llama.cpp, Ollama and others), asked n times for the
-// label that completes the prompt.
+// server (OpenAI, vLLM, llama.cpp, Ollama, gateways), asked n times for the
+// label of an item.
 //
-// It asks for n choices in one request, counts what came back, as some servers
-// ignore n, and asks again until it has n samples; a server that refuses n is
-// asked for one choice at a time. An answer is the text up to the first line
-// break; a refusal or an empty text is a sample without answers (the model
-// abstains). Whether an answer is a label is for accept rules to say.
+// Sample number i answers prompt i modulo their number. Samples of one prompt
+// are choices of one request as far as the server gives them: what came back is
+// counted, and it is asked again until there are n. A server that refuses n is
+// asked for fewer, at last for one. Models that think before they answer (o1,
+// o3, o4, gpt-5 and gpt-6) take neither n nor temperature, top_p, stop and
+// logprobs: they are asked n times without. With a seed, a request has the seed
+// plus the number of its first sample, so that a server that gives the same
+// answer for the same seed gives n different ones.
 //
-// An item fails alone. Statuses 408, 409, 429 and 5xx and lost connections
-// count as transient, with the time that the server asks to wait; everything
-// else as the input's fault. Retries, their limit and the cache of answers are
-// the engine's. The key goes into the Authorization header and nowhere else.
+// Every answer is read by sdk/answer and never trusted: a refusal, a filtered
+// text and one that was cut off before it held a label are answers with a
+// reason, which no rule accepts. Where a prompt wants a JSON object, its fields
+// and labels go along as a strict JSON schema, built for each item; labels that
+// are more than such a schema may list are left to the accept rules.
 //
-// One endpoint, no streaming, no structured output, no cache hints.
+// Each answer is kept through sdk.Host under the endpoint, model, prompt, all
+// parameters that change it and its number. Kept answers are not asked for
+// again, and give the same samples with the same usage. Two items that ask the
+// same at the same time take turns, so that the second finds what the first
+// got. A request's tokens are counted on the first of its samples.
+//
+// An item fails alone. Retries, limits and budgets are the engine's. No
+// streaming; a chat is not put into words for the completions endpoint.
 package openai

@@ -3,73 +3,74 @@ package openai
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/sashabaranov/go-openai"
-
+	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
 )
 
 type config struct {
-	BaseURL     string        `config:"base_url" default:"https://api.openai.com/v1" doc:"Address of the server, up to and with its version."`
-	Model       string        `config:"model,required" doc:"Name of the model, as the server knows it."`
-	APIKey      string        `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
-	Endpoint    string        `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a user's message, completions as a text to continue."`
-	Temperature float64       `config:"temperature" default:"0.7" doc:"How varied the samples are; 0 gives the likeliest text."`
-	MaxTokens   int           `config:"max_tokens" default:"32" doc:"Most tokens of an answer; 0 leaves it to the server."`
-	Stop        string        `config:"stop" default:"\n" doc:"Text that ends an answer; empty sends none."`
-	Concurrency int           `config:"concurrency" default:"4" doc:"Most requests at a time."`
-	Timeout     time.Duration `config:"timeout" default:"60s" doc:"Longest time of one request."`
+	BaseURL        string            `config:"base_url" default:"https://api.openai.com/v1" doc:"Address of the server, up to and with its version."`
+	Model          string            `config:"model,required" doc:"Name of the model, as the server knows it."`
+	APIKey         string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
+	Endpoint       string            `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
+	Temperature    float64           `config:"temperature" default:"0.7" doc:"How varied the samples are; 0 gives the likeliest text."`
+	TopP           float64           `config:"top_p" default:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
+	Seed           int               `config:"seed" default:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
+	MaxTokens      int               `config:"max_tokens" default:"0" doc:"Most tokens of an answer; 0: 32 for a text, 512 for JSON, no limit for a model that thinks first; -1: no limit."`
+	MaxTokensField string            `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for it; auto goes by the model's name."`
+	Stop           []string          `config:"stop" default:"\n" doc:"Texts that end an answer; not sent where the answer is JSON."`
+	MaxN           int               `config:"max_n" default:"128" doc:"Most choices to ask for in one request."`
+	Logprobs       bool              `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
+	Structured     string            `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
+	Normalise      bool              `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens."`
+	Nearest        float64           `config:"nearest" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
+	PromptCacheKey string            `config:"prompt_cache_key" doc:"Sent as it is, for servers that route requests of one key to one cache."`
+	Headers        map[string]string `config:"headers,secret" doc:"Further headers of every request."`
+	Body           string            `config:"body" doc:"A JSON object of further fields of every request."`
+	Timeout        time.Duration     `config:"timeout" default:"60s" doc:"Longest time of one request."`
 }
 
-// maxChoices is the most that OpenAI's API accepts as n.
-const maxChoices = 128
+// reserved are the fields of a request that the body argument must not set:
+// what this package counts or reads by them.
+var reserved = []string{"model", "messages", "prompt", "n", "stream"}
 
 // Stage describes the voter.
 func Stage() sdk.Stage {
-	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times to complete the prompt with a label.",
-		open, sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(16))
+	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
+		open, sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
-	c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file often ends in a line break
-	if err := c.check(); err != nil {
+	faults := []error{c.check()}
+	client, err := api.New(api.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
+		Timeout: c.Timeout, Host: setup.Host,
+	})
+	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = c.Concurrency
-	d := &doer{
-		client:          http.Client{Transport: transport, Timeout: c.Timeout},
-		key:             c.APIKey,
-		temperatureZero: c.Temperature == 0,
-	}
-	api := openai.DefaultConfig(c.APIKey)
-	api.BaseURL, api.HTTPClient = c.BaseURL, d
 	v := &voter{
 		config:  c,
-		api:     openai.NewClientWithConfig(api),
-		doer:    d,
+		client:  client,
+		host:    setup.Host,
+		log:     setup.Log,
 		samples: max(1, setup.Samples),
-		slots:   make(chan struct{}, c.Concurrency),
+		reading: answer.Options{Normalise: c.Normalise, Nearest: c.Nearest},
+		turns:   turns{taken: map[sdk.Key]chan struct{}{}},
 	}
-	v.choices.Store(maxChoices)
-	// The client refuses some models' requests without sending them.
-	validator := openai.NewReasoningValidator()
-	if err := validator.Validate(v.chatRequest("", 1)); err != nil {
-		return nil, &sdk.ArgumentError{Argument: "model", Err: fmt.Errorf(
-			"%q takes other request fields (%w); write temperature = 1, max_tokens = 0 and stop = \"\", or name another model", c.Model, err)}
-	}
-	if validator.Validate(v.chatRequest("", 2)) != nil {
+	v.choices.Store(int32(c.MaxN))
+	if thinks(c.Model) {
 		v.choices.Store(1)
 	}
 	return v, nil
 }
 
-// check reports every argument that is at fault.
+// check reports every argument that is at fault, but for those of api.Config.
 func (c config) check() error {
 	var faults []error
 	need := func(ok bool, argument, text string) {
@@ -77,15 +78,22 @@ func (c config) check() error {
 			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
 		}
 	}
-	u, err := url.Parse(c.BaseURL)
-	need(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
-		"base_url", "it must be an address such as http://127.0.0.1:8080/v1")
 	need(c.Model != "", "model", "it must not be empty")
-	need(!strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }),
-		"api_key", "it holds a character that no key has; was it copied whole?")
 	need(c.Temperature >= 0, "temperature", "it must be at least 0")
-	need(c.MaxTokens >= 0, "max_tokens", "it must be at least 0")
-	need(c.Concurrency >= 1, "concurrency", "it must be at least 1")
-	need(c.Timeout > 0, "timeout", "it must be more than 0")
+	need(c.TopP > 0 && c.TopP <= 1, "top_p", "it must be more than 0 and at most 1")
+	need(c.Seed >= -1, "seed", "it must be at least 0, or -1 for none")
+	need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
+	need(!slices.Contains(c.Stop, ""), "stop", "an empty text ends nothing; write stop = [] for none")
+	need(c.MaxN >= 1 && c.MaxN <= 128, "max_n", "it must be between 1 and 128")
+	need(c.Nearest >= 0 && c.Nearest <= 1, "nearest", "it must be between 0 and 1")
 	return errors.Join(faults...)
+}
+
+// thinks reports whether a model is one of OpenAI's that think first, by its
+// name: there is no other sign. Gateways put their own name before a slash.
+func thinks(model string) bool {
+	name := path.Base(model)
+	return slices.ContainsFunc([]string{"o1", "o3", "o4", "gpt-5", "gpt-6"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
 }

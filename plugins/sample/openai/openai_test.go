@@ -5,284 +5,438 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"log/slog"
+	"maps"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 const key = "sk-0123456789abcdef"
 
-// body is what a server is sent, by either endpoint.
-type body struct {
-	Model       string
-	Prompt      string
-	Messages    []struct{ Role, Content string }
-	N           int
-	Temperature *float64
-	MaxTokens   *int `json:"max_tokens"`
-	Stop        []string
+// fixture is a voter with the server that it asks and the engine that it has.
+type fixture struct {
+	*voter
+	server *openaitest.Server
+	host   *apitest.Host
+	log    *strings.Builder
 }
 
-// chatReply is a chat completion with the given texts and some usage.
-func chatReply(texts ...string) string {
-	choices := []map[string]any{}
-	for i, text := range texts {
-		choices = append(choices, map[string]any{"index": i, "message": map[string]any{"role": "assistant", "content": text}})
+// opened starts a server and opens the stage on it.
+func opened(t *testing.T, samples int, o openaitest.Options, arguments string) fixture {
+	t.Helper()
+	f := fixture{server: openaitest.Serve(t, o), host: &apitest.Host{}, log: &strings.Builder{}}
+	f.reopen(t, samples, arguments)
+	return f
+}
+
+// reopen opens the stage again, as the next run would.
+func (f *fixture) reopen(t *testing.T, samples int, arguments string) {
+	t.Helper()
+	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny", "api_key": "%s\n"%s}`, f.server.URL, key, arguments)
+	if strings.Contains(arguments, `"model"`) {
+		config = strings.Replace(config, `"model": "tiny", `, "", 1)
 	}
-	reply, _ := json.Marshal(map[string]any{"choices": choices, "usage": map[string]int{"prompt_tokens": 100, "completion_tokens": 3}})
-	return string(reply)
-}
-
-// serve starts a server that answers with handle and opens the stage on it.
-func serve(t *testing.T, samples int, arguments string, handle func(w http.ResponseWriter, r *http.Request, b body)) *voter {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var b body
-		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
-			t.Errorf("request: %v", err)
-		}
-		if got := r.Header.Get("Authorization"); got != "Bearer "+key {
-			t.Errorf("authorization %q", got)
-		}
-		handle(w, r, b)
-	}))
-	t.Cleanup(server.Close)
-	return openAt(t, server.URL+"/v1", samples, arguments)
-}
-
-func openAt(t *testing.T, address string, samples int, arguments string) *voter {
-	t.Helper()
-	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny", "api_key": "%s\n"%s}`, address, key, arguments)
-	stage, err := Stage().Open(t.Context(), sdk.Setup{Samples: samples}, []byte(config))
+	setup := sdk.Setup{Samples: samples, Host: f.host, Log: slog.New(slog.NewTextHandler(f.log, nil))}
+	stage, err := Stage().Open(t.Context(), setup, []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := stage.(*voter)
-	t.Cleanup(func() { _ = v.Close() })
-	return v
+	f.voter = stage.(*voter)
+	t.Cleanup(func() { _ = stage.(*voter).Close() })
 }
 
-func items(prompts ...string) sdk.Batch {
-	var b sdk.Batch
-	for _, p := range prompts {
-		b.Items = append(b.Items, sdk.Item{Prompts: []sdk.Prompt{{Text: p}}})
+// one votes on one item.
+func (f *fixture) one(t *testing.T, item sdk.Item) ([]sdk.Sample, error) {
+	t.Helper()
+	samples, err := f.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		return nil, rows[0]
 	}
-	return b
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples[0], nil
 }
 
-// answers lists the answer of each sample, "-" for a sample without one.
-func answers(samples []sdk.Sample) []string {
+func texts(prompts ...string) sdk.Item {
+	var item sdk.Item
+	for _, p := range prompts {
+		item.Prompts = append(item.Prompts, sdk.Prompt{Text: p})
+	}
+	return item
+}
+
+// numbered answers with a letter for each choice of a question, in order.
+func numbered() func(openaitest.Ask, int) string {
+	var mu sync.Mutex
+	given := map[string]int{}
+	return func(a openaitest.Ask, _ int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		given[a.Text()]++
+		return string(rune('a' + given[a.Text()] - 1))
+	}
+}
+
+// labels lists the answer of each sample: its label, or its reason in brackets.
+func labels(samples []sdk.Sample) []string {
 	var all []string
 	for _, s := range samples {
-		if len(s.Answers) == 0 {
-			all = append(all, "-")
-			continue
+		a := s.Answers[0]
+		if a.Reason != "" {
+			a.Label = "(" + a.Reason + ")"
 		}
-		all = append(all, s.Answers[0].Label)
+		all = append(all, a.Label)
+	}
+	return all
+}
+
+// asked lists n of each request.
+func asked(s *openaitest.Server) []int {
+	var all []int
+	for _, a := range s.Asks() {
+		all = append(all, a.N)
 	}
 	return all
 }
 
 func TestRequest(t *testing.T) {
-	number := func(f float64) *float64 { return &f }
-	count := func(n int) *int { return &n }
-	message := []struct{ Role, Content string }{{"user", "the prompt"}}
+	type body = map[string]any
+	user := []any{body{"role": "user", "content": "p"}}
+	chat := []sdk.Message{{Role: sdk.MessageSystem, Text: "s"}, {Role: sdk.MessageUser, Text: ""}, {Role: sdk.MessageAssistant, Text: "x"}, {Role: sdk.MessageUser, Text: "p"}}
 	tests := []struct {
-		name, arguments, path string
-		want                  body
+		name, arguments string
+		prompt          sdk.Prompt
+		want            body
 	}{
-		{"chat", "", "/v1/chat/completions",
-			body{Model: "tiny", Messages: message, N: 2, Temperature: number(.7), MaxTokens: count(32), Stop: []string{"\n"}}},
-		{"completions", `, "endpoint": "completions"`, "/v1/completions",
-			body{Model: "tiny", Prompt: "the prompt", N: 2, Temperature: number(.7), MaxTokens: count(32), Stop: []string{"\n"}}},
-		{"temperature 0 is sent", `, "temperature": 0, "stop": "", "max_tokens": 0`, "/v1/chat/completions",
-			body{Model: "tiny", Messages: message, N: 2, Temperature: number(0)}},
-		{"temperature 0 is sent to completions", `, "temperature": 0, "endpoint": "completions"`, "/v1/completions",
-			body{Model: "tiny", Prompt: "the prompt", N: 2, Temperature: number(0), MaxTokens: count(32), Stop: []string{"\n"}}},
+		{"chat", "", sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}}},
+		{"completions", `, "endpoint": "completions"`, sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "prompt": "p", "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}}},
+		{"a chat, an empty turn in it", "", sdk.Prompt{Messages: chat},
+			body{"model": "tiny", "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}, "messages": []any{
+				body{"role": "system", "content": "s"}, body{"role": "user", "content": ""}, body{"role": "assistant", "content": "x"}, body{"role": "user", "content": "p"},
+			}}},
+		{"zeros are sent", `, "temperature": 0, "seed": 0, "stop": [], "max_tokens": -1`, sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": 0., "seed": 0.}},
+		{"zeros are sent to completions", `, "temperature": 0, "seed": 0, "stop": [], "max_tokens": -1, "endpoint": "completions"`, sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "prompt": "p", "n": 2., "temperature": 0., "seed": 0.}},
+		{"the rest", `, "top_p": 0.5, "max_tokens": 7, "max_tokens_field": "max_completion_tokens", "prompt_cache_key": "k", "body": "{\"user\": \"me\", \"temperature\": 1.5}"`, sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": 1.5, "top_p": .5, "max_completion_tokens": 7., "prompt_cache_key": "k", "user": "me", "stop": []any{"\n"}}},
+		{"choice", `, "structured": "choice"`, sdk.Prompt{Text: "p", Labels: []string{"a", "b"}, None: "none"},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}, "structured_outputs": body{"choice": []any{"a", "b", "none"}}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			v := serve(t, 2, test.arguments, func(w http.ResponseWriter, r *http.Request, b body) {
-				if diff := cmp.Diff(test.want, b); diff != "" || r.URL.Path != test.path {
-					t.Errorf("asked at %s (-want +got):\n%s", r.URL.Path, diff)
-				}
-				if b.Prompt != "" {
-					fmt.Fprint(w, `{"choices": [{"text": " a\n"}, {"text": " b"}], "usage": {"prompt_tokens": 100, "completion_tokens": 3}}`)
-					return
-				}
-				fmt.Fprint(w, chatReply("a", "b"))
-			})
-			samples, err := v.Sample(t.Context(), items("the prompt"))
+			f := opened(t, 2, openaitest.Options{Key: key}, test.arguments)
+			samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := [][]sdk.Sample{{
-				{Answers: []sdk.Answer{{Label: "a", Weight: 1}}, Usage: sdk.Usage{InputTokens: 100, OutputTokens: 3}},
-				{Answers: []sdk.Answer{{Label: "b", Weight: 1}}},
-			}}
-			if diff := cmp.Diff(want, samples); diff != "" {
-				t.Errorf("samples (-want +got):\n%s", diff)
+			ask := f.server.Asks()[0]
+			var got body
+			if err := json.Unmarshal(ask.Body, &got); err != nil {
+				t.Fatal(err)
+			}
+			delete(got, "stream") // false
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("asked at %s (-want +got):\n%s", ask.Path, diff)
+			}
+			path := "/v1/chat/completions"
+			if test.want["prompt"] != nil {
+				path = "/v1/completions"
+			}
+			if ask.Path != path {
+				t.Errorf("path %s, want %s", ask.Path, path)
+			}
+			if len(samples) != 2 || samples[0].Usage.InputTokens == 0 || samples[1].Usage != (sdk.Usage{}) || samples[0].Answers[0].Weight != 1 {
+				t.Errorf("samples %+v: the tokens belong to the first", samples)
+			}
+			spent := samples[0].Usage
+			if f.host.Spent(t) != spent {
+				t.Errorf("told %+v, spent %+v", f.host.Spent(t), spent)
 			}
 		})
 	}
 }
 
-func TestAnswerIsTheFirstLine(t *testing.T) {
-	for text, want := range map[string]string{
-		" book flight ": "book flight", "alarm\nText: x\nLabel: y": "alarm", "\n\n alarm\r\n": "alarm", "": "", " \n ": "",
-	} {
-		if got := answer(text); got != want {
-			t.Errorf("answer(%q) = %q, want %q", text, got, want)
+func TestSchema(t *testing.T) {
+	prompt := sdk.Prompt{Text: "p", Labels: []string{"b \"x\"", "a"}, None: "none", Fields: []string{"reasoning", "label"}}
+	want := `{"type":"object","properties":{"reasoning":{"type":"string"},"label":{"type":"string","enum":["b \"x\"","a","none"]}},"required":["reasoning","label"],"additionalProperties":false}`
+	for _, endpoint := range []string{"chat", "completions"} {
+		f := opened(t, 1, openaitest.Options{}, fmt.Sprintf(`, "endpoint": %q`, endpoint))
+		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
+		if err != nil || !slices.Equal(labels(samples), []string{`b "x"`}) {
+			t.Fatalf("samples %+v, error %v", samples, err)
+		}
+		body := string(f.server.Asks()[0].Body)
+		var sent struct {
+			ResponseFormat struct {
+				Type       string
+				JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
+			} `json:"response_format"`
+		}
+		if err := json.Unmarshal([]byte(body), &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(sent.ResponseFormat.JSONSchema.Schema); got != want || sent.ResponseFormat.Type != "json_schema" {
+			t.Errorf("%s: schema %s\nwant %s", endpoint, got, want)
+		}
+		if strings.Contains(body, `"stop"`) || !strings.Contains(body, `"max_tokens":512`) {
+			t.Errorf("%s: %s", endpoint, body)
 		}
 	}
 }
 
-func TestNIsIgnored(t *testing.T) {
-	var asked []int
-	v := serve(t, 5, "", func(w http.ResponseWriter, _ *http.Request, b body) {
-		asked = append(asked, b.N)
-		fmt.Fprint(w, chatReply([]string{"a", "b", "c", "d", "e"}[len(asked)-1]))
-	})
-	samples, err := v.Sample(t.Context(), items("p"))
-	if err != nil {
+func TestHeldToLabels(t *testing.T) {
+	many := func(n, length int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("%0*d", length, i))
+		}
+		return all
+	}
+	fields := []string{"label"}
+	tests := []struct {
+		name, structured string
+		prompt           sdk.Prompt
+		allowed          int // of the request
+		json             bool
+	}{
+		{"auto, JSON", "auto", sdk.Prompt{Labels: many(3, 4), Fields: fields}, 3, true},
+		{"auto, text", "auto", sdk.Prompt{Labels: many(3, 4)}, 0, false},
+		{"any answer", "auto", sdk.Prompt{Fields: fields}, 0, true},
+		{"none alone is no list", "auto", sdk.Prompt{Fields: fields, None: "none"}, 0, true},
+		{"a schema for a text", "json_schema", sdk.Prompt{Labels: many(3, 4), None: "none"}, 4, true},
+		{"off", "off", sdk.Prompt{Labels: many(3, 4), Fields: fields}, 0, false},
+		{"as many as there may be", "auto", sdk.Prompt{Labels: many(1000, 4), Fields: fields}, 1000, true},
+		{"too many", "auto", sdk.Prompt{Labels: many(1000, 4), None: "none", Fields: fields}, 0, true},
+		{"few and long", "auto", sdk.Prompt{Labels: many(250, 100), Fields: fields}, 250, true},
+		{"many and long", "auto", sdk.Prompt{Labels: many(251, 60), Fields: fields}, 0, true},
+		{"choice has no limit", "choice", sdk.Prompt{Labels: many(2000, 4)}, 2000, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return `{"label": "0001"}` }}, fmt.Sprintf(`, "structured": %q`, test.structured))
+			test.prompt.Text = "p"
+			for range 2 {
+				if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ask := f.server.Asks()[0]
+			if len(ask.Labels) != test.allowed || (ask.Fields != nil) != test.json {
+				t.Errorf("allowed %d labels, fields %v", len(ask.Labels), ask.Fields)
+			}
+			said := strings.Count(f.log.String(), "too many")
+			if want := len(test.prompt.Labels) > 250 && test.allowed == 0; said > 1 || (said == 1) != want {
+				t.Errorf("said %d times:\n%s", said, f.log)
+			}
+		})
+	}
+	f := opened(t, 1, openaitest.Options{}, `, "structured": "choice"`)
+	if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Fields: fields}}}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("error %v: JSON that is one of the labels", err)
+	}
+}
+
+func TestCountsOfChoices(t *testing.T) {
+	tests := []struct {
+		name      string
+		samples   int
+		options   openaitest.Options
+		arguments string
+		asked     []int
+		say       string
+	}{
+		{"as asked", 5, openaitest.Options{}, "", []int{5}, ""},
+		{"n is ignored", 5, openaitest.Options{IgnoreN: true}, "", []int{5, 4, 3, 2, 1}, "fewer choices than"},
+		{"only one is given", 3, openaitest.Options{MaxN: 1}, "", []int{3, 1, 1, 1}, "refuses n"},
+		{"a few are given", 7, openaitest.Options{MaxN: 4}, "", []int{7, 3, 3, 1}, "refuses n"},
+		{"fewer once", 5, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
+		{"more than asked for", 2, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.More, Share: 1}}}, "", []int{2}, ""},
+		{"max_n", 5, openaitest.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},
+		{"a model that thinks", 3, openaitest.Options{}, `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
+		{"n of 0 asks once", 0, openaitest.Options{}, "", []int{1}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.options.Answer = numbered()
+			f := opened(t, test.samples, test.options, test.arguments)
+			samples, err := f.one(t, texts("p"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := labels(samples)
+			slices.Sort(got) // parallel requests may overtake each other
+			if want := strings.Split("abcdefgh", "")[:max(1, test.samples)]; !slices.Equal(got, want) {
+				t.Errorf("answers %v, want %v", got, want)
+			}
+			n := asked(f.server)
+			if len(n) == len(test.asked) && test.arguments != "" {
+				slices.Sort(n)
+				slices.Sort(test.asked)
+			}
+			if !slices.Equal(n, test.asked) {
+				t.Errorf("n of the requests %v, want %v", n, test.asked)
+			}
+			if said := strings.Count(f.log.String(), "level=WARN"); (said == 1) != (test.say != "") || !strings.Contains(f.log.String(), test.say) {
+				t.Errorf("said, want %q once:\n%s", test.say, f.log)
+			}
+		})
+	}
+}
+
+func TestModelsThatThink(t *testing.T) {
+	for _, model := range []string{"o1-mini", "o3", "o4-mini", "gpt-5", "gpt-6-astra", "openai/gpt-5-mini"} {
+		f := opened(t, 1, openaitest.Options{}, fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
+		if _, err := f.one(t, texts("p")); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
+		if body := string(f.server.Asks()[0].Body); !strings.Contains(body, `"max_completion_tokens":900`) || strings.Contains(body, "temperature") || strings.Contains(body, "stop") {
+			t.Errorf("%s: %s", model, body)
+		}
+	}
+	if thinks("gpt-4o") || thinks("qwen3-o1") || thinks("o2") {
+		t.Error("another model thinks")
+	}
+}
+
+// TestABadPromptIsNotNsFault: what n = 1 does not heal, n did not break.
+func TestABadPromptIsNotNsFault(t *testing.T) {
+	f := opened(t, 3, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 400, Calls: []int{0, 1}}}}, "")
+	if _, err := f.one(t, texts("too long")); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("error %v", err)
+	}
+	if _, err := f.one(t, texts("p")); err != nil {
+		t.Error(err)
+	}
+	if got := asked(f.server); !slices.Equal(got, []int{3, 1, 3}) {
+		t.Errorf("n of the requests %v", got)
+	}
+}
+
+func TestPromptsTakeTurns(t *testing.T) {
+	f := opened(t, 5, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string { return a.Text() }}, "")
+	samples, err := f.one(t, texts("p", "q"))
+	if err != nil || !slices.Equal(labels(samples), []string{"p", "q", "p", "q", "p"}) {
+		t.Errorf("answers %v, error %v", labels(samples), err)
+	}
+	item := texts("p", "q")
+	item.Drawn = 5
+	if samples, err = f.one(t, item); err != nil || !slices.Equal(labels(samples), []string{"q", "p", "q", "p", "q"}) {
+		t.Errorf("from number 5 on: answers %v, error %v", labels(samples), err)
+	}
+	if samples, err := f.one(t, sdk.Item{}); err != nil || len(samples) != 0 {
+		t.Errorf("without a prompt: %v, error %v", samples, err)
+	}
+	f = opened(t, 1, openaitest.Options{}, `, "endpoint": "completions"`)
+	chat := sdk.Item{Prompts: []sdk.Prompt{{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "p"}}}}}
+	if _, err := f.one(t, chat); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `endpoint = "chat"`) {
+		t.Errorf("a chat for completions: %v", err)
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	f := opened(t, 3, openaitest.Options{IgnoreN: true}, `, "seed": 7`)
+	item := texts("p")
+	item.Drawn = 10
+	if _, err := f.one(t, item); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, answers(samples[0])); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]int{5, 4, 3, 2, 1}, asked); diff != "" {
-		t.Errorf("n of the requests (-want +got):\n%s", diff)
-	}
-}
-
-func TestNIsRefused(t *testing.T) {
-	var asked []int
-	v := serve(t, 3, "", func(w http.ResponseWriter, _ *http.Request, b body) {
-		asked = append(asked, b.N)
-		if b.N > 1 || b.Messages[0].Content == "too long" {
-			http.Error(w, `{"error": {"message": "bad request"}}`, http.StatusBadRequest)
-			return
-		}
-		fmt.Fprint(w, chatReply("a"))
-	})
-	for _, step := range []struct {
-		prompt string
-		asked  []int
-		failed bool
-	}{
-		{"too long", []int{3, 1}, true}, // n was not at fault: it is tried again
-		{"p", []int{3, 1, 1, 1}, false},
-		{"p", []int{1, 1, 1}, false},
-	} {
-		asked = nil
-		samples, err := v.Sample(t.Context(), items(step.prompt))
-		if (err != nil) != step.failed || !step.failed && len(samples[0]) != 3 {
-			t.Errorf("%s: samples %v, error %v", step.prompt, samples, err)
-		}
-		if diff := cmp.Diff(step.asked, asked); diff != "" {
-			t.Errorf("%s: n of the requests (-want +got):\n%s", step.prompt, diff)
+	for i, a := range f.server.Asks() {
+		if want := fmt.Sprintf(`"seed":%d`, 17+i); !strings.Contains(string(a.Body), want) {
+			t.Errorf("request %d: %s, want %s", i, a.Body, want)
 		}
 	}
 }
 
-func TestSamplesOfAnItem(t *testing.T) {
-	tests := []struct {
-		name    string
-		samples int
-		prompts []string
-		reply   string
-		want    []string
-	}{
-		{"no prompt", 3, nil, chatReply("a"), nil},
-		{"more choices than asked for", 2, []string{"p"}, chatReply("a", "b", "c"), []string{"a", "b"}},
-		{"spread over prompts", 5, []string{"p", "q"}, chatReply("a", "b", "c", "d", "e"), []string{"a", "b", "a", "b", "c"}},
-		{"n of 0 asks once", 0, []string{"p"}, chatReply("a"), []string{"a"}},
-		{"empty text", 2, []string{"p"}, chatReply("", "a"), []string{"-", "a"}},
-		{"refusal", 1, []string{"p"}, `{"choices": [{"message": {"role": "assistant", "content": null, "refusal": "I can't help with that."}}]}`, []string{"-"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			v := serve(t, test.samples, "", func(w http.ResponseWriter, _ *http.Request, _ body) { fmt.Fprint(w, test.reply) })
-			var item sdk.Item
-			for _, p := range test.prompts {
-				item.Prompts = append(item.Prompts, sdk.Prompt{Text: p})
-			}
-			samples, err := v.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, answers(samples[0])); diff != "" {
-				t.Errorf("answers (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestAnItemFailsAlone(t *testing.T) {
-	v := serve(t, 1, "", func(w http.ResponseWriter, _ *http.Request, b body) {
-		if b.Messages[0].Content == "bad" {
-			http.Error(w, `{"error": {"message": "too long"}}`, http.StatusBadRequest)
-			return
-		}
-		fmt.Fprint(w, chatReply(b.Messages[0].Content))
-	})
-	samples, err := v.Sample(t.Context(), items("x", "bad", "z"))
+func TestItemsFailAlone(t *testing.T) {
+	f := opened(t, 1, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 500, Calls: []int{1}}}}, "")
+	samples, err := f.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{texts("x"), texts("y"), texts("z")}})
 	var rows sdk.RowErrors
-	if !errors.As(err, &rows) || len(rows) != 1 || sdk.CodeOf(rows[1]) != sdk.CodeInvalid {
-		t.Fatalf("error %v, want row 1 to be invalid", err)
+	if !errors.As(err, &rows) || len(rows) != 1 {
+		t.Fatalf("error %v, want one row's", err)
 	}
-	if diff := cmp.Diff([][]string{{"x"}, nil, {"z"}}, [][]string{answers(samples[0]), answers(samples[1]), answers(samples[2])}); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
-}
-
-func TestConcurrency(t *testing.T) {
-	var now, most atomic.Int32
-	v := serve(t, 1, `, "concurrency": 3`, func(w http.ResponseWriter, _ *http.Request, _ body) {
-		n := now.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	for row, err := range rows {
+		if sdk.CodeOf(err) != sdk.CodeTransient || samples[row] != nil {
+			t.Errorf("row %d: %v, %v", row, samples[row], err)
 		}
-		time.Sleep(20 * time.Millisecond)
-		now.Add(-1)
-		fmt.Fprint(w, chatReply("a"))
-	})
-	if _, err := v.Sample(t.Context(), items(strings.Split("abcdefghi", "")...)); err != nil {
-		t.Fatal(err)
 	}
-	if most.Load() != 3 {
-		t.Errorf("%d requests at a time, want 3", most.Load())
+	f.host.Refuse = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+	if _, err := f.one(t, texts("new")); sdk.CodeOf(err) != sdk.CodeStopped {
+		t.Errorf("error %v, want the host's", err)
 	}
 }
 
 func TestCancel(t *testing.T) {
+	f := opened(t, 1, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Hang, Share: 1}}}, "")
 	ctx, cancel := context.WithCancel(t.Context())
-	release := make(chan struct{})
-	v := serve(t, 1, `, "concurrency": 1`, func(_ http.ResponseWriter, r *http.Request, _ body) {
-		cancel()
-		select {
-		case <-r.Context().Done():
-		case <-release:
-		}
-	})
-	defer close(release)
-	samples, err := v.Sample(ctx, items("a", "b"))
+	time.AfterFunc(20*time.Millisecond, cancel)
+	samples, err := f.Sample(ctx, sdk.Batch{Items: []sdk.Item{texts("a"), texts("a"), texts("b")}})
 	if !errors.Is(err, context.Canceled) || samples != nil {
 		t.Errorf("samples %v, error %v; want the context's error", samples, err)
+	}
+	for _, o := range f.host.Outcomes(t) {
+		if o.Status != sdk.StatusLeft {
+			t.Errorf("outcome %+v", o)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	tests := []struct{ config, argument string }{
+		{`{}`, "model"},
+		{`{"model": ""}`, "model"},
+		{`{"model": "m", "base_url": "localhost:8080"}`, "base_url"},
+		{`{"model": "m", "api_key": "` + key + `\nx"}`, "api_key"},
+		{`{"model": "m", "headers": {"X": "` + key + `\n"}}`, "headers"},
+		{`{"model": "m", "body": "{\"messages\": []}"}`, "body"},
+		{`{"model": "m", "endpoint": "responses"}`, "endpoint"},
+		{`{"model": "m", "temperature": -1}`, "temperature"},
+		{`{"model": "m", "top_p": 0}`, "top_p"},
+		{`{"model": "m", "seed": -2}`, "seed"},
+		{`{"model": "m", "max_tokens": -2}`, "max_tokens"},
+		{`{"model": "m", "max_n": 0}`, "max_n"},
+		{`{"model": "m", "stop": [""]}`, "stop"},
+		{`{"model": "m", "nearest": 1.5}`, "nearest"},
+		{`{"model": "m", "structured": "grammar"}`, "structured"},
+		{`{"model": "m", "timeout": "0s"}`, "timeout"},
+	}
+	for _, test := range tests {
+		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(test.config))
+		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+			t.Errorf("%s: error %v, want one about %s", test.config, err, test.argument)
+		} else if strings.Contains(err.Error(), key) {
+			t.Errorf("the key stands in %q", err)
+		}
 	}
 }
 
 func TestConformance(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, chatReply("weather"))
-	}))
-	defer server.Close()
+	server := openaitest.Serve(t, openaitest.Options{})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
+
+// values are the kept values, in one order.
+func values(h *apitest.Host) []string {
+	var all []string
+	for _, value := range h.Kept() {
+		all = append(all, string(value))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// keys are the keys of the kept values.
+func keys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Kept())) }

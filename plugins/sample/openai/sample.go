@@ -1,41 +1,54 @@
 package openai
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"strings"
+	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/sashabaranov/go-openai"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
 )
 
 type voter struct {
 	config  config
-	api     *openai.Client
-	doer    *doer
-	samples int           // per item
-	choices atomic.Int32  // most per request
-	slots   chan struct{} // one per request that may be under way
+	client  *api.Client
+	host    sdk.Host
+	log     *slog.Logger
+	samples int          // per item
+	choices atomic.Int32 // most per request
+	reading answer.Options
+	turns   turns
+	said    sync.Map // what was logged once
 }
 
 // Close closes idle connections.
 func (v *voter) Close() error {
-	v.doer.client.CloseIdleConnections()
+	v.client.Close()
 	return nil
 }
+
+// together is how many items of a batch are worked on at a time. The engine
+// sends them one by one and sets the limits; this is for those who do not.
+const together = 64
 
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	errs := make([]error, len(b.Items))
-	var wg sync.WaitGroup
+	var calls errgroup.Group
+	calls.SetLimit(together)
 	for i, item := range b.Items {
-		wg.Go(func() { samples[i], errs[i] = v.vote(ctx, item.Prompts) })
+		calls.Go(func() error {
+			samples[i], errs[i] = v.vote(ctx, item)
+			return nil
+		})
 	}
-	wg.Wait()
+	_ = calls.Wait() // errors are of single items
 	failed := sdk.RowErrors{}
 	for i, err := range errs {
 		if err != nil {
@@ -51,116 +64,110 @@ func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 	return samples, failed
 }
 
-// vote collects the samples of one item, spread evenly over its prompts.
-func (v *voter) vote(ctx context.Context, prompts []sdk.Prompt) ([]sdk.Sample, error) {
-	var samples []sdk.Sample
-	for i, p := range prompts {
-		more, err := v.ask(ctx, p.Text, share(v.samples, i, len(prompts)))
+// vote returns the samples of one item: those that are kept, and the others as
+// the server gives them.
+func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
+	if len(item.Prompts) == 0 {
+		return nil, nil // the model abstains
+	}
+	questions := make([]question, min(len(item.Prompts), v.samples))
+	bases := make([]sdk.Key, len(questions))
+	for i := range questions {
+		at := (item.Drawn + i) % len(item.Prompts)
+		q, err := v.question(item.Prompts[at])
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, more...)
+		questions[i], bases[i] = q, q.base
+	}
+	all := make([]slot, v.samples)
+	keys := make([]sdk.Key, v.samples)
+	for i := range all {
+		q := &questions[i%len(questions)]
+		all[i] = slot{question: q, number: item.Drawn + i, key: q.key(item.Drawn + i)}
+		keys[i] = all[i].key
+	}
+	leave, err := v.turns.take(ctx, bases)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := v.host.Recall(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	missing := make([][]*slot, len(questions))
+	for i := range all {
+		if i >= len(found) || !all[i].fill(found[i]) {
+			missing[i%len(questions)] = append(missing[i%len(questions)], &all[i])
+		}
+	}
+	var calls errgroup.Group // without a context: the answers that others still get are kept
+	for _, slots := range missing {
+		calls.Go(func() error { return v.ask(ctx, slots) })
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	samples := make([]sdk.Sample, len(all))
+	for i := range all {
+		samples[i] = v.read(&all[i])
 	}
 	return samples, nil
 }
 
-// share is what part i of n gets of a whole.
-func share(whole, i, n int) int { return (i+1)*whole/n - i*whole/n }
+// slot is a place for one sample's answer.
+type slot struct {
+	question *question
+	number   int // among all samples of the item
+	key      sdk.Key
+	reply    reply
+}
 
-// ask requests choices until it has n samples. A request's tokens are counted
-// on its first sample.
-func (v *voter) ask(ctx context.Context, prompt string, n int) ([]sdk.Sample, error) {
-	var samples []sdk.Sample
-	for len(samples) < n {
-		want := min(n-len(samples), int(v.choices.Load()))
-		texts, usage, err := v.request(ctx, prompt, want)
-		if want > 1 && badRequest(err) { // it may be n: some servers take few choices, or only one
-			if texts, usage, err = v.request(ctx, prompt, 1); err == nil {
-				v.choices.Store(1)
-			}
-		}
-		if err != nil {
+// turns lets those who work on the same wait for each other.
+type turns struct {
+	mu    sync.Mutex
+	taken map[sdk.Key]chan struct{} // closed when it is free again
+}
+
+// take waits until nobody has any of the keys.
+func (t *turns) take(ctx context.Context, keys []sdk.Key) (leave func(), err error) {
+	keys = slices.Clone(keys)
+	// All in one order, so that nobody waits for one who waits for him.
+	slices.SortFunc(keys, func(a, b sdk.Key) int { return bytes.Compare(a[:], b[:]) })
+	keys = slices.Compact(keys)
+	for i, key := range keys {
+		if err := t.takeOne(ctx, key); err != nil {
+			t.leave(keys[:i])
 			return nil, err
 		}
-		if len(texts) == 0 { // so every round brings at least one: n rounds at most
-			return nil, sdk.Transient(errors.New("the server's reply holds no choices"), 0)
+	}
+	return func() { t.leave(keys) }, nil
+}
+
+func (t *turns) takeOne(ctx context.Context, key sdk.Key) error {
+	for {
+		t.mu.Lock()
+		busy, ok := t.taken[key]
+		if !ok {
+			t.taken[key] = make(chan struct{})
+			t.mu.Unlock()
+			return nil
 		}
-		for _, text := range texts[:min(len(texts), n-len(samples))] {
-			s := sdk.Sample{Usage: usage}
-			if label := answer(text); label != "" {
-				s.Answers = []sdk.Answer{{Label: label, Weight: 1}}
-			}
-			samples = append(samples, s)
-			usage = sdk.Usage{}
+		t.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	return samples, nil
 }
 
-// answer is the first line of what the model wrote.
-func answer(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(line)
-}
-
-// request sends one request for n choices and returns the texts it brought.
-func (v *voter) request(ctx context.Context, prompt string, n int) ([]string, sdk.Usage, error) {
-	select {
-	case v.slots <- struct{}{}:
-		defer func() { <-v.slots }()
-	case <-ctx.Done():
-		return nil, sdk.Usage{}, ctx.Err()
+func (t *turns) leave(keys []sdk.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		close(t.taken[key])
+		delete(t.taken, key)
 	}
-	texts, usage, err := v.complete(ctx, prompt, n)
-	if coded := new(sdk.Error); err != nil && ctx.Err() == nil && !errors.As(err, &coded) {
-		err = sdk.Invalid(fmt.Errorf("asking %s: %w", v.config.Model, err)) // not the doer's: the client's own
-	}
-	if usage == nil {
-		usage = &openai.Usage{}
-	}
-	return texts, sdk.Usage{InputTokens: uint64(max(0, usage.PromptTokens)), OutputTokens: uint64(max(0, usage.CompletionTokens))}, err
-}
-
-func (v *voter) complete(ctx context.Context, prompt string, n int) (texts []string, usage *openai.Usage, err error) {
-	if v.config.Endpoint == "completions" {
-		reply, err := v.api.CreateCompletion(ctx, v.completionRequest(prompt, n))
-		for _, c := range reply.Choices {
-			texts = append(texts, c.Text)
-		}
-		return texts, reply.Usage, err
-	}
-	reply, err := v.api.CreateChatCompletion(ctx, v.chatRequest(prompt, n))
-	for _, c := range reply.Choices {
-		texts = append(texts, c.Message.Content) // empty: a refusal
-	}
-	return texts, &reply.Usage, err
-}
-
-func (v *voter) chatRequest(prompt string, n int) openai.ChatCompletionRequest {
-	return openai.ChatCompletionRequest{
-		Model:       v.config.Model,
-		Messages:    []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: prompt}},
-		N:           n,
-		Temperature: float32(v.config.Temperature),
-		MaxTokens:   v.config.MaxTokens, //nolint:staticcheck // many servers know no other name for it
-		Stop:        v.config.stops(),
-	}
-}
-
-func (v *voter) completionRequest(prompt string, n int) openai.CompletionRequest {
-	return openai.CompletionRequest{
-		Model:       v.config.Model,
-		Prompt:      prompt,
-		N:           n,
-		Temperature: float32(v.config.Temperature),
-		MaxTokens:   v.config.MaxTokens,
-		Stop:        v.config.stops(),
-	}
-}
-
-func (c config) stops() []string {
-	if c.Stop == "" {
-		return nil
-	}
-	return []string{c.Stop}
 }

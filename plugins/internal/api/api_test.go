@@ -1,0 +1,263 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	key    = "sk-0123456789abcdef"
+	header = "gateway-0123456789"
+)
+
+// client returns a client of a server that answers with handle.
+func client(t *testing.T, c api.Config, handle http.HandlerFunc) (*api.Client, *apitest.Host) {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	host := &apitest.Host{}
+	c.BaseURL, c.APIKey, c.Host = server.URL+"/v1/", key+"\n", host
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second
+	}
+	made, err := api.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(made.Close)
+	return made, host
+}
+
+func TestRequest(t *testing.T) {
+	var got map[string]any
+	c, host := client(t, api.Config{
+		Headers: map[string]string{"X-Gateway": header}, Body: `{"user": "me", "top_k": 20}`,
+	}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/ask" || r.Header.Get("Authorization") != "Bearer "+key || r.Header.Get("X-Gateway") != header {
+			t.Errorf("asked %s with %v", r.URL.Path, r.Header)
+		}
+		_ = json.NewDecoder(r.Body).Decode(&got)
+		fmt.Fprint(w, `{"answer": 7, "usage": {"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 64}}}`)
+	})
+	r := &api.Request{Client: c, Tokens: 50, Fields: map[string]any{"temperature": 0, "gone": nil, "user": "not me"}}
+	var reply struct{ Answer int }
+	if err := r.Post(t.Context(), "/ask", map[string]any{"model": "m", "gone": 1}, &reply); err != nil || reply.Answer != 7 {
+		t.Fatalf("reply %v, error %v", reply, err)
+	}
+	if diff := cmp.Diff(map[string]any{"model": "m", "temperature": 0., "user": "me", "top_k": 20.}, got); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	cost := sdk.Usage{InputTokens: 100, CachedTokens: 64, OutputTokens: 3}
+	if r.Usage() != cost {
+		t.Errorf("usage %+v", r.Usage())
+	}
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusOK, Usage: cost}}, host.Outcomes(t)); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+	call := host.Calls()[0]
+	if call.Endpoint != c.Address() || strings.HasSuffix(call.Endpoint, "/") || call.Tokens < 60 || call.Tokens > 90 {
+		t.Errorf("call %+v at %s", call, c.Address())
+	}
+}
+
+func TestFailures(t *testing.T) {
+	message := func(text string) string { return fmt.Sprintf(`{"error": {"message": %q, "type": "x"}}`, text) }
+	soon := time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)
+	tests := []struct {
+		name   string
+		status int
+		header map[string]string
+		body   string
+		code   sdk.Code
+		told   sdk.Status
+		after  time.Duration // with a second's tolerance
+		text   string        // a part of the error
+	}{
+		{"bad key, repeated", 401, nil, message("Incorrect API key provided: " + key), sdk.CodeInvalid, sdk.StatusOK, 0, "(secret); check api_key"},
+		{"forbidden, as text", 403, nil, "no access for Bearer " + key + " by " + header, sdk.CodeInvalid, sdk.StatusOK, 0, "no access for Bearer (secret) by (secret)"},
+		{"bad request", 400, nil, message("too long"), sdk.CodeInvalid, sdk.StatusOK, 0, "too long"},
+		{"unknown model", 404, nil, `{"error": "model 'tiny' not found"}`, sdk.CodeInvalid, sdk.StatusOK, 0, "model 'tiny' not found; check base_url"},
+		{"not modified", 304, nil, "", sdk.CodeInvalid, sdk.StatusOK, 0, "304"},
+		{"timeout", 408, nil, "", sdk.CodeTransient, sdk.StatusDown, 0, "408"},
+		{"conflict", 409, nil, "", sdk.CodeTransient, sdk.StatusOK, 0, "409"},
+		{"rate limit", 429, nil, message("slow down"), sdk.CodeTransient, sdk.StatusBusy, 0, "slow down"},
+		{"milliseconds first", 429, map[string]string{"Retry-After-Ms": "1500", "Retry-After": "9"}, message(""), sdk.CodeTransient, sdk.StatusBusy, 1500 * time.Millisecond, "429"},
+		{"seconds", 429, map[string]string{"Retry-After": "2"}, message(""), sdk.CodeTransient, sdk.StatusBusy, 2 * time.Second, "429"},
+		{"a date", 429, map[string]string{"Retry-After": soon}, message(""), sdk.CodeTransient, sdk.StatusBusy, 30 * time.Second, "429"},
+		{"not to be retried", 429, map[string]string{"X-Should-Retry": "false"}, message("no money"), sdk.CodeInvalid, sdk.StatusOK, 0, "no money"},
+		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeInvalid, sdk.StatusOK, 0, "quota"},
+		{"overload with a time", 503, map[string]string{"Retry-After": "1"}, "<html>\n <b>busy</b></html>", sdk.CodeTransient, sdk.StatusBusy, time.Second, "<html> <b>busy</b></html>"},
+		{"overload without", 503, nil, "", sdk.CodeTransient, sdk.StatusDown, 0, "503"},
+		{"overloaded", 529, nil, message("Overloaded"), sdk.CodeTransient, sdk.StatusBusy, 0, "Overloaded"},
+		{"to be retried", 400, map[string]string{"X-Should-Retry": "true"}, "", sdk.CodeTransient, sdk.StatusOK, 0, "400"},
+		{"a page", 200, nil, "<html>" + key + "</html>", sdk.CodeInvalid, sdk.StatusOK, 0, "not JSON"},
+		{"broken JSON", 200, nil, `{"choices": [`, sdk.CodeTransient, sdk.StatusDown, 0, "broken JSON"},
+		{"cut short", 200, map[string]string{"Content-Length": "999"}, `{"choices": [`, sdk.CodeTransient, sdk.StatusDown, 0, "unexpected EOF"},
+		{"an error with status 200", 200, nil, `{"error": {"message": "upstream is busy", "code": 429}}`, sdk.CodeTransient, sdk.StatusBusy, 0, "upstream is busy"},
+		{"too long", 200, nil, `"` + strings.Repeat("x", 3000) + `"`, sdk.CodeInvalid, sdk.StatusOK, 0, "longer than"},
+		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusOK, 0, "another form"},
+		{"a long page", 500, nil, strings.Repeat("é", 290) + key + strings.Repeat("x", 900), sdk.CodeTransient, sdk.StatusDown, 0, "..."},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, host := client(t, api.Config{Headers: map[string]string{"X-Gateway": "Bearer " + header}, MaxReply: 2000}, func(w http.ResponseWriter, _ *http.Request) {
+				for name, value := range test.header {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
+			})
+			err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+			coded := new(sdk.Error)
+			if !errors.As(err, &coded) || coded.Code != test.code || !near(coded.RetryAfter, test.after) {
+				t.Errorf("error %#v, want code %d after %s", err, test.code, test.after)
+			}
+			if !strings.Contains(fmt.Sprint(err), test.text) {
+				t.Errorf("error %q, want %q in it", err, test.text)
+			}
+			told := host.Outcomes(t)
+			if len(told) != 1 || told[0].Status != test.told || test.told == sdk.StatusBusy && !near(told[0].RetryAfter, test.after) {
+				t.Errorf("told %+v, want status %d after %s", told, test.told, test.after)
+			}
+			hush(t, err)
+		})
+	}
+}
+
+func near(a, b time.Duration) bool { return (a-b).Abs() < 2*time.Second && (a == 0) == (b == 0) }
+
+// hush checks that no error of a chain holds a secret.
+func hush(t *testing.T, err error) {
+	t.Helper()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if text := fmt.Sprintf("%v %#v", e, e); strings.Contains(text, key[:10]) || strings.Contains(text, header[:12]) {
+			t.Errorf("a secret stands in %q", text)
+		}
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 307, 308} {
+		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("%d: another host was asked, with %v", status, r.Header)
+		}))
+		c, _ := client(t, api.Config{Headers: map[string]string{"X-Gateway": header}}, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+"/v1/ask?key="+key, status)
+		})
+		err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(fmt.Sprint(err), other.URL) {
+			t.Errorf("%d: error %v, want one that names %s", status, err, other.URL)
+		}
+		hush(t, err)
+		other.Close()
+	}
+}
+
+func TestLost(t *testing.T) {
+	release := make(chan struct{})
+	slow, host := client(t, api.Config{Timeout: 30 * time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-release:
+		}
+	})
+	defer close(release)
+	err := (&api.Request{Client: slow}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(5*time.Millisecond, cancel)
+	if err := (&api.Request{Client: slow}).Post(ctx, "/ask", map[string]any{}, &struct{}{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown}, {Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	nobody, err := api.New(api.Config{BaseURL: gone.URL, Timeout: time.Second, Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&api.Request{Client: nobody}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "check base_url") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNotAdmitted(t *testing.T) {
+	c, host := client(t, api.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	host.Refuse = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+	err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+	if !errors.Is(err, host.Refuse) {
+		t.Errorf("error %v, want the host's", err)
+	}
+	if err := (&api.Request{Client: c}).Post(t.Context(), "/\x00", map[string]any{}, nil); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("error %v, want an invalid address", err)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	good := api.Config{BaseURL: "http://127.0.0.1/v1", Timeout: time.Second}
+	tests := []struct {
+		change   func(*api.Config)
+		argument string
+	}{
+		{func(c *api.Config) { c.BaseURL = "localhost:8080" }, "base_url"},
+		{func(c *api.Config) { c.BaseURL = "/v1" }, "base_url"},
+		{func(c *api.Config) { c.BaseURL = "http://me:" + key + "@host/v1" }, "base_url"},
+		{func(c *api.Config) { c.BaseURL = "http://host/v1?key=" + key }, "base_url"},
+		{func(c *api.Config) { c.APIKey = key + "\nx" }, "api_key"},
+		{func(c *api.Config) { c.Headers = map[string]string{"a b": key} }, "headers"},
+		{func(c *api.Config) { c.Headers = map[string]string{"a": key + "\n"} }, "headers"},
+		{func(c *api.Config) { c.Headers = map[string]string{"Host": "x"} }, "headers"},
+		{func(c *api.Config) { c.Body = `["user"]` }, "body"},
+		{func(c *api.Config) { c.Body = `null` }, "body"},
+		{func(c *api.Config) { c.Body, c.Reserved = `{"n": 3}`, []string{"n"} }, "body"},
+		{func(c *api.Config) { c.Timeout = 0 }, "timeout"},
+	}
+	for _, test := range tests {
+		c := good
+		test.change(&c)
+		_, err := api.New(c)
+		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+			t.Errorf("%+v: error %v, want one about %s", c, err, test.argument)
+		}
+		hush(t, err)
+	}
+	if _, err := api.New(good); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBodyHasOneForm(t *testing.T) {
+	body := func(text string) string {
+		c, err := api.New(api.Config{BaseURL: "http://h", Timeout: 1, Body: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Body()
+	}
+	if a, b := body(`{"a": {"x": 1, "y": 2}, "b": 2}`), body("{\"b\":2,\n\"a\":{\"y\":2,\"x\":1}}"); a != b || a == "" {
+		t.Errorf("%s and %s", a, b)
+	}
+	if body("") != "" || body("{}") != "" {
+		t.Error("no fields have a form")
+	}
+}

@@ -1,0 +1,137 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
+)
+
+// reply is one choice, as it is kept.
+type reply struct {
+	Text        string  `json:"text"`
+	Finish      string  `json:"finish,omitempty"`
+	Refusal     string  `json:"refusal,omitempty"`
+	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
+	// What the request cost, on its first choice.
+	Input  uint64 `json:"input,omitempty"`
+	Cached uint64 `json:"cached,omitempty"`
+	Output uint64 `json:"output,omitempty"`
+}
+
+// fill reports whether a kept value is a reply.
+func (s *slot) fill(value []byte) bool {
+	return value != nil && json.Unmarshal(value, &s.reply) == nil
+}
+
+// read makes a sample of a reply.
+func (v *voter) read(s *slot) sdk.Sample {
+	r := s.reply
+	a := answer.Read(r.Text, s.question.prompt, v.reading)
+	if r.Probability > 0 {
+		a.Weight = r.Probability
+	}
+	if reason := r.unusable(a, s.question.prompt); reason != "" {
+		a.Label, a.Reason = "", reason
+	}
+	return sdk.Sample{
+		Answers: []sdk.Answer{a},
+		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
+	}
+}
+
+// unusable is why a reply is no answer, beyond what its text shows; "": it may
+// be one.
+func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
+	switch {
+	case r.Refusal != "":
+		return "the model refused: " + shorten(r.Refusal)
+	case r.Finish == "content_filter":
+		return "the server's filter took the answer"
+	case r.Finish == "length" && (a.Reason != "" || r.cutLabel(a, p)):
+		return "the answer was cut off; raise max_tokens"
+	}
+	return a.Reason
+}
+
+// cutLabel reports whether the label itself may be cut: a line that did not end
+// and is none of the labels that are known.
+func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
+	if p.Fields != nil || len(p.Labels) == 0 || a.Label == "" || strings.Contains(strings.TrimSpace(r.Text), "\n") {
+		return false
+	}
+	for _, label := range p.Labels {
+		if label == a.Label {
+			return false
+		}
+	}
+	return true
+}
+
+// shorten keeps a reason to a line.
+func shorten(text string) string {
+	const most = 160
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return string(runes)
+}
+
+// token is a piece of an answer with the logarithm of its probability.
+type token struct {
+	text string
+	log  float64
+}
+
+// least is the smallest probability: an answer with none would not count.
+const least = 1e-6
+
+// probability multiplies those of the tokens of the label: of the first line,
+// or of the value of the label property in a JSON object. NaN: there is none.
+func probability(tokens []token, object bool) float64 {
+	var whole strings.Builder
+	for _, t := range tokens {
+		whole.WriteString(t.text)
+	}
+	from, to := span(whole.String(), object)
+	if from >= to {
+		return math.NaN()
+	}
+	at, sum := 0, 0.0
+	for _, t := range tokens {
+		if at < to && at+len(t.text) > from {
+			sum += t.log
+		}
+		at += len(t.text)
+	}
+	if !(sum <= 0) { // a server's mistake
+		return math.NaN()
+	}
+	return max(math.Exp(sum), least)
+}
+
+// labelValue finds the value of the label property.
+var labelValue = regexp.MustCompile(`"` + sdk.LabelProperty + `"\s*:\s*"?((?:[^"\\]|\\.)*)`)
+
+// span is where the label stands in a text.
+func span(text string, object bool) (from, to int) {
+	if object {
+		if m := labelValue.FindStringSubmatchIndex(text); m != nil {
+			return m[2], m[3]
+		}
+		return 0, 0
+	}
+	if at := strings.LastIndex(text, "</think>"); at >= 0 {
+		from = at + len("</think>")
+	}
+	from += len(text[from:]) - len(strings.TrimLeft(text[from:], " \t\r\n"))
+	to = len(text)
+	if at := strings.IndexByte(text[from:], '\n'); at >= 0 {
+		to = from + at
+	}
+	return from, to
+}

@@ -1,0 +1,108 @@
+package openai
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestReading(t *testing.T) {
+	plain := sdk.Prompt{Text: "p", Labels: []string{"card_lost", "pin"}, None: "none"}
+	object := sdk.Prompt{Text: "p", Labels: plain.Labels, None: "none", Fields: []string{"reasoning", "label"}}
+	free := sdk.Prompt{Text: "p"}
+	fault := func(k openaitest.Kind) []openaitest.Fault { return []openaitest.Fault{{Kind: k, Share: 1}} }
+	tests := []struct {
+		name      string
+		text      string
+		faults    []openaitest.Fault
+		prompt    sdk.Prompt
+		arguments string
+		want      string // a label; a reason in brackets
+	}{
+		{"a label", " card_lost\nText: on", nil, plain, "", "card_lost"},
+		{"off the list", "weather", nil, plain, "", "weather"},
+		{"normalised", "Card Lost", nil, plain, `, "normalise": true`, "card_lost"},
+		{"the nearest", "my card is lost", nil, plain, `, "nearest": 0.5`, "card_lost"},
+		{"none", "none", nil, plain, "", ""},
+		{"nothing", " \n", nil, plain, "", "(the model wrote nothing)"},
+		{"JSON", "pin", nil, object, "", "pin"},
+		{"no JSON", "{pin", nil, object, "", `(not a JSON object with "label")`},
+		{"a refusal", "pin", fault(openaitest.Refusal), plain, "", "(the model refused: I can't help with that.)"},
+		{"a filter", "pin", fault(openaitest.Filter), plain, "", "(the server's filter took the answer)"},
+		{"a label that is cut", "card_lost", fault(openaitest.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
+		{"JSON that is cut", "pin", fault(openaitest.Length), object, "", "(the answer was cut off; raise max_tokens)"},
+		{"whole before the cut", "pin\nText: " + strings.Repeat("x", 9), fault(openaitest.Length), plain, "", "pin"},
+		{"just whole", "pinpin", fault(openaitest.Length), plain, "", "pin"},
+		{"any text may be cut", "ab", fault(openaitest.Length), free, "", "a"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }, Faults: test.faults}, test.arguments)
+			samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
+			if err != nil || !slices.Equal(labels(samples), []string{test.want}) {
+				t.Errorf("answers %+v, error %v, want %s", samples, err, test.want)
+			}
+			if got := samples[0].Answers[0]; got.Weight != 1 || got.Reason != "" && got.Label != "" {
+				t.Errorf("answer %+v", got)
+			}
+		})
+	}
+}
+
+func TestAnswersWeighTheirProbability(t *testing.T) {
+	for _, test := range []struct {
+		arguments, text string
+		prompt          sdk.Prompt
+		want            float64
+	}{
+		{`, "logprobs": true`, "card_lost\nmore and more", sdk.Prompt{Text: "p"}, .9 * .9 * .9}, // card _los t\nmo
+		{`, "logprobs": true, "endpoint": "completions"`, "card_lost", sdk.Prompt{Text: "p"}, .9 * .9 * .9},
+		{`, "logprobs": true`, "pin", sdk.Prompt{Text: "p", Fields: []string{"label"}}, .9 * .9}, // {"la bel" : "p in"}
+		{"", "pin", sdk.Prompt{Text: "p"}, 1},
+		{`, "logprobs": true, "model": "o3"`, "pin", sdk.Prompt{Text: "p"}, 1},
+	} {
+		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }}, test.arguments)
+		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := samples[0].Answers[0].Weight; math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s %q: weight %v, want %v", test.arguments, test.text, got, test.want)
+		}
+	}
+}
+
+func TestProbability(t *testing.T) {
+	half := math.Log(.5)
+	tokens := func(all ...string) (list []token) {
+		for _, text := range all {
+			list = append(list, token{text, half})
+		}
+		return list
+	}
+	tests := []struct {
+		tokens []token
+		object bool
+		want   float64
+	}{
+		{tokens("card", "_lost"), false, .25},
+		{tokens("\n ", "card", "_lost", "\n", "Text"), false, .25},
+		{tokens("<think>", "hm", "</think>", "\n", "card"), false, .5},
+		{tokens(`{"why": "`, `x`, `", "label": "`, `card`, `_lost`, `"`, `}`), true, .25},
+		{tokens(`{"label": "a\"b`, `c"`, "}"), true, .25},
+		{tokens(`{"no": "x"}`), true, math.NaN()},
+		{tokens(" ", "\n"), false, math.NaN()},
+		{[]token{{"a", -900}}, false, least},
+		{[]token{{"a", 1}}, false, math.NaN()},
+		{[]token{{"a", math.NaN()}}, false, math.NaN()},
+	}
+	for _, test := range tests {
+		if got := probability(test.tokens, test.object); math.Abs(got-test.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(test.want) {
+			t.Errorf("probability(%v) = %v, want %v", test.tokens, got, test.want)
+		}
+	}
+}

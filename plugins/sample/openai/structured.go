@@ -1,0 +1,86 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// The limits of OpenAI's strict schemas: values of an enum, and their
+// characters in all where there are many.
+const (
+	maxValues     = 1000
+	manyValues    = 250
+	maxCharacters = 15000
+)
+
+// structure says how the server is held to the question's labels.
+func (v *voter) structure(q *question) error {
+	allowed := q.prompt.Labels
+	if q.prompt.None != "" && len(allowed) > 0 {
+		allowed = append(allowed[:len(allowed):len(allowed)], q.prompt.None)
+	}
+	switch mode := v.config.Structured; {
+	case mode == "choice" && q.prompt.Fields != nil:
+		return sdk.Invalid(errors.New(`the prompt wants JSON, which structured = "choice" rules out; write "auto"`))
+	case mode == "choice":
+		q.choice = allowed
+	case mode == "json_schema", mode == "auto" && q.prompt.Fields != nil:
+		if q.prompt.Fields == nil {
+			q.prompt.Fields = []string{sdk.LabelProperty}
+		}
+		if !listable(allowed) {
+			v.once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
+			allowed = nil
+		}
+		q.schema = schema(q.prompt.Fields, allowed)
+	}
+	return nil
+}
+
+func listable(values []string) bool {
+	characters := 0
+	for _, value := range values {
+		characters += utf8.RuneCountInString(value)
+	}
+	return len(values) <= maxValues && (len(values) <= manyValues || characters <= maxCharacters)
+}
+
+// schema is a strict schema of an object of strings, whose label is one of
+// those allowed; nil: any. Servers write the properties in its order, so that a
+// reasoning comes before the label that it leads to.
+func schema(fields, allowed []string) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	for i, field := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(text(field) + `:{"type":"string"`)
+		if field == sdk.LabelProperty && len(allowed) > 0 {
+			b.WriteString(`,"enum":` + text(allowed))
+		}
+		b.WriteByte('}')
+	}
+	b.WriteString(`},"required":` + text(fields) + `,"additionalProperties":false}`)
+	return b.Bytes()
+}
+
+// text is the JSON of a string or of strings.
+func text[T string | []string](value T) string {
+	raw, err := json.Marshal(value)
+	if err != nil { // strings always can be
+		panic(err)
+	}
+	return string(raw)
+}
+
+// once logs what needs to be said only the first time.
+func (v *voter) once(topic, message string, args ...any) {
+	if _, told := v.said.LoadOrStore(topic, true); !told && v.log != nil {
+		v.log.Warn(message, args...)
+	}
+}
