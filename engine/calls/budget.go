@@ -1,0 +1,75 @@
+package calls
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// budget is what a run may spend and has spent.
+type budget struct {
+	pipeline.Budget
+	cost     float64 // spent
+	tokens   int64
+	reserved estimate // what the calls under way may cost
+	calls    int      // that were paid for
+}
+
+// estimate is what a call may cost: all its tokens at the higher price.
+type estimate struct {
+	cost   float64
+	tokens int64
+}
+
+func estimateOf(tokens int, p pipeline.Price) estimate {
+	return estimate{cost: float64(tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(tokens)}
+}
+
+// costOf is what tokens cost.
+func costOf(u sdk.Usage, p pipeline.Price) float64 {
+	cached := min(u.CachedTokens, u.InputTokens)
+	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
+}
+
+// fits reports whether there is room for a call.
+func (b *budget) fits(e estimate) bool {
+	costs := b.Cost == 0 || b.cost < b.Cost && b.cost+b.reserved.cost+e.cost <= b.Cost*(1+rounding)
+	return costs && (b.Tokens == 0 || b.tokens < b.Tokens && b.tokens+b.reserved.tokens+e.tokens <= b.Tokens)
+}
+
+func (b *budget) reserve(e estimate) {
+	b.reserved.cost += e.cost
+	b.reserved.tokens += e.tokens
+}
+
+func (b *budget) release(e estimate) {
+	b.reserved.cost -= e.cost
+	b.reserved.tokens -= e.tokens
+}
+
+// spend adds what a call took. One whose cost nobody knows, because its caller
+// gave up or the service does not tell, counts as estimated: it may have to be
+// paid for.
+func (b *budget) spend(e estimate, o sdk.Outcome, p pipeline.Price) {
+	cost, tokens := costOf(o.Usage, p), int64(o.Usage.InputTokens+o.Usage.OutputTokens)
+	if tokens == 0 && (o.Status == sdk.StatusOK || o.Status == sdk.StatusLeft) {
+		cost, tokens = e.cost, e.tokens
+	}
+	if tokens > 0 {
+		b.calls++
+	}
+	b.cost += cost
+	b.tokens += tokens
+}
+
+// spent is the error that ends a run for which there is no room for a call.
+func (b *budget) spent(e estimate) error {
+	of, spent, next := fmt.Sprintf("%.2f", b.Cost), fmt.Sprintf("%.2f", b.cost), fmt.Sprintf("%.4f", e.cost)
+	if b.Tokens > 0 && (b.tokens >= b.Tokens || b.tokens+e.tokens > b.Tokens) {
+		of, spent, next = fmt.Sprintf("%d tokens", b.Tokens), fmt.Sprint(b.tokens), fmt.Sprint(e.tokens)
+	}
+	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(
+		"the budget of " + of + " is spent: " + spent + " in " + fmt.Sprint(b.calls) + " calls, and the next may take " + next)}
+}

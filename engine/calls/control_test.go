@@ -1,0 +1,477 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// newControl makes a Control with a log that a test can read after it.
+func newControl(o Options) (*Control, *bytes.Buffer) {
+	log := &bytes.Buffer{}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	return New(o), log
+}
+
+// service counts what it gets, as a server with limits would.
+type service struct {
+	t       *testing.T
+	limit   pipeline.Limit
+	mu      sync.Mutex
+	current int
+	calls   []*arrival
+}
+
+type arrival struct {
+	at, ended time.Time // ended: zero while it is under way
+	estimate  int
+	took      int
+}
+
+// arrive checks the limits and returns what to call when the call has ended.
+func (s *service) arrive(estimate, took int) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	a := &arrival{at: now, estimate: estimate, took: took}
+	s.calls = append(s.calls, a)
+	if s.current++; s.current > s.limit.Concurrency {
+		s.t.Errorf("%d calls are under way, %d may", s.current, s.limit.Concurrency)
+	}
+	calls, tokens := 0, 0
+	for i := len(s.calls) - 1; i >= 0 && now.Sub(s.calls[i].at) <= time.Minute; i-- {
+		c := s.calls[i]
+		calls++
+		if c.ended.IsZero() || c.ended.After(now) {
+			tokens += c.estimate
+		} else {
+			tokens += c.took
+		}
+	}
+	if s.limit.Requests > 0 && calls > s.limit.Requests {
+		s.t.Errorf("%d calls within a minute, %d may be", calls, s.limit.Requests)
+	}
+	if s.limit.Tokens > 0 && tokens > s.limit.Tokens && calls > 1 {
+		s.t.Errorf("%d tokens within a minute, %d may be", tokens, s.limit.Tokens)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.ended = time.Now()
+		s.current--
+	}
+}
+
+// TestLimits sends calls of random sizes at random times through random limits,
+// from several stages at once.
+func TestLimits(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 1))
+				limit := pipeline.Limit{Concurrency: 1 + r.IntN(12)}
+				if r.IntN(4) > 0 {
+					limit.Requests = 1 + r.IntN(200)
+				}
+				if r.IntN(4) > 0 {
+					limit.Tokens = 1000 + r.IntN(50000)
+				}
+				s := &service{t: t, limit: limit}
+				c, _ := newControl(Options{})
+				var all sync.WaitGroup
+				sent := 0
+				for stage := range 3 {
+					h := c.Stage(Stage{Name: fmt.Sprint("sample.", stage), Limit: &limit})
+					for range 100 {
+						sent++
+						pause, latency := time.Duration(r.Int64N(int64(3*time.Minute))), time.Duration(r.Int64N(int64(20*time.Second)))
+						estimate := r.IntN(2000)
+						took := r.IntN(estimate + 1)
+						all.Go(func() {
+							time.Sleep(pause)
+							done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							end := s.arrive(estimate, took)
+							time.Sleep(latency)
+							end()
+							done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(took)}})
+						})
+					}
+				}
+				all.Wait()
+				if got := c.Snapshot().Total; got.Calls != sent || got.UnderWay != 0 {
+					t.Errorf("%d calls were sent: %+v", sent, got)
+				}
+			})
+		})
+	}
+}
+
+// TestRate keeps 64 calls under way for as long as it takes, and compares with
+// what the limit allows.
+func TestRate(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit   pipeline.Limit
+		latency time.Duration
+		calls   int
+		ideal   time.Duration // for all calls but those that may be sent at once
+	}{
+		"concurrency": {pipeline.Limit{Concurrency: 64}, 600 * time.Millisecond, 2000, 2000 * 600 * time.Millisecond / 64},
+		"requests":    {pipeline.Limit{Concurrency: 64, Requests: 600}, 600 * time.Millisecond, 12000, 20 * time.Minute},
+		"few":         {pipeline.Limit{Concurrency: 64, Requests: 7}, 600 * time.Millisecond, 700, 100 * time.Minute},
+		"slow":        {pipeline.Limit{Concurrency: 64, Requests: 150}, 20 * time.Second, 3000, 20 * time.Minute},
+		"tokens":      {pipeline.Limit{Concurrency: 64, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute}, // 500 each, of 1,000
+		"both":        {pipeline.Limit{Concurrency: 64, Requests: 400, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute},
+		// Five calls of 500 tokens leave no room for one that may take 1,000.
+		"large": {pipeline.Limit{Concurrency: 64, Tokens: 3200}, 600 * time.Millisecond, 125, 25 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{t: t, limit: test.limit}
+				c, _ := newControl(Options{})
+				h := c.Stage(Stage{Name: "sample.llm", Limit: &test.limit})
+				begin := time.Now()
+				var all sync.WaitGroup
+				slots := make(chan struct{}, 64)
+				for range test.calls {
+					slots <- struct{}{}
+					all.Go(func() {
+						defer func() { <-slots }()
+						done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1000})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						end := s.arrive(1000, 500)
+						time.Sleep(test.latency)
+						end()
+						done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 400, OutputTokens: 100}})
+					})
+				}
+				all.Wait()
+				share := test.ideal.Seconds() / time.Since(begin).Seconds()
+				t.Logf("%.3f of the ideal rate", share)
+				if share < 0.97 {
+					t.Errorf("it took %s: %.3f of the ideal rate", time.Since(begin), share)
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyStarves gives a stage that comes later its turn.
+func TestNobodyStarves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		limit := &pipeline.Limit{Concurrency: 1, Tokens: 6000}
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		send := func(stage string, n, tokens int) {
+			h := c.Stage(Stage{Name: stage, Limit: limit})
+			for i := range n {
+				all.Go(func() {
+					done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: tokens})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					order = append(order, fmt.Sprint(stage, i))
+					mu.Unlock()
+					time.Sleep(time.Second)
+					done(sdk.Outcome{Status: sdk.StatusOK})
+				})
+				synctest.Wait()
+			}
+		}
+		send("a", 6, 10)
+		send("large", 1, 9000) // more than the limit
+		send("b", 2, 10)
+		all.Wait()
+		if d := cmp.Diff([]string{"a0", "a1", "large0", "b0", "a2", "b1", "a3", "a4", "a5"}, order); d != "" {
+			t.Errorf("order (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestImplicitLimit lets stages without a limit share one for each endpoint.
+func TestImplicitLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		admitted := map[string]int{}
+		var mu sync.Mutex
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, stage := range []string{"sample.a", "sample.b"} {
+			h := c.Stage(Stage{Name: stage})
+			for i := range 40 {
+				go func() {
+					endpoint := []string{"one", "two"}[i%2]
+					if _, err := h.Admit(ctx, sdk.Call{Endpoint: endpoint}); err == nil {
+						mu.Lock()
+						admitted[endpoint]++
+						mu.Unlock()
+					}
+				}()
+			}
+		}
+		synctest.Wait()
+		if d := cmp.Diff(map[string]int{"one": 8, "two": 8}, admitted); d != "" {
+			t.Errorf("under way (-want +got):\n%s", d)
+		}
+		cancel()
+	})
+}
+
+// TestWithdraw takes waiting calls back: they count nowhere, and hold nobody up.
+func TestWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		limit := &pipeline.Limit{Concurrency: 2, Tokens: 1000}
+		h := c.Stage(Stage{Name: "sample.llm", Limit: limit})
+		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		refused, small := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := h.Admit(ctx, sdk.Call{Endpoint: "api", Tokens: 900})
+			refused <- err
+		}()
+		synctest.Wait()
+		go func() {
+			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1})
+			if err == nil {
+				done(sdk.Outcome{Status: sdk.StatusOK})
+			}
+			small <- err
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		cancel()
+		if err := <-refused; !errors.Is(err, context.Canceled) {
+			t.Errorf("the call that was withdrawn: %v", err)
+		}
+		if err := <-small; err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(begin); waited > 50*time.Second {
+			t.Errorf("the call behind it waited %s", waited)
+		}
+		done(sdk.Outcome{Status: sdk.StatusOK})
+		done(sdk.Outcome{Status: sdk.StatusDown}) // told already
+		if got := c.Snapshot().Total; got.Calls != 2 || got.Failed != 0 || got.UnderWay != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// ask sends one call and returns how long it waited.
+func ask(t *testing.T, h sdk.Host, o sdk.Outcome) (time.Duration, error) {
+	t.Helper()
+	begin := time.Now()
+	done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+	waited := time.Since(begin)
+	if err == nil {
+		time.Sleep(time.Millisecond)
+		done(o)
+	}
+	return waited, err
+}
+
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		h := c.Stage(Stage{Name: "sample.llm"})
+		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Concurrency: 1}})
+		busy := func(after time.Duration) time.Duration {
+			t.Helper()
+			waited, err := ask(t, h, sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return waited
+		}
+		busy(7 * time.Second)
+		if waited, err := ask(t, other, sdk.Outcome{Status: sdk.StatusOK}); waited != 7*time.Second || err != nil {
+			t.Errorf("another stage of the same service waited %s, want 7s; %v", waited, err)
+		}
+		busy(0)
+		ceiling := firstPause
+		for range 10 { // each is refused again
+			waited := busy(0)
+			if waited < ceiling/2 || waited > ceiling {
+				t.Errorf("waited %s, want between half of %s and all", waited, ceiling)
+			}
+			ceiling = min(2*ceiling, maxPause)
+		}
+		for range 20 {
+			if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		busy(0)
+		if waited := busy(0); waited > firstPause {
+			t.Errorf("waited %s after calls that were answered", waited)
+		}
+
+		// Calls that were under way together are one refusal.
+		for range 20 {
+			if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var together []func(sdk.Outcome)
+		for range 8 {
+			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			together = append(together, done)
+		}
+		time.Sleep(time.Second)
+		for _, done := range together {
+			done(sdk.Outcome{Status: sdk.StatusBusy})
+		}
+		if waited := busy(0); waited > firstPause {
+			t.Errorf("waited %s after refusals at a time", waited)
+		}
+
+		// Nobody waits for hours.
+		busy(3 * time.Hour)
+		_, err := ask(t, h, sdk.Outcome{})
+		if sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "wants no calls for another 3h0m0s") {
+			t.Errorf("a service that is busy for hours: %v", err)
+		}
+		time.Sleep(3 * time.Hour)
+		if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, log := newControl(Options{})
+		h := c.Stage(Stage{Name: "sample.llm"})
+		tell := func(status sdk.Status, n int) {
+			t.Helper()
+			for range n {
+				if _, err := ask(t, h, sdk.Outcome{Status: status}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		refused := func() {
+			t.Helper()
+			waited, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK})
+			if sdk.CodeOf(err) != sdk.CodeUnavailable || waited > 0 || !strings.Contains(err.Error(), "http://api/v1 is down") {
+				t.Fatalf("a call to what is down waited %s: %v", waited, err)
+			}
+		}
+		tell(sdk.StatusDown, downAtOnce) // it was never answered
+		refused()
+		cool := firstCoolDown
+		for range 6 {
+			time.Sleep(cool - 2*time.Millisecond)
+			refused()
+			time.Sleep(2 * time.Millisecond)
+			tell(sdk.StatusDown, 1)
+			cool = min(2*cool, maxCoolDown)
+			refused()
+		}
+		time.Sleep(cool)
+		// One call is let through at a time, and one that says nothing leaves
+		// the place to another.
+		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused()
+		done(sdk.Outcome{Status: sdk.StatusLeft})
+		tell(sdk.StatusOK, 1)
+		tell(sdk.StatusDown, downInARow-1)
+		tell(sdk.StatusBusy, 1)
+		tell(sdk.StatusDown, downInARow-1)
+		tell(sdk.StatusOK, 1)
+		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "endpoint=http://api/v1") {
+			t.Errorf("the log has %d lines, want one when it opens and one when it closes:\n%s", n, log)
+		}
+
+		// Calls that wait when it opens fail, and one from before that is
+		// answered closes it.
+		limit := &pipeline.Limit{Concurrency: downInARow + 1}
+		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
+		var open []func(sdk.Outcome)
+		for range limit.Concurrency {
+			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, done)
+		}
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			waiting <- err
+		}()
+		synctest.Wait()
+		var late func(sdk.Outcome)
+		open, late = open[1:], open[0]
+		for _, done := range open[1:] {
+			done(sdk.Outcome{Status: sdk.StatusDown})
+		}
+		if err := <-waiting; err != nil {
+			t.Fatalf("it was let through before the circuit opened: %v", err)
+		}
+		open[0](sdk.Outcome{Status: sdk.StatusDown})
+		refused()
+		late(sdk.Outcome{Status: sdk.StatusOK})
+		tell(sdk.StatusOK, 1)
+	})
+}
+
+// TestCircuitRefusesTheWaiting ends the waiting of those behind a dead service.
+func TestCircuitRefusesTheWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: downAtOnce}})
+		unavailable := make(chan bool, 100)
+		for range 100 {
+			go func() {
+				done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+				if err == nil {
+					time.Sleep(time.Second)
+					done(sdk.Outcome{Status: sdk.StatusDown})
+				}
+				unavailable <- sdk.CodeOf(err) == sdk.CodeUnavailable
+			}()
+		}
+		begin, n := time.Now(), 0
+		for range 100 {
+			if <-unavailable {
+				n++
+			}
+		}
+		if n < 100-2*downAtOnce || time.Since(begin) > 2*time.Second {
+			t.Errorf("%d of 100 calls failed at once, the last after %s", n, time.Since(begin))
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package calls
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// When a circuit opens, and for how long.
+const (
+	downInARow = 5 // calls that failed, one after the other, until an endpoint counts as down
+	downAtOnce = 3 // the same where no call has ever been answered
+
+	firstCoolDown = 10 * time.Second // until an open circuit lets a call through
+	maxCoolDown   = 2 * time.Minute  // it doubles up to this
+)
+
+// How long an endpoint is left alone that does not say for how long.
+const (
+	firstPause = 500 * time.Millisecond // it doubles with every refusal
+	maxPause   = time.Minute
+)
+
+// maxPatience is the longest time for which calls wait for an endpoint that
+// wants to be left alone. A quota that is spent for the day is no reason to stand
+// still for hours.
+const maxPatience = 2 * time.Minute
+
+// endpoint is what is known of a service.
+type endpoint struct {
+	name string
+	log  *slog.Logger
+
+	paused   time.Time // until then it wants no calls
+	refusals int       // the exponent of the next pause
+	refused  time.Time // when it last asked for fewer calls
+
+	answered bool // ever
+	downs    int  // in a row
+	open     bool
+	coolDown time.Duration
+	retry    time.Time // when an open circuit lets a call through
+	probing  bool      // that call is under way
+}
+
+// ready says whether a call may go to the endpoint: it may when both results
+// are zero. Else it has to wait, or fails.
+func (e *endpoint) ready(now time.Time) (time.Duration, error) {
+	if e.open {
+		if wait := e.retry.Sub(now); wait > 0 {
+			return 0, e.unavailable(fmt.Errorf("%s is down: its last calls failed, and it is tried again in %s; see to the service, or give the stage a fallback", e.name, wait.Round(time.Second)))
+		}
+		if e.probing {
+			return 0, e.unavailable(fmt.Errorf("%s is down, and being tried again; see to the service, or give the stage a fallback", e.name))
+		}
+	}
+	wait := max(e.paused.Sub(now), 0)
+	if wait > maxPatience {
+		return 0, e.unavailable(fmt.Errorf("%s wants no calls for another %s: go on with --resume then", e.name, wait.Round(time.Second)))
+	}
+	return wait, nil
+}
+
+func (e *endpoint) unavailable(err error) error {
+	return &sdk.Error{Code: sdk.CodeUnavailable, Err: err}
+}
+
+// begin is told of every call that is let through. It reports whether the call
+// is to show whether the endpoint is back.
+func (e *endpoint) begin() (probe bool) {
+	e.probing = e.open
+	return e.open
+}
+
+// end is told how a call ended that began at a time.
+func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
+	if probe {
+		e.probing = false
+	}
+	switch o.Status {
+	case sdk.StatusOK:
+		e.answered, e.downs = true, 0
+		if began.After(e.refused) {
+			e.refusals = max(e.refusals-1, 0)
+		}
+		e.close()
+	case sdk.StatusBusy:
+		e.answered, e.downs = true, 0
+		e.close()
+		e.refuse(now, began, o.RetryAfter)
+	case sdk.StatusDown:
+		e.down(now, probe)
+	}
+}
+
+// refuse leaves the endpoint alone. Of calls that were under way together, the
+// first that is refused makes the pause longer, and the others do not.
+func (e *endpoint) refuse(now, began time.Time, after time.Duration) {
+	if began.After(e.refused) {
+		e.refusals++
+		e.refused = now
+		if after <= 0 {
+			pause := min(firstPause<<min(e.refusals-1, 16), maxPause)
+			after = pause/2 + rand.N(pause/2+1)
+		}
+	}
+	if until := now.Add(after); until.After(e.paused) {
+		e.paused = until
+		e.log.Debug("a service asks for fewer calls", "endpoint", e.name, "pause", after)
+	}
+}
+
+func (e *endpoint) down(now time.Time, probe bool) {
+	e.downs++
+	switch {
+	case probe:
+		e.coolDown = min(2*e.coolDown, maxCoolDown)
+	case !e.open && (e.downs >= downInARow || !e.answered && e.downs >= downAtOnce):
+		e.open, e.coolDown = true, firstCoolDown
+		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs)
+	default:
+		return // a call from before the circuit opened says nothing new
+	}
+	e.retry = now.Add(e.coolDown)
+}
+
+func (e *endpoint) close() {
+	if e.open {
+		e.open = false
+		e.log.Warn("a service is back", "endpoint", e.name)
+	}
+}

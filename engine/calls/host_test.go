@@ -1,0 +1,109 @@
+package calls
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestModes(t *testing.T) {
+	dir := t.TempDir()
+	control := func(mode Mode) *Control {
+		kept, err := cache.Open(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := kept.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		c, _ := newControl(Options{Cache: kept, Mode: mode})
+		return c
+	}
+	key := sdk.KeyOf("what", "is", "asked")
+	recall := func(h sdk.Host, want string) {
+		t.Helper()
+		values, err := h.Recall(t.Context(), []sdk.Key{sdk.KeyOf("else"), key})
+		if err != nil || len(values) != 2 || values[0] != nil || (values[1] != nil) != (want != "-") || values[1] != nil && string(values[1]) != want {
+			t.Errorf("recalled %q, %v, want %q", values, err, want)
+		}
+	}
+	keep := func(h sdk.Host, value string) {
+		t.Helper()
+		if err := h.Keep(t.Context(), key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	openai := Stage{Name: "sample.llm", Kind: sdk.KindSample, Use: "openai"}
+
+	c := control(Normal)
+	h := c.Stage(openai)
+	recall(h, "-")
+	keep(h, "1")
+	recall(h, "1")
+	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
+	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
+	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
+	if d := cmp.Diff(Counts{Recalled: 2, Kept: 1}, c.Snapshot().Total); d != "" {
+		t.Errorf("counts (-want +got):\n%s", d)
+	}
+
+	refresh := control(Refresh).Stage(openai)
+	recall(refresh, "-")
+	keep(refresh, "2")
+	recall(refresh, "2")
+
+	offline := control(Offline).Stage(openai)
+	recall(offline, "2")
+	_, err := offline.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not in the cache; run without --offline") {
+		t.Errorf("a call of a run that is offline: %v", err)
+	}
+
+	nothing, _ := newControl(Options{})
+	h = nothing.Stage(openai)
+	keep(h, "3")
+	recall(h, "-")
+	if s, err := cache.ReadStats(dir); err != nil || len(s.About) != 1 || s.About[0].About != "sample.openai" {
+		t.Errorf("in the cache: %+v, %v", s, err)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	c, _ := newControl(Options{})
+	price := &pipeline.Price{Input: 3, Cached: 1, Output: 10}
+	for _, call := range []struct {
+		stage   Stage
+		outcome sdk.Outcome
+	}{
+		{Stage{Name: "sample.b", Price: price}, sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1000, CachedTokens: 600, OutputTokens: 50}}},
+		{Stage{Name: "sample.b", Price: price}, sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: time.Nanosecond}},
+		{Stage{Name: "embed.a"}, sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 7}}},
+		{Stage{Name: "embed.a", Price: price}, sdk.Outcome{Status: sdk.StatusDown}},
+	} {
+		done, err := c.Stage(call.stage).Admit(t.Context(), sdk.Call{Endpoint: "api"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(call.outcome)
+	}
+	const cost = (400*3 + 600*1 + 50*10) / 1e6
+	want := Snapshot{
+		Stages: []StageCounts{
+			{"embed.a", Counts{Calls: 2, Failed: 1, InputTokens: 7}},
+			{"sample.b", Counts{Calls: 2, Failed: 1, InputTokens: 1000, CachedTokens: 600, OutputTokens: 50, Cost: cost}},
+		},
+		Total: Counts{Calls: 4, Failed: 2, InputTokens: 1007, CachedTokens: 600, OutputTokens: 50, Cost: cost},
+	}
+	if d := cmp.Diff(want, c.Snapshot()); d != "" {
+		t.Errorf("counts (-want +got):\n%s", d)
+	}
+}
