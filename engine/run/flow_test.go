@@ -1,0 +1,277 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// service is a voter over the network: one item per call, at most so many calls
+// at a time, each taking a while.
+type service struct {
+	takes    time.Duration
+	slots    chan struct{}
+	calls    atomic.Int64
+	busy     atomic.Bool // the first call is told to come back
+	wait     time.Duration
+	most     atomic.Int64
+	underway atomic.Int64
+}
+
+func (s *service) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	if len(b.Items) != 1 {
+		return nil, fmt.Errorf("%d items in a call", len(b.Items))
+	}
+	s.slots <- struct{}{}
+	defer func() { <-s.slots }()
+	s.most.Store(max(s.most.Load(), s.underway.Add(1)))
+	defer s.underway.Add(-1)
+	s.calls.Add(1)
+	if s.wait > 0 && s.busy.CompareAndSwap(false, true) {
+		return nil, sdk.Transient(errors.New("come back later"), s.wait)
+	}
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return [][]sdk.Sample{{{Answers: []sdk.Answer{{Label: "x", Weight: 1}}}}}, nil
+}
+
+func (s *service) stage() sdk.Stage {
+	return sdk.SampleStage("service", "A voter of the test.",
+		func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return s, nil },
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1))
+}
+
+// TestTheServiceIsKeptBusy measures how much of the rate that a service allows
+// is reached: 64 calls at a time of 150 ms.
+func TestTheServiceIsKeptBusy(t *testing.T) {
+	const items, atOnce, takes = 1280, 64, 150 * time.Millisecond
+	const limit = "workers = 96\n"
+	tests := map[string]struct {
+		when string
+		part int // of the items, one in so many goes to the service
+		wait time.Duration
+	}{
+		"every item":             {"", 1, 0},
+		"one in five":            {`when = "item.text endsWith \"0\" or item.text endsWith \"5\""`, 5, 0},
+		"the first has to wait":  {"", 1, time.Second},
+		"one in five, with wait": {`when = "item.text endsWith \"0\" or item.text endsWith \"5\""`, 5, time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &service{takes: takes, slots: make(chan struct{}, atOnce), wait: test.wait}
+			r := open(t, newCatalog(s.stage(), voter("cheap", always("y"))), `
+				sample "cheap" { use = "cheap" }
+				sample "llm" {
+					use = "service"
+					`+limit+test.when+`
+				}
+				elect "e" { use = "majority" }`)
+			texts := make([]string, items*test.part)
+			for i := range texts {
+				texts[i] = fmt.Sprint(i)
+			}
+			start := time.Now()
+			n := 0
+			totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+				if result.Text != texts[n] {
+					t.Errorf("result %d is of %s", n, result.Text)
+				}
+				n++
+				return nil
+			}))
+			took := time.Since(start)
+			if err != nil || totals.Answered != len(texts) {
+				t.Fatalf("%d answered, %d failed, %v", totals.Answered, totals.Failed, err)
+			}
+			ideal := items / atOnce * takes
+			t.Logf("%.1f %% of the ideal rate, at most %d at once", 100*ideal.Seconds()/took.Seconds(), s.most.Load())
+			if took > ideal*3/2+test.wait/2 { // the machine may be busy with other things
+				t.Errorf("it took %v, ideally %v", took, ideal)
+			}
+		})
+	}
+}
+
+// TestLocalStagesAreSpared runs many small batches past a local stage: it gets
+// few calls at a time.
+func TestLocalStagesAreSpared(t *testing.T) {
+	var under, most atomic.Int64
+	local := voter("local", func(sdk.Item) ([]string, error) { return []string{"x"}, nil })
+	counted := sdk.SampleStage("counted", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
+		return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+			most.Store(max(most.Load(), under.Add(1)))
+			defer under.Add(-1)
+			time.Sleep(2 * time.Millisecond)
+			return make([][]sdk.Sample, len(b.Items)), nil
+		}), nil
+	}, sdk.Reads(sdk.ColumnText))
+	s := &service{takes: time.Millisecond, slots: make(chan struct{}, 8)}
+	r := open(t, newCatalog(local, counted, s.stage()), `
+		sample "local" { use = "local" }
+		sample "counted" { use = "counted" }
+		sample "llm" { use = "service" }
+		elect "e" { use = "majority" }`)
+	answers(t, r, make([]string, 500)...)
+	if got := most.Load(); got > 4 || got < 2 {
+		t.Errorf("a local stage got %d calls at a time", got)
+	}
+}
+
+// TestTries asks again where no answer is accepted, and keeps all votes.
+func TestTries(t *testing.T) {
+	var mu sync.Mutex
+	drawn := map[string][]int{}
+	hesitant := sdk.SampleStage("hesitant", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
+		return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+			samples := make([][]sdk.Sample, len(b.Items))
+			for i, item := range b.Items {
+				mu.Lock()
+				drawn[item.Text] = append(drawn[item.Text], item.Drawn)
+				mu.Unlock()
+				if item.Text == "abstains" {
+					continue
+				}
+				refused := sdk.Answer{Label: "sorry", Weight: 1, Reason: "refused"}
+				samples[i] = []sdk.Sample{{Answers: []sdk.Answer{refused}}, {Answers: []sdk.Answer{{Label: "off-list", Weight: 1}}}}
+				if item.Text == "at once" || item.Text == "second" && item.Drawn == 2 {
+					samples[i][1].Answers[0].Label = "x"
+				}
+				if item.Text == "none fits" {
+					samples[i][1].Answers[0].Label = ""
+				}
+			}
+			return samples, nil
+		}), nil
+	}, sdk.Reads(sdk.ColumnText))
+	r := open(t, newCatalog(hesitant), `
+		sample "v" {
+			use    = "hesitant"
+			n      = 2
+			tries  = 3
+			accept = "answer == \"x\""
+		}
+		elect "e" { use = "majority" }`)
+	votes := map[string][]run.Vote{}
+	_, err := r.Items(t.Context(), feed("at once", "second", "never", "none fits", "abstains"), each(func(result run.Result) error {
+		votes[result.Text] = result.Votes
+		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
+			t.Errorf("%s: answer %q, %v", result.Text, result.Answer, result.Failure)
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int{"at once": {0}, "second": {0, 2}, "never": {0, 2, 4}, "none fits": {0}, "abstains": {0}} {
+		if !slices.Equal(drawn[text], want) {
+			t.Errorf("%s was asked with %v samples before, want %v", text, drawn[text], want)
+		}
+	}
+	refused, dropped := run.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
+		run.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold"}
+	for text, want := range map[string][]run.Vote{
+		"second":    {refused, dropped, refused, {Voter: "v", Answer: "x", Weight: 1, Accepted: true}},
+		"never":     {refused, dropped, refused, dropped, refused, dropped},
+		"none fits": {refused, {Voter: "v", Weight: 1, Accepted: true}},
+	} {
+		if !slices.Equal(votes[text], want) {
+			t.Errorf("%s: votes %+v", text, votes[text])
+		}
+	}
+}
+
+// TestUnavailable lets the fallback take over at once.
+func TestUnavailable(t *testing.T) {
+	var calls atomic.Int64
+	r := open(t, newCatalog(voter("down", func(sdk.Item) ([]string, error) {
+		calls.Add(1)
+		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the service is down")}
+	}), voter("other", always("x"))), `
+		sample "v" {
+			use     = "down"
+			retries = 3
+			fallback "other" {
+				when = "failed"
+				use  = "other"
+			}
+		}
+		elect "e" { use = "majority" }`)
+	want(t, answers(t, r, "a"), "x")
+	if calls.Load() != 1 {
+		t.Errorf("asked %d times", calls.Load())
+	}
+}
+
+// TestTheEndOfTheBudget ends a run whose stage says so: what needs no money is
+// answered, nothing fails, no fallback steps in, and no other rows are read.
+func TestTheEndOfTheBudget(t *testing.T) {
+	var asked atomic.Int64
+	paid := voter("paid", func(item sdk.Item) ([]string, error) {
+		if asked.Add(1) > 20 {
+			return nil, &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+		}
+		if item.Text == "busy 1" { // it comes back when the budget is spent
+			return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
+		}
+		return []string{"x"}, nil
+	})
+	paid.Network, paid.Batch = true, 1
+	r := open(t, newCatalog(paid, voter("other", always("z")), voter("free", always("y"))), `
+		sample "free" { use = "free" }
+		sample "v" {
+			use      = "paid"
+			workers  = 1
+			on_error = "skip"
+			when     = "item.text != \"free\""
+			fallback "other" {
+				when = "failed"
+				use  = "other"
+			}
+		}
+		elect "e" { use = "majority" }`)
+	texts := make([]string, 10000)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%d", i)
+		if i%2 == 1 {
+			texts[i] = "free"
+		}
+	}
+	texts[2] = "busy 1"
+	got := map[string]int{}
+	start := time.Now()
+	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+		if result.Failure != nil {
+			t.Errorf("%s failed: %v", result.Text, result.Failure)
+		}
+		if result.Text == "free" {
+			got["free"]++
+		} else {
+			got["paid"]++
+		}
+		if strings.HasPrefix(result.Text, "busy") || len(result.Votes) > 0 && result.Votes[len(result.Votes)-1].Answer == "z" {
+			t.Errorf("answered without the money that it needs: %+v", result)
+		}
+		return nil
+	}))
+	if sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), "the budget is spent") {
+		t.Errorf("error %v", err)
+	}
+	if got["paid"] != 19 || got["free"] < 19 || totals.Items != got["paid"]+got["free"] || totals.Failed != 0 || totals.Left == 0 {
+		t.Errorf("answered %v, totals %+v", got, totals)
+	}
+	if totals.Items > 5000 || time.Since(start) > 10*time.Second {
+		t.Errorf("the run went on: %d items in %v", totals.Items, time.Since(start))
+	}
+}
