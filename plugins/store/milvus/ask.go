@@ -4,40 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 )
 
-// ask makes one search for several probes with the same condition.
-func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit int, by side, texts bool) ([][]found, error) {
-	expr := s.visible()
-	if cond := probes[0].condition.expr; cond != "" {
-		expr += " and " + cond
+// answer is what a server returned for one probe.
+type answer struct {
+	rows   []found // of the state; dead ones too
+	hidden int     // rows that came and are not of the state
+	lowest float32 // score of all that came; infinite where nothing did
+}
+
+// ask makes one search for several probes with the same condition. A server that
+// has to leave out what is not of the state takes longer for it, and most often
+// there is little of that: only where narrow is set it is asked to.
+func (c *collection) ask(ctx context.Context, s *state, probes []*probe, limit int, narrow bool, by side, texts bool) ([]answer, error) {
+	expr := probes[0].condition.expr
+	switch {
+	case narrow && expr != "":
+		expr = s.visible() + " and " + expr
+	case narrow:
+		expr = s.visible()
 	}
 	vectors := make([]entity.Vector, len(probes))
 	for i, p := range probes {
 		vectors[i] = by.vector(p)
 	}
-	fields := []string{fieldID, fieldLabel}
+	fields := []string{fieldDetails}
 	switch {
 	case texts:
 		fields = append(fields, fieldsTexts...)
 	case probes[0].filter != nil:
 		fields = append(fields, fieldMeta)
 	}
-	if by.counts() {
-		fields = append(fields, fieldDetails)
-	}
 	lists, err := c.searchRows(ctx, expr, fields, vectors, by.field(), limit, by.params(c, s, limit))
-	if err == nil && by.counts() {
-		for _, rows := range lists {
-			if err := c.countMissing(ctx, *s.analyzer, rows); err != nil {
-				return nil, err
-			}
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]answer, len(lists))
+	for i, rows := range lists {
+		answers[i] = newAnswer(s, rows)
+		if err := c.fillIn(ctx, s.analyzer, answers[i].rows); err != nil {
+			return nil, err
 		}
 	}
-	return lists, err
+	return answers, nil
+}
+
+func newAnswer(s *state, rows []found) answer {
+	a := answer{lowest: float32(math.Inf(1))}
+	for i := range rows {
+		a.lowest = min(a.lowest, rows[i].score)
+	}
+	a.rows = slices.DeleteFunc(rows, func(r found) bool { return !s.sees(r.sequence) })
+	a.hidden = len(rows) - len(a.rows)
+	return a
 }
 
 // searchRows searches the rows that an expression selects.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -35,6 +36,10 @@ type collection struct {
 
 	// looking is held by the reader that looks for a newer record.
 	looking sync.Mutex
+
+	// crowded is the number of a commit whose searches the rows that are not of it
+	// disturb.
+	crowded atomic.Int64
 
 	// mu guards what a read begins with.
 	mu     sync.RWMutex

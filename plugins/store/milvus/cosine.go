@@ -2,6 +2,7 @@ package milvus
 
 import (
 	"context"
+	"slices"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,7 @@ func (c *collection) cosines(ctx context.Context, s *state, vector []float32, hi
 	for i, h := range hits {
 		keys[i] = h.key
 	}
+	slices.Sort(keys) // neighbours are close to each other on the server too
 	lists, err := c.searchRows(ctx, withKeys(keys), nil, []entity.Vector{entity.FloatVector(vector)}, fieldVector, len(keys), c.denseParams(s.indexType, len(keys)))
 	if err != nil {
 		return nil, err

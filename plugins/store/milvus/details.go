@@ -7,70 +7,95 @@ import (
 	"math"
 )
 
-// details are what is kept of a row for this package alone: in one string,
-// because every field costs a server time.
+// details are what a search wants to know of a row, and what is kept for this
+// package alone: in one string, because every field costs a server time, when it
+// is written and when it is read.
 type details struct {
 	hash    []byte
 	average float64 // average length that the words were weighed with
-	counts  *counts // nil: no lexical side, or too many for a string
+	// The rest is left out where it would be too long for a string.
+	whole     bool
+	id, label string
+	counts    packed
 }
 
 var errDetails = errors.New("the details of a row are damaged: build the collection anew under another prefix")
 
-// encode writes details in base64: the length of the hash and the hash, the
-// average, the length of the text, and for each word the distance to the number
-// before and how often it occurs.
+// encode writes details in base64: a byte that says whether they are whole, the
+// hash, the average, the id, the label, the length of the text, its words and how
+// often they occur. Strings have their length in front.
 func (d details) encode() string {
-	b := binary.AppendUvarint(nil, uint64(len(d.hash)))
-	b = append(b, d.hash...)
+	b := appendString(make([]byte, 1, 256), d.hash)
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(d.average))
-	whole := b
-	if d.counts != nil {
-		whole = binary.AppendUvarint(whole, uint64(d.counts.length))
-		previous := uint32(0)
-		for _, w := range d.counts.words {
-			whole = binary.AppendUvarint(binary.AppendUvarint(whole, uint64(w.word-previous)), uint64(w.times))
-			previous = w.word
-		}
+	short := len(b)
+	b[0] = 1
+	b = appendString(appendString(b, d.id), d.label)
+	b = binary.AppendUvarint(b, uint64(d.counts.length))
+	b = append(appendString(b, d.counts.words), d.counts.times...)
+	if base64.RawStdEncoding.EncodedLen(len(b)) > maxBytes {
+		b[0], b = 0, b[:short]
 	}
-	if base64.RawStdEncoding.EncodedLen(len(whole)) > maxBytes {
-		whole = b
-	}
-	return base64.RawStdEncoding.EncodeToString(whole)
+	return base64.RawStdEncoding.EncodeToString(b)
 }
 
+func appendString[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeDetails returns details that share memory.
 func decodeDetails(text string) (details, error) {
-	var d details
 	b, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		return d, errDetails
+	if err != nil || len(b) == 0 {
+		return details{}, errDetails
 	}
-	next := func() uint64 {
-		n, read := binary.Uvarint(b)
-		if read <= 0 {
-			err, b = errDetails, nil
-			return 0
+	r := detailsReader{b: b[1:]}
+	d := details{whole: b[0] == 1, hash: r.bytes()}
+	if average := r.take(8); !r.short {
+		d.average = math.Float64frombits(binary.LittleEndian.Uint64(average))
+	}
+	if d.whole {
+		d.id, d.label = string(r.bytes()), string(r.bytes())
+		d.counts = packed{length: int(r.uvarint()), words: r.bytes(), times: r.b}
+	}
+	if r.short || len(d.counts.words)%4 != 0 || !d.whole && len(r.b) > 0 || !uvarints(d.counts.times, len(d.counts.words)/4) {
+		return details{}, errDetails
+	}
+	return d, nil
+}
+
+// uvarints reports whether b consists of n numbers.
+func uvarints(b []byte, n int) bool {
+	for _, c := range b {
+		if c < 0x80 {
+			n--
 		}
-		b = b[read:]
-		return n
 	}
-	n := next()
-	if n > uint64(len(b)) || len(b)-int(n) < 8 {
-		return d, errDetails
+	return n == 0 && (len(b) == 0 || b[len(b)-1] < 0x80)
+}
+
+type detailsReader struct {
+	b     []byte
+	short bool
+}
+
+func (r *detailsReader) uvarint() uint64 {
+	n, read := binary.Uvarint(r.b)
+	if read <= 0 {
+		r.b, r.short = nil, true
+		return 0
 	}
-	if n > 0 {
-		d.hash = b[:n:n]
+	r.b = r.b[read:]
+	return n
+}
+
+func (r *detailsReader) bytes() []byte { return r.take(r.uvarint()) }
+
+func (r *detailsReader) take(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.b, r.short = nil, true
+		return nil
 	}
-	d.average = math.Float64frombits(binary.LittleEndian.Uint64(b[n:]))
-	if b = b[n+8:]; len(b) == 0 {
-		return d, nil
-	}
-	c := &counts{length: int(next())}
-	c.words = make([]count, 0, len(b)/5+1)
-	for word := uint64(0); len(b) > 0; {
-		word += next()
-		c.words = append(c.words, count{uint32(word), uint32(next())})
-	}
-	d.counts = c
-	return d, err
+	taken := r.b[:n:n]
+	r.b = r.b[n:]
+	return taken
 }

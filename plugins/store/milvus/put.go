@@ -87,9 +87,9 @@ func (c *collection) send() error {
 		rows := make([]row, len(pending))
 		for i, p := range pending {
 			rows[i] = p.row
-			d := details{hash: p.entry.Hash, average: average}
+			d := details{hash: p.entry.Hash, average: average, id: p.entry.ID, label: p.entry.Label}
 			if lexical {
-				rows[i].words, d.counts = formula.document(p.counts), &p.counts
+				rows[i].words, d.counts = formula.document(p.counts), p.counts.pack()
 			}
 			rows[i].details = d.encode()
 		}

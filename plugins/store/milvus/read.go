@@ -1,6 +1,7 @@
 package milvus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type found struct {
 	place, sequence int64
 	score           float32
 	average         float64
-	counts          *counts // nil: there are too many, or it has none
+	whole           bool // counts, id and label are known
+	counts          packed
 	entry           sdk.Entry
 }
 
@@ -176,6 +178,10 @@ func (f *found) setText(field, text string) (err error) {
 	switch field {
 	case fieldKey:
 		f.key = text
+		if strings.HasPrefix(text, "~") {
+			f.place, f.sequence = noEntry, noEntry
+			return nil
+		}
 		f.place, f.sequence, err = parseKey(text)
 	case fieldID:
 		e.ID = text
@@ -186,9 +192,18 @@ func (f *found) setText(field, text string) (err error) {
 	case fieldText:
 		e.Text = text
 	case fieldDetails:
+		if text == "" {
+			return nil // no entry
+		}
 		var d details
 		d, err = decodeDetails(text)
-		e.Hash, f.average, f.counts = d.hash, d.average, d.counts
+		f.average, f.whole = d.average, d.whole
+		if len(d.hash) > 0 {
+			e.Hash = bytes.Clone(d.hash)
+		}
+		if d.whole {
+			e.ID, e.Label, f.counts = d.id, d.label, d.counts
+		}
 	}
 	return err
 }

@@ -188,13 +188,12 @@ func (c *collection) exhaust(ctx context.Context, s *state, p *probe, depth int,
 		r.score = dot(p.vector, r.entry.Vector)
 		r.entry.Vector = nil
 		if by.counts() {
-			words := countWords(*s.analyzer, r.entry.Context, r.entry.Text)
-			r.counts = &words
+			r.counts = countWords(*s.analyzer, r.entry.Context, r.entry.Text).pack()
 		}
 		if !texts {
 			r.entry.Text, r.entry.Context = "", ""
 		}
-		if h, ok := accept(s, p, r, by); ok {
+		if h, ok := accept(s, p, &r, by); ok {
 			hits = append(hits, h)
 		}
 		if len(hits) > 4*depth+maxLimit {

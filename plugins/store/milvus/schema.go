@@ -18,7 +18,7 @@ import (
 
 // schemaVersion is part of every collection: raise it when rows or records
 // are written in another way.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // The fields of a row.
 const (
@@ -30,7 +30,7 @@ const (
 	fieldContext  = "context"
 	fieldText     = "text" // of a row that is no entry: what it says
 	fieldMeta     = "meta"
-	fieldDetails  = "details" // what no server has to understand
+	fieldDetails  = "details" // what no server has to understand, in one string
 	fieldVector   = "vector"  // of norm 1, or 0
 	fieldWords    = "words"
 )
@@ -159,6 +159,8 @@ func (c *collection) recognise(have *entity.Collection, s sdk.Schema) error {
 		return sdk.Invalid(fmt.Errorf("collection %s on the server was not made by racflow and is left as it is: use another prefix or database", c.table))
 	case id.Version > schemaVersion:
 		return sdk.Invalid(fmt.Errorf("collection %s was made by a newer racflow (schema %d, this one knows %d): use that, or build it anew under another prefix", c.table, id.Version, schemaVersion))
+	case id.Version < schemaVersion:
+		return sdk.Invalid(fmt.Errorf("collection %s was made by an older racflow (schema %d, this one writes %d): build it anew under another prefix, or drop it first", c.table, id.Version, schemaVersion))
 	case id.Dimension != want.Dimension:
 		return sdk.Invalid(fmt.Errorf("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or prefix", c.name, id.Dimension, want.Dimension))
 	case id.Analyzer != want.Analyzer:

@@ -83,7 +83,7 @@ type probe struct {
 
 // hit is a row that a side found, with both scores.
 type hit struct {
-	found
+	*found
 	dense, lexical float32
 }
 
@@ -125,6 +125,15 @@ func isZero(x []float32) bool {
 // are asked for while the dense side is still at work.
 func (c *collection) probe(ctx context.Context, s *state, probes []*probe, depth int, dense, lexical, texts bool) error {
 	g, ctx := errgroup.WithContext(ctx)
+	if lexical {
+		// First, because more comes after it.
+		g.Go(func() error {
+			if err := c.findAll(ctx, s, probes, depth, lexicalSide{c.formula(s)}, texts); err != nil {
+				return err
+			}
+			return c.addCosines(ctx, s, probes)
+		})
+	}
 	if dense {
 		g.Go(func() error {
 			by := denseSide{}
@@ -133,14 +142,6 @@ func (c *collection) probe(ctx context.Context, s *state, probes []*probe, depth
 				by.formula = &f
 			}
 			return c.findAll(ctx, s, probes, depth, by, texts)
-		})
-	}
-	if lexical {
-		g.Go(func() error {
-			if err := c.findAll(ctx, s, probes, depth, lexicalSide{c.formula(s)}, texts); err != nil {
-				return err
-			}
-			return c.addCosines(ctx, s, probes)
 		})
 	}
 	return g.Wait()

@@ -3,7 +3,6 @@ package milvus
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
@@ -43,7 +42,7 @@ func (d denseSide) counts() bool { return d.formula != nil }
 func (d denseSide) score(p *probe, h *hit) float32 {
 	h.dense, h.lexical = h.found.score, sdk.Unscored
 	if d.formula != nil {
-		h.lexical = d.formula.score(p.terms, *h.counts)
+		h.lexical = d.formula.score(p.terms, h.counts)
 	}
 	return h.dense
 }
@@ -62,7 +61,7 @@ func (lexicalSide) vector(p *probe) entity.Vector {
 func (lexicalSide) params(*collection, *state, int) entity.SearchParam { return lexicalParams() }
 func (lexicalSide) counts() bool                                       { return true }
 func (l lexicalSide) score(p *probe, h *hit) float32 {
-	h.lexical, h.dense = l.formula.score(p.terms, *h.counts), sdk.Unscored
+	h.lexical, h.dense = l.formula.score(p.terms, h.counts), sdk.Unscored
 	return h.lexical
 }
 
@@ -86,12 +85,17 @@ func (c *collection) findAll(ctx context.Context, s *state, probes []*probe, dep
 			groups[p.condition.expr] = append(groups[p.condition.expr], p)
 		}
 	}
+	var parts [][]*probe
+	for _, group := range groups {
+		parts = slices.AppendSeq(parts, slices.Chunk(group, 64))
+	}
+	if len(parts) == 1 { // most often, and a new goroutine's stack has to grow first
+		return c.find(ctx, s, parts[0], depth, by, texts)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
-	for _, group := range groups {
-		for part := range slices.Chunk(group, 64) {
-			g.Go(func() error { return c.find(ctx, s, part, depth, by, texts) })
-		}
+	for _, part := range parts {
+		g.Go(func() error { return c.find(ctx, s, part, depth, by, texts) })
 	}
 	return g.Wait()
 }
@@ -103,21 +107,31 @@ func first(s *state, depth int, reach float32) int {
 	return min(n+min(len(s.dead), depth), maxLimit)
 }
 
-// find reads as many rows as it takes to be sure of the best.
+// find reads as many rows as it takes to be sure of the best. Rows that are not
+// of the state, such as those of a writer at work, can take the place of others;
+// then the server has to leave them out, and until the next commit from the start.
 func (c *collection) find(ctx context.Context, s *state, probes []*probe, depth int, by side, texts bool) error {
 	limit := first(s, depth, by.reach(s))
+	narrow := c.crowded.Load() == s.record.Commit
 	for len(probes) > 0 {
-		lists, err := c.ask(ctx, s, probes, limit, by, texts)
+		answers, err := c.ask(ctx, s, probes, limit, narrow, by, texts)
 		if err != nil {
 			return err
 		}
 		var unsure []*probe
+		hidden := 0
 		for i, p := range probes {
-			hits, sure := settleHits(s, p, lists[i], depth, limit, by)
+			hits, sure := settleHits(s, p, answers[i], depth, limit, by)
 			by.put(p, hits)
 			if !sure {
 				unsure = append(unsure, p)
+				hidden += answers[i].hidden
 			}
+		}
+		if hidden > 0 {
+			c.crowded.Store(s.record.Commit)
+			probes, narrow = unsure, true
+			continue
 		}
 		if limit == maxLimit {
 			for _, p := range unsure {
@@ -141,33 +155,31 @@ const longList = 100
 
 // settleHits scores what the server returned, keeps the best and reports
 // whether no row that it did not return can belong to them.
-func settleHits(s *state, p *probe, rows []found, depth, limit int, by side) ([]hit, bool) {
-	hits := make([]hit, 0, len(rows))
-	lowest := float32(math.Inf(1))
-	for _, r := range rows {
-		lowest = min(lowest, r.score)
-		if h, ok := accept(s, p, r, by); ok {
+func settleHits(s *state, p *probe, a answer, depth, limit int, by side) ([]hit, bool) {
+	hits := make([]hit, 0, len(a.rows))
+	for i := range a.rows {
+		if h, ok := accept(s, p, &a.rows[i], by); ok {
 			hits = append(hits, h)
 		}
 	}
 	hits = best(hits, depth, by)
-	if len(rows) < limit {
+	if len(a.rows)+a.hidden < limit {
 		return hits, true // there are no others
 	}
 	if len(hits) < depth {
 		return hits, false
 	}
-	last, bound := rank(hits[depth-1], by), lowest*by.reach(s)
+	last, bound := rank(hits[depth-1], by), a.lowest*by.reach(s)
 	slack := tolerance * max(1, bound)
 	if last > bound+slack {
 		return hits, true
 	}
 	// In a long list of short texts hundreds may tie with the last one.
-	return hits, depth > longList && last >= bound-slack && lowest >= bound-slack
+	return hits, depth > longList && last >= bound-slack && a.lowest >= bound-slack
 }
 
 // accept scores a row unless it is dead or the filter does not select it.
-func accept(s *state, p *probe, r found, by side) (hit, bool) {
+func accept(s *state, p *probe, r *found, by side) (hit, bool) {
 	if _, dead := s.dead[r.sequence]; dead || !p.filter.Match(r.entry.ID, r.entry.Label, r.entry.Meta) {
 		return hit{}, false
 	}

@@ -62,6 +62,11 @@ func (s *state) visible() string {
 	return between(s.record.Floor, s.record.Next)
 }
 
+// sees reports whether a row is of the state, dead ones included.
+func (s *state) sees(sequence int64) bool {
+	return s.record.Floor <= sequence && sequence < s.record.Next
+}
+
 // between is the expression for the rows with sequence numbers from a first one
 // on and below a last one.
 func between(from, to int64) string {

@@ -31,11 +31,11 @@ func (c *collection) supersede(ctx context.Context, old *state) ([]int64, error)
 		if old.analyzer == nil {
 			return nil
 		}
-		if err := c.countMissing(ctx, *old.analyzer, rows); err != nil {
+		if err := c.fillIn(ctx, old.analyzer, rows); err != nil {
 			return err
 		}
 		for _, r := range rows {
-			tx.account(*r.counts, -1)
+			tx.account(r.counts.all(), -1)
 		}
 		return nil
 	}
@@ -75,12 +75,12 @@ func (c *collection) supersede(ctx context.Context, old *state) ([]int64, error)
 	return dead, nil
 }
 
-// countMissing counts the words of rows that have too many for a field.
-func (c *collection) countMissing(ctx context.Context, a analyze.Analyzer, rows []found) error {
+// fillIn reads what was left out of the details of rows.
+func (c *collection) fillIn(ctx context.Context, a *analyze.Analyzer, rows []found) error {
 	place := map[int64][]int{}
 	var keys []string
 	for i, r := range rows {
-		if r.counts != nil {
+		if r.whole {
 			continue
 		}
 		if place[r.sequence] == nil {
@@ -89,14 +89,16 @@ func (c *collection) countMissing(ctx context.Context, a analyze.Analyzer, rows 
 		place[r.sequence] = append(place[r.sequence], i)
 	}
 	for part := range slices.Chunk(keys, lookAhead) {
-		texts, err := c.query(ctx, withKeys(part), []string{fieldKey, fieldText, fieldContext}, c.level())
+		texts, err := c.query(ctx, withKeys(part), []string{fieldKey, fieldID, fieldLabel, fieldText, fieldContext}, c.level())
 		if err != nil {
 			return err
 		}
 		for _, r := range texts {
-			words := countWords(a, r.entry.Context, r.entry.Text)
 			for _, i := range place[r.sequence] {
-				rows[i].counts = &words
+				rows[i].whole, rows[i].entry.ID, rows[i].entry.Label = true, r.entry.ID, r.entry.Label
+				if a != nil {
+					rows[i].counts = countWords(*a, r.entry.Context, r.entry.Text).pack()
+				}
 			}
 			delete(place, r.sequence)
 		}

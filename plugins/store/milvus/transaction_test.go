@@ -116,6 +116,44 @@ func TestLease(t *testing.T) {
 
 // Dead rows are removed once no reader can ask for them, and parts of old
 // records at the next change.
+// A reader does not see what a writer has put so far, even where all of it is
+// nearer than what it does see.
+func TestWriterAtWork(t *testing.T) {
+	e := startEngine(t)
+	busy := e.config()
+	busy.BatchRows = 50
+	writer := small(t, busy)
+	putAll(t, writer, entry("a", "one two"), entry("b", "one three"), entry("c", "one four"))
+	reader := small(t, e.config())
+	search := func() {
+		t.Helper()
+		for x, vector := range [][]float32{{1, .2}, {-1, 0}} {
+			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 2}, []sdk.Query{{Text: "one", Vector: vector}})
+			must(t, err)
+			for _, side := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
+				if len(side) != 2 || side[0].ID != "a" || side[1].ID != "b" || side[0].Entry.Label != "label of a" {
+					t.Errorf("query %d finds %+v", x, side)
+				}
+			}
+		}
+	}
+	search()
+	c := reader.collection("c")
+	if c.crowded.Load() != 0 {
+		t.Error("the record and the lease take the place of entries")
+	}
+	many := make([]sdk.Entry, 200)
+	for i := range many {
+		many[i] = sdk.Entry{ID: fmt.Sprint("new ", i), Text: "one one", Vector: []float32{1, .2}}
+	}
+	must(t, writer.Put(t.Context(), "c", many))
+	must(t, writer.collection("c").sent(t.Context()))
+	search()
+	if c.crowded.Load() != c.known().record.Commit {
+		t.Error("the rows of the writer were not in the way")
+	}
+}
+
 func TestTidy(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())

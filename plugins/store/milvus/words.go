@@ -1,9 +1,11 @@
 package milvus
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -56,20 +58,51 @@ func countWords(a analyze.Analyzer, context, text string) counts {
 	return c
 }
 
-func (c counts) times(word uint32) uint32 {
-	i, ok := slices.BinarySearchFunc(c.words, word, func(c count, w uint32) int {
-		switch {
-		case c.word < w:
-			return -1
-		case c.word > w:
-			return 1
-		}
-		return 0
-	})
-	if !ok {
+// packed are counts as rows have them. A search reads hundreds and looks for a
+// few words in each: it need not take them apart.
+type packed struct {
+	length int
+	words  []byte // 4 bytes each, little endian, rising
+	times  []byte // a uvarint each
+}
+
+func (c counts) pack() packed {
+	p := packed{length: c.length, words: make([]byte, 0, 4*len(c.words)), times: make([]byte, 0, len(c.words))}
+	for _, w := range c.words {
+		p.words = binary.LittleEndian.AppendUint32(p.words, w.word)
+		p.times = binary.AppendUvarint(p.times, uint64(w.times))
+	}
+	return p
+}
+
+// all are the counts again.
+func (p packed) all() counts {
+	c := counts{length: p.length, words: make([]count, len(p.words)/4)}
+	times := p.times
+	for i := range c.words {
+		n, size := binary.Uvarint(times)
+		times = times[max(size, 0):]
+		c.words[i] = count{p.word(i), uint32(n)}
+	}
+	return c
+}
+
+func (p packed) word(i int) uint32 { return binary.LittleEndian.Uint32(p.words[4*i:]) }
+
+// count is how often the text has a word.
+func (p packed) count(word uint32) uint32 {
+	n := len(p.words) / 4
+	at := sort.Search(n, func(i int) bool { return p.word(i) >= word })
+	if at == n || p.word(at) != word {
 		return 0
 	}
-	return c.words[i].times
+	times := p.times
+	for range at {
+		_, size := binary.Uvarint(times)
+		times = times[max(size, 0):]
+	}
+	found, _ := binary.Uvarint(times)
+	return uint32(found)
 }
 
 // bm25 is BM25 as Lucene has it and with exact lengths; package local gives the
@@ -154,11 +187,11 @@ func queryVector(terms []term) entity.SparseEmbedding {
 }
 
 // score is the score of a text, by the statistics of today.
-func (f bm25) score(terms []term, c counts) float32 {
+func (f bm25) score(terms []term, p packed) float32 {
 	var sum float32
 	for _, t := range terms {
-		if times := c.times(t.word); times > 0 {
-			sum += t.idf * f.saturation(times, c.length)
+		if times := p.count(t.word); times > 0 {
+			sum += t.idf * f.saturation(times, p.length)
 		}
 	}
 	return sum
