@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/plugins/elect/weighted"
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
+	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	"github.com/racflow/racflow/plugins/sample/neighbours"
@@ -27,6 +28,7 @@ func All() []sdk.Stage {
 	return []sdk.Stage{
 		minilm.Stage(),
 		hashing.Stage(),
+		embedopenai.Stage(),
 		local.Stage(),
 		milvus.Stage(),
 		completion.Stage(),

@@ -24,6 +24,8 @@ type Options struct {
 	Vector    func(text string) []float32
 	Dimension int
 
+	Refuse func(Ask) bool // requests that are answered with 400; nil: none
+
 	IgnoreN   bool // one choice, whatever n says
 	MaxN      int  // a larger n is refused; 0: none
 	MaxInputs int  // of one request for embeddings; more are refused; 0: 2,048
@@ -114,6 +116,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply, complaint := s.reply(a, fault)
+	if s.options.Refuse != nil && s.options.Refuse(a) {
+		complaint = "refused, as the test says"
+	}
 	if complaint != "" {
 		refuse(w, http.StatusBadRequest, complaint)
 		return

@@ -1,0 +1,204 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+type embedder struct {
+	config    config
+	client    *api.Client
+	host      sdk.Host
+	log       *slog.Logger
+	dimension int
+	note      string // file in which the dimension is noted; empty: none
+	opening   bool   // there is no host yet
+
+	inputs  atomic.Int32 // most texts per request
+	works   atomic.Bool  // a request has succeeded
+	base64  atomic.Bool  // and one with base64
+	numbers atomic.Bool  // the server refuses base64
+	keeping sync.Once    // what is logged once
+}
+
+// Close closes idle connections.
+func (e *embedder) Close() error {
+	e.client.Close()
+	return nil
+}
+
+// Dimension is the length of the vectors.
+func (e *embedder) Dimension() int { return e.dimension }
+
+// together is how many requests of one batch are sent at a time, at most.
+const together = 8
+
+// Embed implements sdk.Embedder.
+func (e *embedder) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	rows := map[string][]int{} // of each text; every text is embedded once
+	var distinct []string
+	for i, text := range texts {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		if strings.TrimSpace(strings.ReplaceAll(text, "\x00", "")) == "" {
+			vectors[i] = make([]float32, e.dimension) // nothing to embed
+			continue
+		}
+		text = e.prefix(role) + text
+		if rows[text] == nil {
+			distinct = append(distinct, text)
+		}
+		rows[text] = append(rows[text], i)
+	}
+	missing, err := e.recall(ctx, distinct, func(text string, v []float32) {
+		for _, row := range rows[text] {
+			vectors[row] = v
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	failed := sdk.RowErrors{}
+	var calls errgroup.Group // without a context: the vectors that others still get are kept
+	calls.SetLimit(together)
+	for _, part := range e.pack(missing) {
+		calls.Go(func() error {
+			found, refused, err := e.embed(ctx, part)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, text := range part {
+				for _, row := range rows[text] {
+					if vectors[row] = found[i]; refused[i] != nil {
+						failed[row] = refused[i]
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	if len(failed) > 0 {
+		return vectors, failed
+	}
+	return vectors, nil
+}
+
+func (e *embedder) prefix(role sdk.Role) string {
+	if role == sdk.RoleQuery {
+		return e.config.QueryPrefix
+	}
+	return e.config.PassagePrefix
+}
+
+func (e *embedder) key(text string) sdk.Key { return sdk.KeyOf(e.identity(), text) }
+
+// recalled is how many vectors are asked for at a time: 8 MiB of them at 4,096
+// numbers each.
+const recalled = 512
+
+// recall hands out the vectors that are kept and returns the other texts.
+func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
+	for from := 0; from < len(texts); from += recalled {
+		part := texts[from:min(from+recalled, len(texts))]
+		keys := make([]sdk.Key, len(part))
+		for i, text := range part {
+			keys[i] = e.key(text)
+		}
+		values, err := e.host.Recall(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+		for i, text := range part {
+			if i < len(values) && len(values[i]) == 4*e.dimension {
+				found(text, floats(values[i]))
+			} else {
+				missing = append(missing, text)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// pack cuts texts into the inputs of requests.
+func (e *embedder) pack(texts []string) (parts [][]string) {
+	most, bytes, from := int(e.inputs.Load()), 0, 0
+	for i, text := range texts {
+		if i > from && (i-from == most || bytes+len(text) > mostBytes) {
+			parts, from, bytes = append(parts, texts[from:i]), i, 0
+		}
+		bytes += len(text)
+	}
+	if from < len(texts) {
+		parts = append(parts, texts[from:])
+	}
+	return parts
+}
+
+// embed returns the vectors of texts, and why single ones have none. A request
+// that is refused is cut in halves.
+func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
+	vectors, refused, err = e.request(ctx, texts)
+	switch {
+	case err == nil:
+		e.keep(ctx, texts, vectors)
+		return vectors, refused, nil
+	case !api.BadRequest(err):
+		return nil, nil, err
+	case len(texts) == 1:
+		return make([][]float32, 1), map[int]error{0: err}, nil
+	}
+	if !e.works.Load() { // is it the texts at all?
+		for _, i := range []int{0, len(texts) - 1} {
+			if _, _, again := e.request(ctx, texts[i:i+1]); again == nil {
+				break
+			} else if i > 0 {
+				return nil, nil, fmt.Errorf("%w (nor does it take one text)", err)
+			}
+		}
+	}
+	half := len(texts) / 2
+	vectors, refused = make([][]float32, 0, len(texts)), map[int]error{}
+	for _, part := range [][]string{texts[:half], texts[half:]} {
+		v, r, err := e.embed(ctx, part)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, why := range r {
+			refused[len(vectors)+i] = why
+		}
+		vectors = append(vectors, v...)
+	}
+	if len(refused) == 0 { // they were only too many
+		lower(&e.inputs, len(texts)-half)
+	}
+	return vectors, refused, nil
+}
+
+// keep stores vectors for the next time. Where that fails they still count.
+func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32) {
+	var calls errgroup.Group
+	calls.SetLimit(64)
+	for i, text := range texts {
+		if vectors[i] != nil {
+			calls.Go(func() error { return e.host.Keep(ctx, e.key(text), raw(vectors[i])) })
+		}
+	}
+	if err := calls.Wait(); err != nil && ctx.Err() == nil && e.log != nil {
+		e.keeping.Do(func() { e.log.Warn("vectors cannot be kept: they will be asked for again", "error", err) })
+	}
+}

@@ -1,0 +1,142 @@
+package openai
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	BaseURL       string            `config:"base_url" default:"https://api.openai.com/v1" doc:"Address of the server, up to and with its version."`
+	Model         string            `config:"model,required" doc:"Name of the model, as the server knows it."`
+	APIKey        string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
+	Dimension     int               `config:"dimension" default:"0" doc:"Length of the model's vectors; 0 embeds a text to find out, once."`
+	Dimensions    int               `config:"dimensions" default:"0" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
+	QueryPrefix   string            `config:"query_prefix" doc:"What the model wants before a text that searches."`
+	PassagePrefix string            `config:"passage_prefix" doc:"What the model wants before a text that is searched."`
+	MaxInputs     int               `config:"max_inputs" default:"256" doc:"Most texts in one request."`
+	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
+	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
+	Timeout       time.Duration     `config:"timeout" default:"60s" doc:"Longest time of one request."`
+}
+
+// reserved are the fields of a request that the body argument must not set.
+var reserved = []string{"model", "input", "encoding_format", "dimensions"}
+
+// The limits of OpenAI's endpoint. A token is taken for three bytes here, which
+// is too many tokens for most texts.
+const (
+	mostInputs    = 2048
+	mostBytes     = 3 * 250_000
+	maxReply      = 128 << 20
+	mostDimension = 1 << 16
+)
+
+// Stage describes the embedder.
+func Stage() sdk.Stage {
+	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", open, sdk.Network(), sdk.PreferBatch(256))
+}
+
+func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
+	client, err := api.New(api.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
+		Timeout: c.Timeout, MaxReply: maxReply, Host: setup.Host,
+	})
+	if err := errors.Join(c.check(), err); err != nil {
+		return nil, err
+	}
+	e := &embedder{config: c, client: client, host: setup.Host, log: setup.Log}
+	e.inputs.Store(int32(c.MaxInputs))
+	if err := e.measure(ctx, setup.StateDir); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (c config) check() error {
+	var faults []error
+	need := func(ok bool, argument, text string) {
+		if !ok {
+			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
+		}
+	}
+	need(c.Model != "", "model", "it must not be empty")
+	need(c.Dimension >= 0 && c.Dimension <= mostDimension, "dimension", "it must be at least 0, and no more than 65536")
+	need(c.Dimensions >= 0 && c.Dimensions <= mostDimension, "dimensions", "it must be at least 0, and no more than 65536")
+	need(c.Dimension == 0 || c.Dimensions == 0 || c.Dimension == c.Dimensions, "dimension", "it must be what dimensions asks for; leave one of them out")
+	need(c.MaxInputs >= 1 && c.MaxInputs <= mostInputs, "max_inputs", "it must be between 1 and 2048")
+	return errors.Join(faults...)
+}
+
+// noted is what the state folder knows of a server's model.
+type noted struct {
+	Model     string `json:"model"` // identity of the embedder
+	Dimension int    `json:"dimension"`
+}
+
+// measure finds out how long the vectors are.
+func (e *embedder) measure(ctx context.Context, state string) error {
+	if e.dimension = max(e.config.Dimension, e.config.Dimensions); e.dimension > 0 {
+		return nil
+	}
+	if state != "" {
+		e.note = filepath.Join(state, "embed-openai.json")
+	}
+	var known noted
+	if raw, err := os.ReadFile(e.note); err == nil && json.Unmarshal(raw, &known) == nil && known.Model == e.identity() && known.Dimension > 0 {
+		e.dimension = known.Dimension
+		return nil
+	}
+	e.opening = true
+	vectors, failed, err := e.request(ctx, []string{"dimension"})
+	e.opening = false
+	if err == nil {
+		err = failed[0]
+	}
+	if err != nil {
+		return fmt.Errorf("finding the length of the vectors: %w (with the argument dimension nothing is asked)", err)
+	}
+	e.dimension = len(vectors[0])
+	if e.note == "" {
+		return nil
+	}
+	raw, err := json.Marshal(noted{e.identity(), e.dimension})
+	if err == nil {
+		err = os.WriteFile(e.note, raw, 0o600)
+	}
+	if err != nil && e.log != nil {
+		e.log.Warn("the length of the vectors cannot be noted: it will be asked for again", "error", err)
+	}
+	return nil
+}
+
+// identity names what a vector depends on besides its text, the length aside.
+func (e *embedder) identity() string {
+	c := e.config
+	key := sdk.KeyOf("embedding 1", e.client.Address(), c.Model, strconv.Itoa(c.Dimensions), e.client.Body())
+	return hex.EncodeToString(key[:])
+}
+
+// Fingerprint tells what the vectors depend on.
+func (e *embedder) Fingerprint() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %q %q", e.identity(), e.dimension, e.config.QueryPrefix, e.config.PassagePrefix))
+	return hex.EncodeToString(sum[:])
+}
+
+// lower sets the most texts per request, never up.
+func lower(most *atomic.Int32, to int) {
+	for now := most.Load(); int32(to) < now && !most.CompareAndSwap(now, int32(to)); now = most.Load() {
+	}
+}

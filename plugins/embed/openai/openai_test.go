@@ -1,0 +1,319 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
+)
+
+const key = "sk-0123456789abcdef"
+
+// opened starts a server and opens the stage on it.
+func opened(t *testing.T, o openaitest.Options, arguments string) (*embedder, *openaitest.Server, *apitest.Host) {
+	t.Helper()
+	server, host := openaitest.Serve(t, o), &apitest.Host{}
+	e, err := openAt(t, server.URL, host, "", arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, server, host
+}
+
+func openAt(t *testing.T, address string, host sdk.Host, state, arguments string) (*embedder, error) {
+	t.Helper()
+	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny", "api_key": %q%s}`, address, key, arguments)
+	setup := sdk.Setup{Host: host, StateDir: state, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	stage, err := Stage().Open(t.Context(), setup, []byte(config))
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = stage.(*embedder).Close() })
+	return stage.(*embedder), nil
+}
+
+func sizes(s *openaitest.Server) (all []int) {
+	for _, a := range s.Asks() {
+		all = append(all, len(a.Inputs))
+	}
+	return all
+}
+
+// unit is the vector that the server's first axis tells texts apart by.
+func unit(text string) []float32 { return []float32{3 * float32(len(text)), 4} }
+
+func want(text string) []float32 {
+	n := math.Hypot(3*float64(len(text)), 4)
+	return []float32{float32(3 * float64(len(text)) / n), float32(4 / n)}
+}
+
+func number(n int) (all []string) {
+	for i := range n {
+		all = append(all, strings.Repeat("x", i+1))
+	}
+	return all
+}
+
+func TestVectors(t *testing.T) {
+	for name, o := range map[string]openaitest.Options{
+		"base64": {}, "base64 is ignored": {Base64: openaitest.Base64Ignored}, "base64 is refused": {Base64: openaitest.Base64Refused},
+		"another order": {Shuffle: true}, "few inputs": {MaxInputs: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Vector, o.Key = unit, key
+			e, server, host := opened(t, o, "")
+			texts := append(number(10), "", " \n", "xx")
+			vectors, err := e.Embed(t.Context(), sdk.RolePassage, texts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, text := range texts {
+				wanted := want(text)
+				if strings.TrimSpace(text) == "" {
+					wanted = []float32{0, 0}
+				}
+				if diff := cmp.Diff(wanted, vectors[i]); diff != "" {
+					t.Errorf("vector of %q (-want +got):\n%s", text, diff)
+				}
+			}
+			// Again: nothing is asked, and the same comes.
+			calls := server.Calls()
+			again, err := e.Embed(t.Context(), sdk.RoleQuery, texts)
+			if diff := cmp.Diff(vectors, again); diff != "" || err != nil || server.Calls() != calls {
+				t.Errorf("%d requests, error %v (-first +again):\n%s", server.Calls()-calls, err, diff)
+			}
+			if len(host.Kept()) != 10 || e.Dimension() != 2 {
+				t.Errorf("%d vectors of %d numbers are kept", len(host.Kept()), e.Dimension())
+			}
+		})
+	}
+}
+
+func TestRequestsAreWithinTheLimits(t *testing.T) {
+	e, server, host := opened(t, openaitest.Options{Vector: unit}, `, "max_inputs": 4, "dimension": 2, "dimensions": 2, "body": "{\"user\": \"me\"}", "query_prefix": "q: ", "passage_prefix": "p: "`)
+	if _, err := e.Embed(t.Context(), sdk.RoleQuery, number(10)); err != nil {
+		t.Fatal(err)
+	}
+	got := sizes(server)
+	slices.Sort(got)
+	if !slices.Equal(got, []int{2, 4, 4}) {
+		t.Errorf("sizes of the requests %v; a given dimension needs no other", got)
+	}
+	for _, a := range server.Asks() {
+		for _, part := range []string{`"dimensions":2`, `"user":"me"`, `"q: x`} {
+			if !strings.Contains(string(a.Body), part) {
+				t.Errorf("%s lacks %s", a.Body, part)
+			}
+		}
+	}
+	if calls := host.Calls(); len(calls) != 3 || calls[0].Endpoint != server.URL || calls[0].Tokens == 0 || host.Spent(t).InputTokens == 0 {
+		t.Errorf("calls %+v, spent %+v", calls, host.Spent(t))
+	}
+	// The other role is another text.
+	if _, err := e.Embed(t.Context(), sdk.RolePassage, number(1)); err != nil || server.Calls() != 4 {
+		t.Errorf("%d requests, error %v", server.Calls(), err)
+	}
+	e, _, _ = opened(t, openaitest.Options{}, `, "dimension": 8`)
+	long := strings.Repeat("long ", 60_000)
+	if parts := e.pack([]string{long, long + "a", long + "b", "x", long + long + long}); len(parts) != 3 || len(parts[0]) != 2 || len(parts[1]) != 2 || len(parts[2]) != 1 {
+		t.Errorf("%d requests", len(parts))
+	}
+}
+
+func TestRowsFailAlone(t *testing.T) {
+	// The endpoint refuses a request with this text in it, whatever else it holds.
+	bad := "refused"
+	e, server, _ := opened(t, openaitest.Options{Vector: func(text string) []float32 {
+		if strings.Contains(text, "odd") {
+			return []float32{0, 0}
+		}
+		return unit(text)
+	}, Refuse: func(a openaitest.Ask) bool { return slices.Contains(a.Inputs, bad) }}, "")
+	texts := append(number(30), bad, "odd")
+	vectors, err := e.Embed(t.Context(), sdk.RolePassage, texts)
+	var rows sdk.RowErrors
+	if !errors.As(err, &rows) || len(rows) != 2 || sdk.CodeOf(rows[30]) != sdk.CodeInvalid || sdk.CodeOf(rows[31]) != sdk.CodeInvalid {
+		t.Fatalf("error %v, want rows 30 and 31", err)
+	}
+	for i := range 30 {
+		if vectors[i] == nil {
+			t.Errorf("row %d has no vector", i)
+		}
+	}
+	if server.Calls() > 14 { // two of each size, and one to find the dimension
+		t.Errorf("sizes of the requests: %v", sizes(server))
+	}
+	if e.inputs.Load() != 256 {
+		t.Errorf("requests of %d texts from now on: there were not too many", e.inputs.Load())
+	}
+}
+
+func TestFewerInputsAreLearnt(t *testing.T) {
+	e, server, _ := opened(t, openaitest.Options{Vector: unit, MaxInputs: 5}, `, "dimension": 2`)
+	for from := 0; from < 40; from += 20 {
+		if _, err := e.Embed(t.Context(), sdk.RolePassage, number(40)[from:from+20]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := sizes(server)
+	if last := got[len(got)-4:]; !slices.Equal(last, []int{5, 5, 5, 5}) {
+		t.Errorf("sizes of the requests %v, want four of 5 at last", got)
+	}
+}
+
+func TestARefusalOfEverything(t *testing.T) {
+	e, server, _ := opened(t, openaitest.Options{Refuse: func(openaitest.Ask) bool { return true }}, `, "dimension": 8`)
+	_, err := e.Embed(t.Context(), sdk.RolePassage, number(200))
+	var rows sdk.RowErrors
+	if err == nil || errors.As(err, &rows) || sdk.CodeOf(err) != sdk.CodeInvalid || server.Calls() > 8 {
+		t.Errorf("%d requests, error %v; want the batch to fail after a few", server.Calls(), err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault openaitest.Fault
+		code  sdk.Code
+		rows  bool
+	}{
+		"fewer vectors": {openaitest.Fault{Kind: openaitest.Fewer}, sdk.CodeTransient, false},
+		"more vectors":  {openaitest.Fault{Kind: openaitest.More}, sdk.CodeTransient, false},
+		"nulls":         {openaitest.Fault{Kind: openaitest.NaN}, sdk.CodeInvalid, true},
+		"429":           {openaitest.Fault{Kind: openaitest.Status, Status: 429, Wait: time.Second, Form: openaitest.Seconds}, sdk.CodeTransient, false},
+		"half a body":   {openaitest.Fault{Kind: openaitest.HalfBody}, sdk.CodeTransient, false},
+		"broken JSON":   {openaitest.Fault{Kind: openaitest.Broken}, sdk.CodeTransient, false},
+		"a page":        {openaitest.Fault{Kind: openaitest.Page}, sdk.CodeInvalid, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.fault.Calls = []int{0}
+			e, server, _ := opened(t, openaitest.Options{Faults: []openaitest.Fault{test.fault}, Dimension: 8}, `, "dimension": 8`)
+			texts := []string{"a", "b"}
+			_, err := e.Embed(t.Context(), sdk.RoleQuery, texts)
+			var rows sdk.RowErrors
+			if errors.As(err, &rows) != test.rows {
+				t.Fatalf("error %v", err)
+			}
+			if test.rows {
+				err = rows[1]
+			}
+			if sdk.CodeOf(err) != test.code {
+				t.Errorf("error %v has code %d, want %d", err, sdk.CodeOf(err), test.code)
+			}
+			if vectors, err := e.Embed(t.Context(), sdk.RoleQuery, texts); err != nil || len(vectors[1]) != 8 || server.Calls() != 2 {
+				t.Errorf("then %v, error %v", vectors, err)
+			}
+		})
+	}
+}
+
+func TestDimension(t *testing.T) {
+	state := t.TempDir()
+	host := &apitest.Host{Refuse: errors.New("there is no host while opening")}
+	server := openaitest.Serve(t, openaitest.Options{Dimension: 5})
+	e, err := openAt(t, server.URL, host, state, "")
+	if err != nil || e.Dimension() != 5 {
+		t.Fatalf("dimension of %v, error %v", e, err)
+	}
+	print := e.Fingerprint()
+	if e, err = openAt(t, server.URL, host, state, ""); err != nil || e.Dimension() != 5 || server.Calls() != 1 || e.Fingerprint() != print {
+		t.Errorf("again: %d requests, error %v", server.Calls(), err)
+	}
+	// Another model has another note; a dimension that is asked for is known.
+	for arguments, calls := range map[string]int{`, "body": "{\"user\": \"me\"}"`: 2, `, "dimensions": 3`: 2, `, "dimension": 5`: 2} {
+		if e, err = openAt(t, server.URL, host, state, arguments); err != nil || server.Calls() > calls {
+			t.Errorf("%s: %d requests, error %v", arguments, server.Calls(), err)
+		} else if same := e.Fingerprint() == print; same != strings.Contains(arguments, `"dimension":`) {
+			t.Errorf("%s: the same fingerprint: %v", arguments, same)
+		}
+	}
+	for _, arguments := range []string{`, "query_prefix": "q"`, `, "passage_prefix": "q"`} {
+		if e, err = openAt(t, server.URL, host, state, arguments); err != nil || e.Fingerprint() == print {
+			t.Errorf("%s: error %v, or the same fingerprint", arguments, err)
+		}
+	}
+
+	// The model behind the name changes: the note goes, the next start asks.
+	host.Refuse = nil
+	other := openaitest.Serve(t, openaitest.Options{Dimension: 6})
+	if e, err = openAt(t, other.URL, host, state, ""); err != nil {
+		t.Fatal(err)
+	}
+	e.dimension = 5
+	if _, err := e.Embed(t.Context(), sdk.RoleQuery, []string{"a"}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "6 numbers, not 5") {
+		t.Errorf("error %v", err)
+	}
+	if e, err = openAt(t, other.URL, host, state, ""); err != nil || e.Dimension() != 6 || other.Calls() != 3 {
+		t.Errorf("%d requests, error %v", other.Calls(), err)
+	}
+
+	gone := openaitest.Start(openaitest.Options{})
+	gone.Close()
+	if _, err := openAt(t, gone.URL, host, "", ""); err == nil || !strings.Contains(err.Error(), "argument dimension") {
+		t.Errorf("no server: error %v", err)
+	}
+}
+
+func TestStops(t *testing.T) {
+	e, _, host := opened(t, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Hang, Share: 1}}}, `, "dimension": 8`)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := e.Embed(ctx, sdk.RoleQuery, []string{"a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	host.Refuse = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+	if _, err := e.Embed(t.Context(), sdk.RoleQuery, []string{"a"}); sdk.CodeOf(err) != sdk.CodeStopped {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for text, want := range map[string][]float32{
+		`[1, 2.5]`: {1, 2.5}, `"AACAPwAAIEA="`: {1, 2.5}, `[]`: nil, `""`: nil, `"AACA"`: nil, `"?"`: nil, `[1, null]`: nil, `[1e99]`: nil, `{}`: nil, `[[1]]`: nil,
+	} {
+		if got, err := decode([]byte(text)); !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("decode(%s) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	inf := float32(math.Inf(1))
+	for _, v := range [][]float32{{0, 0}, {inf, 1}, {float32(math.NaN()), 1}} {
+		if normalise(v) == nil {
+			t.Errorf("%v has a norm", v)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for config, argument := range map[string]string{
+		`{}`:                             "model",
+		`{"model": ""}`:                  "model",
+		`{"model": "m", "base_url": ""}`: "base_url",
+		`{"model": "m", "body": "{\"input\": []}"}`:       "body",
+		`{"model": "m", "dimension": -1}`:                 "dimension",
+		`{"model": "m", "dimensions": 1000000}`:           "dimensions",
+		`{"model": "m", "dimension": 4, "dimensions": 3}`: "dimension",
+		`{"model": "m", "max_inputs": 4096}`:              "max_inputs",
+		`{"model": "m", "timeout": "0s"}`:                 "timeout",
+	} {
+		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
+		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
+			t.Errorf("%s: error %v, want one about %s", config, err, argument)
+		}
+	}
+}
+
+func TestConformance(t *testing.T) {
+	server := openaitest.Serve(t, openaitest.Options{})
+	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
+}

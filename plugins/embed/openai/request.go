@@ -1,0 +1,160 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+// input is the body of a request.
+type input struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Dimensions int      `json:"dimensions,omitempty"`
+	Encoding   string   `json:"encoding_format"`
+}
+
+// output is the body of a reply.
+type output struct {
+	Data []struct {
+		Index     int             `json:"index"`
+		Embedding json.RawMessage `json:"embedding"` // numbers, or their base64
+	} `json:"data"`
+}
+
+// request sends one request and returns the vectors, and why single texts have
+// none.
+func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
+	body := input{Model: e.config.Model, Input: texts, Dimensions: e.config.Dimensions, Encoding: "base64"}
+	if e.numbers.Load() {
+		body.Encoding = "float"
+	}
+	var reply output
+	err = e.post(ctx, body, &reply)
+	if api.BadRequest(err) && body.Encoding == "base64" && !e.base64.Load() { // it may be base64
+		body.Encoding, reply = "float", output{}
+		if err = e.post(ctx, body, &reply); err == nil {
+			e.numbers.Store(true)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e.works.Store(true)
+	if body.Encoding == "base64" {
+		e.base64.Store(true)
+	}
+	return e.check(len(texts), reply)
+}
+
+func (e *embedder) post(ctx context.Context, body input, reply *output) error {
+	return (&api.Request{Client: e.client, Alone: e.opening}).Post(ctx, "/embeddings", body, reply)
+}
+
+// check takes the vectors out of a reply that should hold n.
+func (e *embedder) check(n int, reply output) (vectors [][]float32, refused map[int]error, err error) {
+	if len(reply.Data) != n {
+		return nil, nil, sdk.Transient(fmt.Errorf("the server gave %d vectors for %d texts", len(reply.Data), n), 0)
+	}
+	ordered := true // a server without index gives 0 for all
+	for _, d := range reply.Data {
+		ordered = ordered && d.Index == 0
+	}
+	vectors, refused = make([][]float32, n), map[int]error{}
+	seen := make([]bool, n)
+	for i, d := range reply.Data {
+		at := d.Index
+		if ordered {
+			at = i
+		}
+		if at < 0 || at >= n || seen[at] {
+			return nil, nil, sdk.Transient(fmt.Errorf("the server gave a vector for text %d of %d twice, or for none", at, n), 0)
+		}
+		seen[at] = true
+		v, err := decode(d.Embedding)
+		if err == nil && e.dimension > 0 && len(v) != e.dimension { // 0: it is being found out
+			if e.note != "" {
+				_ = os.Remove(e.note) // the next start asks again
+			}
+			return nil, nil, sdk.Invalid(fmt.Errorf("the server's vectors have %d numbers, not %d; "+
+				"where the model behind its name has changed, start again, or write another dimension", len(v), e.dimension))
+		}
+		if err == nil {
+			err = normalise(v)
+		}
+		if err != nil {
+			refused[at] = sdk.Invalid(fmt.Errorf("the server's vector cannot be used: %w", err))
+			continue
+		}
+		vectors[at] = v
+	}
+	return vectors, refused, nil
+}
+
+// decode reads numbers or their base64.
+func decode(value json.RawMessage) ([]float32, error) {
+	var text string
+	if bytes.HasPrefix(value, []byte(`"`)) && json.Unmarshal(value, &text) == nil {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(data) == 0 || len(data)%4 != 0 {
+			return nil, errors.New("it is not the base64 of numbers of four bytes")
+		}
+		return floats(data), nil
+	}
+	if bytes.Contains(value, []byte("null")) { // how servers write NaN
+		return nil, errNotANumber
+	}
+	var v []float32
+	if err := json.Unmarshal(value, &v); err != nil || len(v) == 0 {
+		return nil, errors.New("it is not a list of numbers")
+	}
+	return v, nil
+}
+
+var errNotANumber = errors.New("it holds what is not a number")
+
+// normalise brings a vector to norm 1.
+func normalise(v []float32) error {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return errNotANumber
+	}
+	if sum == 0 {
+		return errors.New("it is zero")
+	}
+	norm := math.Sqrt(sum)
+	for i, x := range v {
+		v[i] = float32(float64(x) / norm)
+	}
+	return nil
+}
+
+// raw and floats turn a vector into the bytes that are kept and back: four per
+// number, the least significant first, as base64 has them, too.
+func raw(v []float32) []byte {
+	data := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	return data
+}
+
+func floats(data []byte) []float32 {
+	v := make([]float32, len(data)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return v
+}
