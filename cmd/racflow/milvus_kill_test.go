@@ -46,7 +46,8 @@ func (a *answers) take(line []byte) {
 	}
 }
 
-// TestMilvusKilledInARun kills the server with -9 while items are answered.
+// TestMilvusKilledInARun kills the server with -9 while items are answered. When
+// it stays away the run is gone on with later.
 func TestMilvusKilledInARun(t *testing.T) {
 	const items, before = 4000, 500
 	for _, test := range []struct {
@@ -121,6 +122,17 @@ func TestMilvusKilledInARun(t *testing.T) {
 			}
 			if t.Failed() {
 				t.Logf("%s", stderr.Bytes())
+			}
+			e.start()
+			c = racflow(t, dir, "run", "--resume", "-var", "retry="+test.retry, "--input", "items.tsv", "p.hcl")
+			c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+			out, err := c.Output()
+			resumed := &answers{t: t, reasons: map[string]bool{}}
+			for line := range bytes.Lines(out) {
+				resumed.take(line)
+			}
+			if err != nil || resumed.answered != items {
+				t.Errorf("gone on with: %d of %d items are answered, %v: %v", resumed.answered, items, err, resumed.reasons)
 			}
 		})
 	}
