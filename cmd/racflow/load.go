@@ -27,6 +27,7 @@ type fileFlags struct {
 	// Not flags of all verbs:
 	set   []pipeline.Override
 	again bool // keep ballots
+	calls callFlags
 }
 
 func (f *fileFlags) register(c *cobra.Command) {

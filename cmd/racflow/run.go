@@ -133,6 +133,7 @@ results are written whole. The newest 20 runs are kept.`,
 	flags.register(c)
 	input.register(c)
 	keep.register(c)
+	flags.calls.register(c)
 	c.Flags().StringVar(&output, "output", "", "write results to `FILE`")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c

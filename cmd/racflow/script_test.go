@@ -15,7 +15,7 @@ import (
 // TestMain makes the test binary racflow itself: the scripts call it by that
 // name, and it starts itself for the stages. By another name it is a plugin.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-leak": leakPlugin})
+	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-leak": leakPlugin, "racflow-plugin-oracle": oraclePlugin})
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.
@@ -35,11 +35,17 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("PIPELINES", pipelines)
+			oracle, err := exec.LookPath("racflow-plugin-oracle")
+			if err != nil {
+				return err
+			}
+			e.Setenv("ORACLE", oracle)
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
 			"append": appendBytes,
+			"lines":  countLines,
 			"damage": damage,
 			"remove": remove,
 		},
@@ -80,6 +86,16 @@ func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteString(strings.Repeat(text, n))
 	ts.Check(errors.Join(err, f.Close()))
+}
+
+// countLines checks how many lines a file has: lines FILE N.
+func countLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines FILE N")
+	}
+	if n := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(n) != args[1] {
+		ts.Fatalf("%s has %d lines, want %s", args[0], n, args[1])
+	}
 }
 
 // remove removes what a pattern matches: remove PATTERN.

@@ -34,6 +34,7 @@ type session struct {
 	progress *report.Progress
 	faults   int // rows of the knowledge that could not be used
 	failures int // items that failed
+	calls    sharing
 }
 
 // session makes ready to load files and start processes. It does neither.
@@ -107,6 +108,7 @@ func newLog() *slog.Logger {
 func (s *session) close() {
 	s.progress.Clear()
 	s.host.Close()
+	s.tellSpent(os.Stderr)
 }
 
 // open brings the knowledge up to date, starts the stages and tells about it.
@@ -133,9 +135,13 @@ func (s *session) launch(ctx context.Context, l run.LaunchRequest) (any, error) 
 	if l.Knowledge == "" {
 		block, dir = l.Stage.Name, filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
 	}
+	shared, err := s.share(l.Stage, block)
+	if err != nil {
+		return nil, err
+	}
 	return s.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: l.Stage.Config.Open,
-		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network,
+		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network, Host: shared,
 		Command: s.catalog.command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
 	})
 }

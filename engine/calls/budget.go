@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -66,10 +65,17 @@ func (b *budget) spend(e estimate, o sdk.Outcome, p pipeline.Price) {
 
 // spent is the error that ends a run for which there is no room for a call.
 func (b *budget) spent(e estimate) error {
-	of, spent, next := fmt.Sprintf("%.2f", b.Cost), fmt.Sprintf("%.2f", b.cost), fmt.Sprintf("%.4f", e.cost)
+	of, spent, next := Money(b.Cost), Money(b.cost), Money(e.cost)
 	if b.Tokens > 0 && (b.tokens >= b.Tokens || b.tokens+e.tokens > b.Tokens) {
 		of, spent, next = fmt.Sprintf("%d tokens", b.Tokens), fmt.Sprint(b.tokens), fmt.Sprint(e.tokens)
 	}
-	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(
-		"the budget of " + of + " is spent: " + spent + " in " + fmt.Sprint(b.calls) + " calls, and the next may take " + next)}
+	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, spent, b.calls, next)}
+}
+
+// Money shows an amount: small ones with the digits that matter.
+func Money(amount float64) string {
+	if amount > 0 && amount < 1 {
+		return fmt.Sprintf("%.4f", amount)
+	}
+	return fmt.Sprintf("%.2f", amount)
 }

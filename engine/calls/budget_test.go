@@ -88,10 +88,10 @@ func TestBudgetByHand(t *testing.T) {
 		next   int // the estimate of the call that is not sent
 		want   string
 	}{
-		"cost":            {pipeline.Budget{Cost: 20}, []call{{5, ok(10, 10, 1)}, {8, ok(4, 0, 1)}, {5, ok(1, 0, 4)}}, 2, "the budget of 20.00 is spent: 18.00 in 3 calls, and the next may take 4.0000"},
+		"cost":            {pipeline.Budget{Cost: 20}, []call{{5, ok(10, 10, 1)}, {8, ok(4, 0, 1)}, {5, ok(1, 0, 4)}}, 2, "the budget of 20.00 is spent: 18.00 in 3 calls, and the next may take 4.00"},
 		"tokens":          {pipeline.Budget{Cost: 1000, Tokens: 20}, []call{{5, ok(10, 10, 1)}, {8, ok(4, 0, 1)}}, 5, "the budget of 20 tokens is spent: 16 in 2 calls, and the next may take 5"},
 		"all of it":       {pipeline.Budget{Tokens: 7}, []call{{7, ok(6, 0, 1)}}, 0, "the budget of 7 tokens is spent: 7 in 1 calls, and the next may take 0"},
-		"no room at all":  {pipeline.Budget{Cost: 3}, nil, 2, "the budget of 3.00 is spent: 0.00 in 0 calls, and the next may take 4.0000"},
+		"no room at all":  {pipeline.Budget{Cost: 3}, nil, 2, "the budget of 3.00 is spent: 0.00 in 0 calls, and the next may take 4.00"},
 		"more than told":  {pipeline.Budget{Tokens: 7}, []call{{1, ok(60, 0, 1)}}, 1, "the budget of 7 tokens is spent: 61 in 1 calls, and the next may take 1"},
 		"failed for free": {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusDown}}, {5, sdk.Outcome{Status: sdk.StatusBusy}}, {5, ok(5, 0, 0)}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 		"given up":        {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusLeft}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},

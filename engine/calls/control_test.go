@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 1))
-				limit := pipeline.Limit{Concurrency: 1 + r.IntN(12)}
+				limit := pipeline.Limit{Name: "api", Concurrency: 1 + r.IntN(12)}
 				if r.IntN(4) > 0 {
 					limit.Requests = 1 + r.IntN(200)
 				}
@@ -132,14 +132,14 @@ func TestRate(t *testing.T) {
 		calls   int
 		ideal   time.Duration // for all calls but those that may be sent at once
 	}{
-		"concurrency": {pipeline.Limit{Concurrency: 64}, 600 * time.Millisecond, 2000, 2000 * 600 * time.Millisecond / 64},
-		"requests":    {pipeline.Limit{Concurrency: 64, Requests: 600}, 600 * time.Millisecond, 12000, 20 * time.Minute},
-		"few":         {pipeline.Limit{Concurrency: 64, Requests: 7}, 600 * time.Millisecond, 700, 100 * time.Minute},
-		"slow":        {pipeline.Limit{Concurrency: 64, Requests: 150}, 20 * time.Second, 3000, 20 * time.Minute},
-		"tokens":      {pipeline.Limit{Concurrency: 64, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute}, // 500 each, of 1,000
-		"both":        {pipeline.Limit{Concurrency: 64, Requests: 400, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute},
+		"concurrency": {pipeline.Limit{Name: "api", Concurrency: 64}, 600 * time.Millisecond, 2000, 2000 * 600 * time.Millisecond / 64},
+		"requests":    {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 600}, 600 * time.Millisecond, 12000, 20 * time.Minute},
+		"few":         {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 7}, 600 * time.Millisecond, 700, 100 * time.Minute},
+		"slow":        {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 150}, 20 * time.Second, 3000, 20 * time.Minute},
+		"tokens":      {pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute}, // 500 each, of 1,000
+		"both":        {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 400, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute},
 		// Five calls of 500 tokens leave no room for one that may take 1,000.
-		"large": {pipeline.Limit{Concurrency: 64, Tokens: 3200}, 600 * time.Millisecond, 125, 25 * time.Minute},
+		"large": {pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 3200}, 600 * time.Millisecond, 125, 25 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestRate(t *testing.T) {
 func TestNobodyStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
-		limit := &pipeline.Limit{Concurrency: 1, Tokens: 6000}
+		limit := &pipeline.Limit{Name: "api", Concurrency: 1, Tokens: 6000}
 		var mu sync.Mutex
 		var order []string
 		var all sync.WaitGroup
@@ -243,7 +243,7 @@ func TestImplicitLimit(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
-		limit := &pipeline.Limit{Concurrency: 2, Tokens: 1000}
+		limit := &pipeline.Limit{Name: "api", Concurrency: 2, Tokens: 1000}
 		h := c.Stage(Stage{Name: "sample.llm", Limit: limit})
 		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900})
 		if err != nil {
@@ -300,7 +300,7 @@ func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
 		h := c.Stage(Stage{Name: "sample.llm"})
-		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Concurrency: 1}})
+		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Name: "other", Concurrency: 1}})
 		busy := func(after time.Duration) time.Duration {
 			t.Helper()
 			waited, err := ask(t, h, sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after})
@@ -417,7 +417,7 @@ func TestCircuit(t *testing.T) {
 
 		// Calls that wait when it opens fail, and one from before that is
 		// answered closes it.
-		limit := &pipeline.Limit{Concurrency: downInARow + 1}
+		limit := &pipeline.Limit{Name: "api", Concurrency: downInARow + 1}
 		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
 		var open []func(sdk.Outcome)
 		for range limit.Concurrency {
@@ -452,7 +452,7 @@ func TestCircuit(t *testing.T) {
 func TestCircuitRefusesTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
-		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: downAtOnce}})
+		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: downAtOnce}})
 		unavailable := make(chan bool, 100)
 		for range 100 {
 			go func() {

@@ -48,6 +48,18 @@ func (c *Counts) add(o Counts) {
 	c.Kept += o.Kept
 }
 
+func (c *Counts) subtract(o Counts) {
+	c.Calls -= o.Calls
+	c.Failed -= o.Failed
+	c.UnderWay -= o.UnderWay
+	c.InputTokens -= o.InputTokens
+	c.CachedTokens -= o.CachedTokens
+	c.OutputTokens -= o.OutputTokens
+	c.Cost -= o.Cost
+	c.Recalled -= o.Recalled
+	c.Kept -= o.Kept
+}
+
 // StageCounts are the counts of one stage.
 type StageCounts struct {
 	Stage string `json:"stage"` // "sample.llm"
@@ -70,5 +82,19 @@ func (c *Control) Snapshot() Snapshot {
 		s.Stages = append(s.Stages, StageCounts{name, counts})
 		s.Total.add(counts)
 	}
+	return s
+}
+
+// Since returns what has been added since an earlier snapshot.
+func (s Snapshot) Since(earlier Snapshot) Snapshot {
+	before := map[string]Counts{}
+	for _, stage := range earlier.Stages {
+		before[stage.Stage] = stage.Counts
+	}
+	s.Stages = slices.Clone(s.Stages)
+	for i := range s.Stages {
+		s.Stages[i].subtract(before[s.Stages[i].Stage])
+	}
+	s.Total.subtract(earlier.Total)
 	return s
 }

@@ -10,7 +10,7 @@ import (
 // gate is a limit with the calls that wait for it: a queue for each stage, which
 // get their turns one after the other.
 type gate struct {
-	block    *pipeline.Limit // nil: the limit of an endpoint
+	block    string // the name of the limit block; empty: the limit of an endpoint
 	endpoint string
 
 	concurrency      int
@@ -22,15 +22,16 @@ type gate struct {
 
 // gateOf finds the gate of a stage's call.
 func (c *Control) gateOf(h *host, endpoint string) *gate {
+	block := ""
 	if h.limit != nil {
-		endpoint = ""
+		block, endpoint = h.limit.Name, ""
 	}
 	for _, g := range c.gates {
-		if g.block == h.limit && g.endpoint == endpoint {
+		if g.block == block && g.endpoint == endpoint {
 			return g
 		}
 	}
-	g := &gate{block: h.limit, endpoint: endpoint, concurrency: pipeline.DefaultConcurrency}
+	g := &gate{block: block, endpoint: endpoint, concurrency: pipeline.DefaultConcurrency}
 	if h.limit != nil {
 		now := time.Now()
 		g.concurrency = h.limit.Concurrency

@@ -106,4 +106,20 @@ func TestCounts(t *testing.T) {
 	if d := cmp.Diff(want, c.Snapshot()); d != "" {
 		t.Errorf("counts (-want +got):\n%s", d)
 	}
+	before := c.Snapshot()
+	done, err := c.Stage(Stage{Name: "embed.a"}).Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 1}})
+	want = Snapshot{
+		Stages: []StageCounts{{"embed.a", Counts{Calls: 1, InputTokens: 5, OutputTokens: 1}}, {"sample.b", Counts{}}},
+		Total:  Counts{Calls: 1, InputTokens: 5, OutputTokens: 1},
+	}
+	if d := cmp.Diff(want, c.Snapshot().Since(before)); d != "" {
+		t.Errorf("since then (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(before.Stages[0].Counts, Counts{Calls: 2, Failed: 1, InputTokens: 7}); d != "" {
+		t.Errorf("a snapshot has changed:\n%s", d)
+	}
 }

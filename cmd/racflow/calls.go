@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// callFlags are the flags of verbs whose stages call services. What a verb runs
+// one after the other shares limits and a budget: they are kept here.
+type callFlags struct {
+	offline, refresh bool
+	budget           pipeline.Budget
+
+	mu      sync.Mutex
+	control *calls.Control // nil: no stage has called a service yet
+}
+
+func (f *callFlags) register(c *cobra.Command) {
+	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
+	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
+	c.Flags().Float64Var(&f.budget.Cost, "max-cost", 0, "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost")
+	c.Flags().Int64Var(&f.budget.Tokens, "max-tokens", 0, "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens")
+	c.MarkFlagsMutuallyExclusive("offline", "refresh")
+}
+
+// of returns what all calls share; before the first call there is nothing.
+func (f *callFlags) of(s *session) (*calls.Control, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.control != nil {
+		return f.control, nil
+	}
+	if f.budget.Cost < 0 || f.budget.Tokens < 0 {
+		return nil, errors.New("--max-cost and --max-tokens are more than 0: leave them out to set no bound")
+	}
+	kept, err := cache.Open(filepath.Join(s.state, cacheDir), newLog())
+	if err != nil {
+		return nil, err
+	}
+	o := calls.Options{Cache: kept, Budget: f.budget, Log: newLog()}
+	switch {
+	case f.offline:
+		o.Mode = calls.Offline
+	case f.refresh:
+		o.Mode = calls.Refresh
+	}
+	if s.pipeline != nil {
+		if o.Budget.Cost == 0 {
+			o.Budget.Cost = s.pipeline.Budget.Cost
+		} else if free := s.pipeline.Unpriced(); len(free) > 0 && s.pipeline.Budget.Cost == 0 {
+			fmt.Fprintf(os.Stderr, "%s has no price block: --max-cost counts its calls as free\n", free[0])
+		}
+		if o.Budget.Tokens == 0 {
+			o.Budget.Tokens = s.pipeline.Budget.Tokens
+		}
+	}
+	f.control = calls.New(o)
+	return f.control, nil
+}
+
+// sharing is what a session has of what calls share.
+type sharing struct {
+	mu      sync.Mutex
+	control *calls.Control // nil: no stage calls a service
+	before  calls.Snapshot // what had been called when the session began to
+}
+
+// share returns what a stage that calls services shares with the others; nil
+// for those that do not. A store on a server is no such service.
+func (s *session) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
+	if !stage.Info.Network || stage.Kind == sdk.KindStore {
+		return nil, nil
+	}
+	control, err := s.flags.calls.of(s)
+	if err != nil {
+		return nil, err
+	}
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	if s.calls.control == nil {
+		s.calls.control, s.calls.before = control, control.Snapshot()
+	}
+	return control.Stage(calls.Stage{
+		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
+	}), nil
+}

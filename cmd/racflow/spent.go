@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/racflow/racflow/engine/calls"
+)
+
+// tellSpent says what the calls of a session came to, however it ended.
+func (s *session) tellSpent(w io.Writer) {
+	if s.calls.control == nil {
+		return
+	}
+	spent := s.calls.control.Snapshot().Since(s.calls.before)
+	told := 0
+	for _, stage := range spent.Stages {
+		if text := describeCalls(stage.Counts); text != "" {
+			fmt.Fprintf(w, "%s: %s\n", stage.Stage, text)
+			told++
+		}
+	}
+	if told > 1 {
+		fmt.Fprintf(w, "all calls: %s\n", describeCalls(spent.Total))
+	}
+}
+
+// describeCalls says what calls came to; nothing where there were none.
+func describeCalls(c calls.Counts) string {
+	var parts []string
+	if c.Calls > 0 {
+		text := fmt.Sprintf("%d calls", c.Calls)
+		if c.Failed > 0 {
+			text += fmt.Sprintf(" (%d failed)", c.Failed)
+		}
+		parts = append(parts, text)
+	}
+	if c.InputTokens+c.OutputTokens > 0 {
+		text := fmt.Sprintf("%d tokens in", c.InputTokens)
+		if c.CachedTokens > 0 {
+			text += fmt.Sprintf(" (%d cached)", c.CachedTokens)
+		}
+		parts = append(parts, text, fmt.Sprintf("%d out", c.OutputTokens))
+	}
+	if c.Cost > 0 {
+		parts = append(parts, "cost "+calls.Money(c.Cost))
+	}
+	if c.Recalled > 0 {
+		parts = append(parts, fmt.Sprintf("%d answers from the cache", c.Recalled))
+	}
+	return strings.Join(parts, ", ")
+}
