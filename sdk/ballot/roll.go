@@ -46,7 +46,7 @@ func (r *Roll) Report(log *slog.Logger, argument string, given map[string]string
 	if log == nil || len(absent) == 0 || len(r.voted) == 0 {
 		return
 	}
-	log.Warn("an argument names voters that gave no votes; write the names of sample blocks",
+	log.Warn("voters that an argument names gave no votes: they were not asked, or no sample block has that name",
 		"argument", argument, "absent", strings.Join(absent, ", "),
 		"voted", strings.Join(slices.Sorted(maps.Keys(r.voted)), ", "))
 }
