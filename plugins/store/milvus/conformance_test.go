@@ -33,7 +33,7 @@ const (
 )
 
 // TestConformanceElsewhere runs the suite against a server that runs already,
-// as .ci/milvus-engines does with several.
+// as .ci/milvus-others does with several.
 func TestConformanceElsewhere(t *testing.T) {
 	config := os.Getenv(configVariable)
 	if config == "" {

@@ -160,7 +160,7 @@ func (c *collection) recognise(have *entity.Collection, s sdk.Schema) error {
 	case id.Version > schemaVersion:
 		return sdk.Invalid(fmt.Errorf("collection %s was made by a newer racflow (schema %d, this one knows %d): use that, or build it anew under another prefix", c.table, id.Version, schemaVersion))
 	case id.Version < schemaVersion:
-		return sdk.Invalid(fmt.Errorf("collection %s was made by an older racflow (schema %d, this one writes %d): build it anew under another prefix, or drop it first", c.table, id.Version, schemaVersion))
+		return sdk.Invalid(fmt.Errorf("collection %s was made by an older racflow (schema %d, this one writes %d): build it anew under another prefix", c.table, id.Version, schemaVersion))
 	case id.Dimension != want.Dimension:
 		return sdk.Invalid(fmt.Errorf("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or prefix", c.name, id.Dimension, want.Dimension))
 	case id.Analyzer != want.Analyzer:

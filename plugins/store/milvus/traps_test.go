@@ -272,6 +272,21 @@ func TestForeignCollection(t *testing.T) {
 	}
 }
 
+// What another version of the package wrote is refused in words that say which
+// is the older one.
+func TestOtherVersion(t *testing.T) {
+	schema := sdk.Schema{Dimension: 2, Analyzer: "standard"}
+	c := &collection{name: "c", table: "racflow_c", server: &server{}}
+	for change, want := range map[int]string{-1: "older racflow", 1: "newer racflow"} {
+		id := c.identity(schema)
+		id.Version += change
+		err := c.recognise(&entity.Collection{Schema: entity.NewSchema().WithDescription(id.String())}, schema)
+		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("version %d is refused with %v", id.Version, err)
+		}
+	}
+}
+
 // Databases are not there on every server, which would put the collection
 // into the only one that it has.
 func TestNoDatabases(t *testing.T) {
