@@ -174,11 +174,11 @@ func (v *voter) fields(q *question) map[string]any {
 		fields["structured_outputs"] = map[string]any{"choice": q.choice}
 	}
 	if c.Endpoint == "completions" {
-		if q.schema != nil { // vLLM's name for it, and llama.cpp's
+		if q.schema != nil { // for vLLM, and for llama.cpp
 			fields["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{
 				"name": "answer", "strict": true, "schema": q.schema,
 			}}
-			fields["json_schema"] = q.schema
+			fields["grammar"] = q.grammar
 		}
 		return fields
 	}

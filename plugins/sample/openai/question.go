@@ -14,6 +14,7 @@ type question struct {
 	prompt    sdk.Prompt // as its answers are read
 	messages  []sdk.Message
 	schema    json.RawMessage // nil: none
+	grammar   string          // the schema in GBNF
 	choice    []string        // nil: any text
 	maxTokens int             // 0: no limit
 	stop      []string

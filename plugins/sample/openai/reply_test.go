@@ -106,3 +106,18 @@ func TestProbability(t *testing.T) {
 		}
 	}
 }
+
+func TestGrammar(t *testing.T) {
+	want := `root ::= "{\"why\": " string ", \"label\": " label "}"
+label ::= "\"a \\\"b\\\"\"" | "\"<é>\""
+string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt])* "\""
+`
+	if got := grammar([]string{"why", "label"}, []string{`a "b"`, "<é>"}); got != want {
+		t.Errorf("grammar\n%swant\n%s", got, want)
+	}
+	want = `root ::= "{\"label\": " string "}"
+`
+	if got := grammar([]string{"label"}, nil); !strings.HasPrefix(got, want) {
+		t.Errorf("grammar\n%swant\n%s", got, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
@@ -36,7 +37,7 @@ func (v *voter) structure(q *question) error {
 			v.once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
 			allowed = nil
 		}
-		q.schema = schema(q.prompt.Fields, allowed)
+		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
 	}
 	return nil
 }
@@ -69,13 +70,49 @@ func schema(fields, allowed []string) json.RawMessage {
 	return b.Bytes()
 }
 
-// text is the JSON of a string or of strings.
+// grammar is the same in GBNF, which llama.cpp obeys where it ignores schemas:
+// on its completions endpoint.
+func grammar(fields, allowed []string) string {
+	var b strings.Builder
+	b.WriteString("root ::= ")
+	for i, field := range fields {
+		before := ", "
+		if i == 0 {
+			before = "{"
+		}
+		b.WriteString(literal(before+text(field)+": ") + " ")
+		if field == sdk.LabelProperty && len(allowed) > 0 {
+			b.WriteString("label ")
+		} else {
+			b.WriteString("string ")
+		}
+	}
+	b.WriteString(literal("}") + "\n")
+	if len(allowed) > 0 {
+		var labels []string
+		for _, label := range allowed {
+			labels = append(labels, literal(text(label)))
+		}
+		b.WriteString("label ::= " + strings.Join(labels, " | ") + "\n")
+	}
+	b.WriteString(`string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt])* "\""` + "\n")
+	return b.String()
+}
+
+// literal quotes a text for GBNF. JSON has no line breaks in it.
+func literal(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// text is the JSON of a string or of strings, as models write it.
 func text[T string | []string](value T) string {
-	raw, err := json.Marshal(value)
-	if err != nil { // strings always can be
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil { // strings always can be
 		panic(err)
 	}
-	return string(raw)
+	return strings.TrimSpace(b.String())
 }
 
 // once logs what needs to be said only the first time.
