@@ -48,15 +48,19 @@ const maxAnswers = 5
 // a distribution. A voter's answers stand heaviest first, so these are its
 // first ones; the samples of a language model are all among them.
 func Heaviest(votes []Vote) []Vote {
-	var kept []Vote
-	count := map[string]int{}
-	for _, v := range votes {
+	kept := make([]Vote, 0, min(len(votes), 4*maxAnswers))
+	voter, count := "", 0 // the votes of a voter stand together
+	for i := range votes {
+		v := &votes[i]
+		if v.Voter != voter {
+			voter, count = v.Voter, 0
+		}
 		if v.Weight < 1 {
-			if count[v.Voter]++; count[v.Voter] > maxAnswers {
+			if count++; count > maxAnswers {
 				continue
 			}
 		}
-		kept = append(kept, v)
+		kept = append(kept, *v)
 	}
 	return kept
 }

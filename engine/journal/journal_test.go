@@ -1,0 +1,299 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+func begin(t testing.TB, state string, m journal.Manifest) *journal.Journal {
+	t.Helper()
+	j, err := journal.Of(state).Begin(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func resume(t testing.TB, state, id string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Of(state).Resume(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// results are one of each sort, in the order of the input.
+func results() []run.Result {
+	long := []run.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true}}
+	for i := range 9 {
+		long = append(long, run.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
+	}
+	return []run.Result{
+		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Agreement: 1.0 / 3, Flagged: true, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
+		{Line: 3, ID: "b\xff", Text: "two", Reason: "no answer\tfits"},
+		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
+			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
+			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
+		}},
+		{Line: 7, ID: "f", Text: "four", Failure: &run.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
+	}
+}
+
+// written is what the formats make of results.
+func written(t *testing.T, results []run.Result) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, format := range []string{report.JSONL, report.TSV, report.Table} {
+		w, err := report.NewResults(format, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if err := w.Write(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+// again is what a later part of the run makes of the rows: what the journal
+// has, with the rest from the input.
+func again(j *journal.Journal, all []run.Result) (found []run.Result) {
+	for _, want := range all {
+		got, ok := j.Answered(source.Row{Line: want.Line, ID: want.ID, Text: want.Text, Label: want.Expected})
+		if ok {
+			got.Line, got.ID, got.Text, got.Expected, got.RetrievalOnly = want.Line, want.ID, want.Text, want.Expected, want.RetrievalOnly
+			found = append(found, got)
+		}
+	}
+	return found
+}
+
+func TestOutputIsTheSame(t *testing.T) {
+	state, all := t.TempDir(), results()
+	j := begin(t, state, journal.Manifest{})
+	for _, i := range []int{2, 0, 3, 1} { // in the order of completion
+		if err := j.Keep(all[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
+	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away"}`+"\n" {
+		t.Errorf("failures %q, %v", failures, err)
+	}
+	j = resume(t, state, j.ID())
+	defer j.Close(nil)
+	got := again(j, all)
+	if len(got) != 3 || j.Known() != 3 { // the failed one is tried again
+		t.Fatalf("%d of 3 answers are known, %d counted", len(got), j.Known())
+	}
+	if d := cmp.Diff(written(t, all[:3]), written(t, got)); d != "" {
+		t.Errorf("output (-want +got):\n%s", d)
+	}
+	if got[0].Usage != all[0].Usage {
+		t.Errorf("usage %+v", got[0].Usage)
+	}
+	if d := cmp.Diff(all[2].Candidates, got[2].Candidates, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("candidates (-want +got):\n%s", d)
+	}
+	if _, ok := j.Answered(source.Row{Line: 2, ID: "other"}); ok {
+		t.Error("an answer to another row")
+	}
+	if _, err := os.Stat(filepath.Join(state, "runs", j.ID(), "failures.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("failures of before: %v", err)
+	}
+}
+
+// TestTornLines cuts a journal at every byte of its last line, as a kill may.
+func TestTornLines(t *testing.T) {
+	state, all := t.TempDir(), results()[:3]
+	j := begin(t, state, journal.Manifest{})
+	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
+	if err := j.Keep(all[:2]); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	first := bytes.IndexByte(whole, '\n') + 1
+	for at := first; at < len(whole); at++ {
+		if err := os.WriteFile(path, whole[:at], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j := resume(t, state, j.ID())
+		if got := again(j, all); len(got) != 1 {
+			t.Fatalf("cut at byte %d: %d answers", at, len(got))
+		}
+		if err := errors.Join(j.Keep(all[1:]), j.Close(nil)); err != nil {
+			t.Fatal(err)
+		}
+		j = resume(t, state, j.ID())
+		if got := again(j, all); written(t, got) != written(t, all) {
+			t.Fatalf("cut at byte %d and gone on with: %d answers", at, len(got))
+		}
+		if err := j.Close(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	input := filepath.Join(t.TempDir(), "in.tsv")
+	look := func(content string) journal.File {
+		t.Helper()
+		if err := os.WriteFile(input, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := journal.NewFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	base := func() journal.Manifest {
+		return journal.Manifest{
+			Version: "1", Definition: "d", Parts: map[string]string{"sample.llm": "a", "elect.e": "b"}, Input: look("text\na\n"), Limit: 5,
+			Knowledge: []journal.Knowledge{{Name: "k", Collection: "c", Content: "x"}},
+			Stages:    []journal.Stage{{Stage: "sample.llm", Use: "openai", Plugin: "racflow", Version: "1", Fingerprint: "f"}},
+		}
+	}
+	tests := map[string]struct {
+		change func(*journal.Manifest)
+		want   []string
+	}{
+		"nothing":     {func(m *journal.Manifest) { m.ID = "other" }, nil},
+		"a stage":     {func(m *journal.Manifest) { m.Definition, m.Parts["sample.llm"] = "e", "z" }, []string{"sample.llm of the file"}},
+		"a new stage": {func(m *journal.Manifest) { m.Definition, m.Parts["sample.b"] = "e", "z" }, []string{"sample.b of the file"}},
+		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
+		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"--limit, which was 5"}},
+		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},
+		"model":       {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "g" }, []string{"what sample.llm works with, such as its model or template"}},
+		"racflow":     {func(m *journal.Manifest) { m.Version = "2" }, []string{"racflow is version 2, it was 1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, after := base(), base()
+			test.change(&after)
+			if got := before.Differences(after); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRunsAreKeptApart(t *testing.T) {
+	state := t.TempDir()
+	runs := journal.Of(state)
+	m := journal.Manifest{File: "/p.hcl", Pipeline: "p"}
+	j := begin(t, state, m)
+	if _, err := runs.Resume(j.ID()); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a run at work was opened: %v", err)
+	}
+	if _, ok := runs.Newest("/p.hcl", "p"); ok {
+		t.Error("a run at work is offered")
+	}
+	if err := j.Close(journal.NewTotals(run.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := runs.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
+		t.Errorf("newest %v, %v", got.ID, ok)
+	}
+	if _, ok := runs.Newest("/p.hcl", "q"); ok {
+		t.Error("a run of another pipeline is offered")
+	}
+	if end := runs.End(j.ID()); end == nil || end.Complete || end.Reason != "interrupted" || end.Items != 1 {
+		t.Errorf("end %+v", end)
+	}
+	j = resume(t, state, j.ID())
+	if runs.End(j.ID()) != nil {
+		t.Error("a run that is gone on with has ended")
+	}
+	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := runs.Newest("/p.hcl", "p"); ok {
+		t.Error("a finished run is offered")
+	}
+	for _, id := range []string{"../x", "", "20260101-000000-00000g"} {
+		if _, err := runs.Resume(id); err == nil {
+			t.Errorf("run %q was opened", id)
+		}
+	}
+}
+
+func TestOldRunsAreRemoved(t *testing.T) {
+	state := t.TempDir()
+	busy := begin(t, state, journal.Manifest{})
+	defer busy.Close(nil)
+	for range 25 {
+		if err := begin(t, state, journal.Manifest{}).Close(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(state, "runs"))
+	if err != nil || len(left) < 20 || len(left) > 21 {
+		t.Errorf("%d runs are left, %v", len(left), err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "runs", busy.ID())); err != nil {
+		t.Error(err)
+	}
+	empty := begin(t, state, journal.Manifest{})
+	if err := empty.Discard(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "runs", empty.ID())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a run that did not begin: %v", err)
+	}
+}
+
+// BenchmarkKeep keeps results as the statistical voters give them, a batch of 64
+// at a time.
+func BenchmarkKeep(b *testing.B) {
+	j := begin(b, b.TempDir(), journal.Manifest{})
+	defer j.Close(nil)
+	batch := make([]run.Result, 64)
+	for i := range batch {
+		batch[i] = run.Result{Line: i + 2, ID: fmt.Sprint(i), Answer: "card lost", Agreement: 0.3817495593581878}
+		for n := range 160 {
+			voter := "neighbours"
+			if n > 9 {
+				voter = "prototype"
+			}
+			batch[i].Votes = append(batch[i].Votes, run.Vote{Voter: voter, Answer: "some label", Weight: 0.7 / float64(n+1), Accepted: true})
+		}
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		if err := j.Keep(batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
+}
