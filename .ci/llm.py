@@ -64,6 +64,8 @@ def serve(path, port):
     params.model.path = path
     params.n_ctx = CONTEXT
     params.n_parallel = SLOTS
+    params.embedding = True
+    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.cpuparams.n_threads = 1
     params.hostnames = ["127.0.0.1"]
     params.port = port
