@@ -60,6 +60,7 @@ BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.`,
 	}
 	e.flags.register(c)
 	e.input.register(c)
+	e.flags.calls.register(c)
 	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
 	return c

@@ -57,6 +57,7 @@ the rows that they were found on.`,
 	}
 	t.flags.register(c)
 	t.input.register(c)
+	t.flags.calls.register(c)
 	c.Flags().Float64Var(&accuracy, "accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
 	c.Flags().Float64Var(&share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
 	c.Flags().Float64Var(&cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")

@@ -48,14 +48,8 @@ func (b *budget) release(e estimate) {
 	b.reserved.tokens -= e.tokens
 }
 
-// spend adds what a call took. One whose cost nobody knows, because its caller
-// gave up or the service does not tell, counts as estimated: it may have to be
-// paid for.
-func (b *budget) spend(e estimate, o sdk.Outcome, p pipeline.Price) {
-	cost, tokens := costOf(o.Usage, p), int64(o.Usage.InputTokens+o.Usage.OutputTokens)
-	if tokens == 0 && (o.Status == sdk.StatusOK || o.Status == sdk.StatusLeft) {
-		cost, tokens = e.cost, e.tokens
-	}
+// spend adds what a call took.
+func (b *budget) spend(cost float64, tokens int64) {
 	if tokens > 0 {
 		b.calls++
 	}

@@ -221,12 +221,17 @@ func (c *Control) release(w *waiter) {
 func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if real := o.Usage.InputTokens + o.Usage.OutputTokens; real > 0 {
-		w.gate.tokens.correct(w.tokens, float64(real))
-	}
 	c.release(w)
-	c.budget.spend(w.estimate, o, w.host.price)
 	w.endpoint.end(time.Now(), w.began, w.probe, o)
+	took := estimate{cost: costOf(o.Usage, w.host.price), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
+	if took.tokens > 0 {
+		w.gate.tokens.correct(w.tokens, float64(took.tokens))
+		w.endpoint.reports = true
+	} else if o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.endpoint.reports {
+		// Nobody knows what it took, and it may have to be paid for.
+		took = w.estimate
+	}
+	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, w.host.price)
 	c.pump()
 }

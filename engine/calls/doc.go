@@ -16,7 +16,9 @@
 //     own estimates, leaves room for it. Where it does not, calls wait for those
 //     under way to cost less than they were estimated at; when none is under way
 //     any more, the run is stopped. So a run goes over its budget by no more than
-//     the calls under way at its end cost beyond their estimates.
+//     the calls under way at its end cost beyond their estimates. A call whose
+//     caller gave up, or whose service never tells what calls took, counts as
+//     estimated.
 //
 // Tokens count towards a limit from the moment a call is admitted, as estimated,
 // and from its end on as what it really took.

@@ -38,6 +38,7 @@ type endpoint struct {
 	refusals int       // the exponent of the next pause
 	refused  time.Time // when it last asked for fewer calls
 
+	reports  bool // it tells what calls took
 	answered bool // ever
 	downs    int  // in a row
 	open     bool
