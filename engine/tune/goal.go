@@ -1,9 +1,12 @@
 package tune
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Goal is what a threshold is chosen for. The zero Goal sends as little as
-// costs at most half a point of accuracy against sending everything.
+// loses at most half a point of accuracy against sending everything.
 type Goal struct {
 	Accuracy *float64 // at least this, with as little sent as that takes
 	Share    *float64 // the best accuracy with at most this share of the items sent
@@ -12,6 +15,22 @@ type Goal struct {
 
 // slack is the accuracy that the zero goal gives away.
 const slack = 0.005
+
+// near reports whether a point is as good as sending everything but for the
+// slack: held-out items show it, and chance would hide a greater loss in one
+// case of twenty at most. Few items cannot show that; of those nothing may be
+// lost at all.
+func (p Point) near() bool {
+	net := float64(p.lost - p.gained)
+	if net <= 0 {
+		return true
+	}
+	// The upper bound of a count (score interval, one-sided, 95 %) for the
+	// difference of two.
+	const z = 1.645
+	bound := net + z*z/2 + z*math.Sqrt(float64(p.lost+p.gained)+z*z/4)
+	return bound <= slack*float64(p.items)
+}
 
 // choose returns the point of a curve, by rising share, that serves the goal.
 func (g Goal) choose(curve []Point) (int, error) {
@@ -39,7 +58,7 @@ func (g Goal) choose(curve []Point) (int, error) {
 	// From the far end: a point that is near enough by luck, with worse ones
 	// after it, is passed over.
 	k := len(curve) - 1
-	for k > 0 && curve[k-1].Accuracy >= curve[len(curve)-1].Accuracy-slack {
+	for k > 0 && curve[k-1].near() {
 		k--
 	}
 	return k, nil

@@ -48,21 +48,30 @@ type Point struct {
 	Sent      float64 `json:"sent"`      // share of the items that were sent
 	Accuracy  float64 `json:"accuracy"`
 	Cost      float64 `json:"cost"` // of a thousand items
+
+	items, lost, gained int // lost are right with everything sent, but not so; gained the other way round
 }
 
 // sum is a point of one fold that can be added up.
 type sum struct {
 	items, sent, right int
+	lost, gained       int // against everything sent
 	cost, threshold    float64
 }
 
 func (s sum) add(o sum) sum {
-	return sum{s.items + o.items, s.sent + o.sent, s.right + o.right, s.cost + o.cost, s.threshold + o.threshold}
+	return sum{
+		s.items + o.items, s.sent + o.sent, s.right + o.right, s.lost + o.lost, s.gained + o.gained,
+		s.cost + o.cost, s.threshold + o.threshold,
+	}
 }
 
 func (s sum) point(folds int) Point {
 	n := float64(max(s.items, 1))
-	return Point{s.threshold / float64(max(folds, 1)), float64(s.sent) / n, float64(s.right) / n, 1000 * s.cost / n}
+	return Point{
+		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: float64(s.right) / n,
+		Cost: 1000 * s.cost / n, items: s.items, lost: s.lost, gained: s.gained,
+	}
 }
 
 // steps is how many equal shares the curve is drawn in.
@@ -99,12 +108,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		for _, share := range shares {
-			s, err := w.measure(ctx, election, test, w.threshold(train, share))
-			if err != nil {
-				return Outcome{}, err
-			}
-			sums[f] = append(sums[f], s)
+		if sums[f], err = w.points(ctx, election, train, test, shares); err != nil {
+			return Outcome{}, err
 		}
 	}
 	o := Outcome{Items: len(all), Folds: t.Folds, Plain: float64(plain) / float64(len(all)), Curve: curve(sums, -1)}
@@ -211,9 +216,36 @@ func (w *work) split(fold int) (train, test []int) {
 	return train, test
 }
 
-// measure counts what a threshold does to items.
-func (w *work) measure(ctx context.Context, election *run.Again, items []int, at float64) (sum, error) {
-	s := sum{items: len(items), threshold: at}
+// points counts for each share what the threshold that sends it of some items
+// does to others.
+func (w *work) points(ctx context.Context, election *run.Again, train, test []int, shares []float64) ([]sum, error) {
+	sums := make([]sum, len(shares))
+	var reference []bool
+	for k := len(shares) - 1; k >= 0; k-- { // from everything sent, with which the others are compared
+		s, right, err := w.measure(ctx, election, test, w.threshold(train, shares[k]))
+		if err != nil {
+			return nil, err
+		}
+		if reference == nil {
+			reference = right
+		}
+		for i := range right {
+			switch {
+			case reference[i] && !right[i]:
+				s.lost++
+			case right[i] && !reference[i]:
+				s.gained++
+			}
+		}
+		sums[k] = s
+	}
+	return sums, nil
+}
+
+// measure counts what a threshold does to items, and tells which it leaves
+// right.
+func (w *work) measure(ctx context.Context, election *run.Again, items []int, at float64) (sum, []bool, error) {
+	s, right := sum{items: len(items), threshold: at}, make([]bool, len(items))
 	sent := make([]bool, len(items))
 	results, err := election.Elect(ctx, w.pick(items), func(a run.Ask) bool {
 		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
@@ -231,11 +263,11 @@ func (w *work) measure(ctx context.Context, election *run.Again, items []int, at
 		if sent[i] {
 			s.sent++
 		}
-		if w.counter.Right(results[i]) {
+		if right[i] = w.counter.Right(results[i]); right[i] {
 			s.right++
 		}
 	}
-	return s, err
+	return s, right, err
 }
 
 func (w *work) pick(items []int) []run.Result {

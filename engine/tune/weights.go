@@ -62,7 +62,7 @@ func (w *work) accuracies(items []int) map[string]float64 {
 const (
 	least    = 1. / 8
 	most     = 8.
-	gainEach = 0.002 // of the items, per step
+	gainEach = 0.005 // of the items, per step
 )
 
 // climb finds weights by coordinate ascent. What it maximises is the number of

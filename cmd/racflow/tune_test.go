@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/model"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+)
+
+// modelConfig is the config of a voter that stands for a language model.
+type modelConfig struct {
+	Rows sdk.Path `config:"rows,required" doc:"Texts with their labels."`
+}
+
+// modelPlugin is the main function of a plugin with a voter that knows the
+// labels and errs as a language model does: it is right on 85 % of the items,
+// whatever the sample, and on a fifth of the others it names no label at all.
+func modelPlugin() {
+	stage := sdk.SampleStage("model", "", func(_ context.Context, s sdk.Setup, c modelConfig) (sdk.Sampler, error) {
+		rows, err := readLabels(string(c.Rows))
+		return &fakeModel{rows, slices.Compact(slices.Sorted(maps.Values(rows))), s.Samples}, err
+	}, sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(16))
+	serve.Plugin(sdk.Plugin{Name: "model", Version: "0.1.0", Stages: []sdk.Stage{stage}})
+}
+
+type fakeModel struct {
+	rows   map[string]string // label by text
+	labels []string
+	n      int
+}
+
+func (m *fakeModel) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	all := make([][]sdk.Sample, len(b.Items))
+	for i, item := range b.Items {
+		h := fnv.New64a()
+		h.Write([]byte("model " + item.Text))
+		draw := h.Sum64()
+		label := m.rows[item.Text]
+		switch chance := draw % 1000; {
+		case chance < 850:
+		case chance < 880:
+			label = "no label of ours"
+		default:
+			label = m.labels[draw/1000%uint64(len(m.labels))]
+		}
+		for range m.n {
+			all[i] = append(all[i], sdk.Sample{
+				Answers: []sdk.Answer{{Label: label, Weight: 1}}, Usage: sdk.Usage{InputTokens: 1000, OutputTokens: 4},
+			})
+		}
+	}
+	return all, nil
+}
+
+func readLabels(path string) (map[string]string, error) {
+	r, err := source.Open(path, source.TSV, source.Mapping{ID: "id", Text: "text", Label: "label"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	rows := map[string]string{}
+	for {
+		row, err := r.Next()
+		if err != nil {
+			return rows, nil
+		}
+		rows[row.Text] = row.Label
+	}
+}
+
+const cascade = `
+variable "train" { type = path }
+variable "rows" { type = path }
+variable "embedder" { default = "minilm" }
+variable "election" { default = "soft" }
+variable "doubt" { default = 2 }
+variable "weights" {
+  type    = map(number)
+  default = {}
+}
+variable "accuracy" {
+  type    = map(number)
+  default = {}
+}
+knowledge "utterances" {
+  source { path = var.train }
+  embed { use = var.embedder }
+  store { use = "local" }
+}
+pipeline "intent" {
+  retrieve "near" { from = knowledge.utterances }
+  sample "knn" { use = "neighbours" }
+  sample "prototype" { use = "prototype" }
+  sample "llm" {
+    use  = "model/model"
+    when = "margin < var.doubt"
+    n    = 3
+    price {
+      input  = 2
+      output = 8
+    }
+    config { rows = var.rows }
+  }
+  elect "intent" {
+    use    = var.election
+    accept = "answer in labels"
+    config "soft" { weights = var.weights }
+    config "majority" { weights = var.weights }
+    config "weighted" { accuracy = var.accuracy }
+  }
+}
+`
+
+// tuneSet is a folder with the cascade and rows to tune and to report on.
+type tuneSet struct {
+	dir         string
+	args        []string // of all calls
+	tune, other string   // files of rows
+}
+
+// newTuneSet splits rows into two halves.
+func newTuneSet(t *testing.T, train, rows string, args ...string) tuneSet {
+	t.Helper()
+	s := tuneSet{dir: t.TempDir(), tune: "tune.tsv", other: "other.tsv"}
+	s.args = append([]string{"--plugins", ".", "-var", "train=" + train, "-var", "rows=" + rows}, args...)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(content), "\n")
+	halves := [2]strings.Builder{}
+	for i, line := range lines[1:] {
+		halves[i%2].WriteString(line)
+	}
+	write(s.tune, lines[0]+halves[0].String())
+	write(s.other, lines[0]+halves[1].String())
+	write("cascade.hcl", cascade)
+	racflow(t, s.dir) // links the binary
+	if err := os.Symlink("racflow", filepath.Join(s.dir, "racflow-plugin-model")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// call runs a verb on the cascade.
+func (s tuneSet) call(t *testing.T, verb string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	c := racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", verb, err, errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+func (s tuneSet) eval(t *testing.T, args ...string) eval.Report {
+	t.Helper()
+	stdout, _ := s.call(t, "eval", append(args, "--json", "--input", s.other)...)
+	var r eval.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestTune holds a tuned cascade to what it is for, on rows that it was not
+// tuned on: as accurate as sending everything, at half of the calls.
+func TestTune(t *testing.T) {
+	if testing.Short() {
+		t.Skip("embeds thousands of texts")
+	}
+	train, rows := sharedData(t, "rage/train.tsv"), sharedData(t, "rage/clinc_gold_test_public.tsv")
+	if minilm, err := model.Find("minilm"); err != nil {
+		t.Fatal(err)
+	} else if status, err := minilm.Status(); err != nil || !status.Installed {
+		t.Skip("the model is not here: racflow model pull minilm")
+	}
+	s := newTuneSet(t, train, rows)
+	for _, election := range []string{"soft", "majority", "weighted"} {
+		t.Run(election, func(t *testing.T) {
+			choice := []string{"-var", "election=" + election}
+			file := election + ".hclvars"
+			stdout, _ := s.call(t, "tune", append(choice, "--input", s.tune, "--output", file)...)
+			t.Log(stdout)
+			content, err := os.ReadFile(filepath.Join(s.dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(string(content))
+			tuned := s.eval(t, append(choice, "-var-file", file)...)
+			everything := s.eval(t, append(choice, "-var-file", file, "-var", "doubt=2")...)
+			untuned := s.eval(t, choice...)
+			nothing := s.eval(t, append(choice, "-var-file", file, "-var", "doubt=0")...)
+			share := float64(tuned.InputTokens) / float64(everything.InputTokens)
+			t.Logf("accuracy %.4f tuned, %.4f with everything sent, %.4f with everything sent and no weights, %.4f with nothing sent; %.1f %% of the calls",
+				tuned.Accuracy, everything.Accuracy, untuned.Accuracy, nothing.Accuracy, 100*share)
+			if tuned.Accuracy < max(everything.Accuracy, untuned.Accuracy)-.005 || share > .5 {
+				t.Errorf("the cascade loses too much, or sends too much")
+			}
+			_, stderr := s.call(t, "eval", append(choice, "-var-file", file, "--input", s.tune)...)
+			if want := fmt.Sprintf("warning: %s was tuned on", file); !strings.Contains(stderr, want) {
+				t.Errorf("no warning of figures on the rows that were tuned on:\n%s", stderr)
+			}
+		})
+	}
+}
+
+// sharedData is a file of the public data beside the checkout; a test is
+// skipped where it is not there.
+func sharedData(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../../shared/data", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the data is not here: ", err)
+	}
+	return path
+}
