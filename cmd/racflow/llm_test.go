@@ -42,8 +42,8 @@ func TestLanguageModelVotes(t *testing.T) {
 	}))
 	defer server.Close()
 	dir := t.TempDir()
-	run := func(apiKey string) (result map[string]any, stderr string) {
-		c := racflow(t, dir, "run", "-var", "embedder=hashing", "-var", "model=test-model", "-var", "base_url="+server.URL+"/v1", "--limit", "1", intent(t))
+	run := func(apiKey string, flags ...string) (result map[string]any, stderr string) {
+		c := racflow(t, dir, append([]string{"run", "-var", "embedder=hashing", "-var", "model=test-model", "-var", "base_url="+server.URL+"/v1", "--limit", "1", intent(t)}, flags...)...)
 		c.Env = append(os.Environ(), "OPENAI_API_KEY="+apiKey, "RACFLOW_LOG=debug")
 		var stdout, errors bytes.Buffer
 		c.Stdout, c.Stderr = &stdout, &errors
@@ -77,7 +77,7 @@ func TestLanguageModelVotes(t *testing.T) {
 		t.Errorf("the prompt holds no shots or not the item:\n%q", prompts)
 	}
 
-	result, stderr := run("sk-wrong-hush")
+	result, stderr := run("sk-wrong-hush", "--refresh") // else the kept answers serve
 	if failure, _ := result["error"].(map[string]any); failure == nil || failure["stage"] != "sample.llm" || !strings.Contains(stderr, "api_key") {
 		t.Errorf("with a wrong key: %v\n%s", result, stderr)
 	}
