@@ -87,10 +87,13 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 	if err := warnTuned(e.stderr, &e.flags, j.path); err != nil {
 		return r, nil, err
 	}
-	counter := eval.NewCounter(j.ready.Labels()...)
+	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, costOf(j.session.pipeline)
 	o, err := j.run(c.Context(), func(batch []run.Result) error {
 		for _, r := range batch {
 			counter.Add(r)
+			for voter, usage := range r.Usages {
+				cost += price(voter, usage)
+			}
 		}
 		return nil
 	})
@@ -98,10 +101,24 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		return r, nil, err
 	}
 	r = counter.Report(o.totals)
+	r.Cost, r.Asked = cost, asked(j.session.pipeline, o.totals)
 	if r.Scored == 0 {
 		return r, nil, fmt.Errorf("no item of %s has a label to compare answers with: name the column that holds it with label = \"...\" in the input block", j.path)
 	}
 	return r, o.exit(), nil
+}
+
+// asked counts the items that went to voters over the network.
+func asked(p *pipeline.Pipeline, t run.Totals) int {
+	n := 0
+	for _, s := range p.Stages {
+		for _, worked := range t.Stages {
+			if s.Block == "sample" && s.Info.Network && worked.Stage == "sample."+s.Name {
+				n += worked.Rows
+			}
+		}
+	}
+	return n
 }
 
 // sweep measures all combinations. The knowledge is built by the first and

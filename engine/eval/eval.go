@@ -32,8 +32,11 @@ type Report struct {
 
 	InputTokens  uint64  `json:"input_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
-	Calls        int     `json:"calls,omitempty"` // to services, over the network
-	Cost         float64 `json:"cost,omitempty"`  // of them, in the money of the file's prices
+	// Asked is how many items went to voters over the network, each counted.
+	Asked int `json:"asked,omitempty"`
+	// Cost is what the answers cost when they were made, by the file's prices;
+	// those from a cache cost nothing again.
+	Cost float64 `json:"cost,omitempty"`
 
 	Voters []Voter     `json:"voters"`
 	Labels []Label     `json:"labels"`

@@ -32,8 +32,8 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.InputTokens+r.OutputTokens > 0 {
 		fmt.Fprintf(tw, "tokens\t%d\tin, %d out\n", r.InputTokens, r.OutputTokens)
 	}
-	if r.Calls > 0 {
-		fmt.Fprintf(tw, "calls\t%d\n", r.Calls)
+	if r.Asked > 0 {
+		fmt.Fprintf(tw, "asked\t%d\titems over the network\n", r.Asked)
 	}
 	if r.Cost > 0 {
 		fmt.Fprintf(tw, "cost\t%.4f\n", r.Cost)

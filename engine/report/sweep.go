@@ -43,7 +43,7 @@ func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
 		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
 		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
 		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
-		{"CALLS", has(func(r eval.Report) bool { return r.Calls > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Calls) }},
+		{"ASKED", has(func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
 		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
 		{"TOKENS OUT", has(func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
 		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},

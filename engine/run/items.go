@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 const (
@@ -334,6 +335,14 @@ func (r *Run) result(rec *record) Result {
 	result.Votes = votes(samples)
 	for _, s := range samples {
 		result.Usage.Add(s.Usage)
+		if s.Usage != (sdk.Usage{}) {
+			if result.Usages == nil {
+				result.Usages = map[string]sdk.Usage{}
+			}
+			of := result.Usages[s.Voter]
+			of.Add(s.Usage)
+			result.Usages[s.Voter] = of
+		}
 	}
 	if r.retrieve >= 0 {
 		result.Candidates = rec.outputs[r.retrieve].candidates

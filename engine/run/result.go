@@ -22,6 +22,7 @@ type Result struct {
 	// candidates are its answer.
 	RetrievalOnly bool
 	Usage         sdk.Usage
+	Usages        map[string]sdk.Usage // the same by voter; none of an earlier part of the run
 	Failure       *Failure      // set: the item was not answered
 	Latency       time.Duration // from being read to being answered; 0: an earlier part of the run answered it
 
