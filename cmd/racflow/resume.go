@@ -54,15 +54,26 @@ func (f *journalFlags) file(args []string) string {
 	return args[0]
 }
 
-// open opens the journal, of a new run or of the one to go on with.
-func (j *job) open(f *journalFlags) error {
+// check refuses what cannot be gone on with, whatever the file says.
+func (f *journalFlags) check(input string) error {
 	switch {
-	case f.resume == "" && (f.off || j.path == "-"):
+	case f.resume == "":
 		return nil
-	case j.path == "-":
+	case input == "-":
 		return errors.New("standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with --input")
 	case f.off:
 		return errors.New("--resume goes on with a journal: leave out --no-journal")
+	}
+	return nil
+}
+
+// open opens the journal, of a new run or of the one to go on with.
+func (j *job) open(f *journalFlags) error {
+	if err := f.check(j.path); err != nil {
+		return err
+	}
+	if f.off || j.path == "-" {
+		return nil
 	}
 	m, err := j.manifest()
 	if err != nil {

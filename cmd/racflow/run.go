@@ -81,6 +81,9 @@ results are written whole. The newest 20 runs are kept.`,
 			if _, err := report.NewResults(format, io.Discard); err != nil {
 				return err
 			}
+			if err := keep.check(input.input); err != nil {
+				return err
+			}
 			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args))
 			if err != nil {
 				return err

@@ -1,0 +1,287 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+)
+
+// paidPipeline asks a model about every item, in at most 8 calls at a time.
+const paidPipeline = `
+variable "url" {}
+limit "llm" { concurrency = 8 }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "knn" { use = "neighbours" }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use   = "openai"
+    n     = 2
+    limit = limit.llm
+    price {
+      input  = 1
+      output = 1
+    }
+    config {
+      base_url = var.url
+      model    = "test"
+      api_key  = secret("RESUME_KEY", "")
+    }
+  }
+  elect "e" {
+    use    = "majority"
+    accept = "answer in labels"
+  }
+}
+`
+
+const paidItems = 120
+
+// paid is a folder with the pipeline, and a server for it.
+type paid struct {
+	dir    string
+	server *openaitest.Server
+}
+
+func newPaid(t *testing.T) *paid {
+	t.Helper()
+	p := &paid{dir: t.TempDir()}
+	labels := []string{"fruit", "vehicle", "none that is known"}
+	p.server = openaitest.Serve(t, openaitest.Options{
+		Latency: 40 * time.Millisecond,
+		Answer: func(a openaitest.Ask, choice int) string {
+			at := strings.LastIndex(a.Text(), "number ")
+			return labels[(int(a.Text()[at+8])+choice)%len(labels)]
+		},
+	})
+	var rows, items strings.Builder
+	rows.WriteString("text\tlabel\n")
+	items.WriteString("id\ttext\n")
+	for i := range 20 {
+		fmt.Fprintf(&rows, "apple and pear %d\tfruit\ncar and bus %d\tvehicle\n", i, i)
+	}
+	for i := range paidItems {
+		fmt.Fprintf(&items, "q%d\tan apple or a car, number %03d\n", i, i)
+	}
+	for name, content := range map[string]string{"p.hcl": paidPipeline, "rows.tsv": rows.String(), "items.tsv": items.String()} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (p *paid) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := racflow(t, p.dir, append([]string{"run", "-var", "url=" + p.server.URL, "--output", "out.jsonl", "p.hcl"}, args...)...)
+	c.Env = append(os.Environ(), "RESUME_KEY=sk-resume-hush")
+	return c
+}
+
+// run runs to the end of the process.
+func (p *paid) run(t *testing.T, args ...string) (code int, stderr string) {
+	t.Helper()
+	c := p.command(t, args...)
+	var out bytes.Buffer
+	c.Stderr = &out
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String()
+}
+
+func (p *paid) output(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.dir, "out.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// runID is the name of the only run.
+func (p *paid) runID(t *testing.T) string {
+	t.Helper()
+	runs, err := os.ReadDir(filepath.Join(p.dir, stateDir, "runs"))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("runs %v, %v", runs, err)
+	}
+	return runs[0].Name()
+}
+
+// TestResume ends a run in each way that it can end early and goes on with it:
+// what was answered is not asked again but for the calls that were under way,
+// and the output is that of a run that nothing disturbed.
+func TestResume(t *testing.T) {
+	undisturbed := newPaid(t)
+	if code, stderr := undisturbed.run(t); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	want := undisturbed.output(t)
+	if n := strings.Count(want, "\n"); n != paidItems || undisturbed.server.Calls() != paidItems {
+		t.Fatalf("%d results, %d calls", n, undisturbed.server.Calls())
+	}
+	halfway := func(end func(*os.Process) error) func(*testing.T, *paid) (int, string) {
+		return func(t *testing.T, p *paid) (int, string) {
+			c := p.command(t)
+			var stderr bytes.Buffer
+			c.Stderr = &stderr
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for start := time.Now(); p.server.Calls() < paidItems/2; time.Sleep(time.Millisecond) {
+				if time.Since(start) > 30*time.Second {
+					_ = c.Process.Kill()
+					t.Fatalf("%d calls after 30 s\n%s", p.server.Calls(), stderr.String())
+				}
+			}
+			if err := end(c.Process); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait() // its exit code is compared
+			return c.ProcessState.ExitCode(), stderr.String()
+		}
+	}
+	tests := map[string]struct {
+		end      func(*testing.T, *paid) (code int, stderr string)
+		code     int
+		underway int // calls that may be paid twice
+		told     bool
+		resume   []string
+	}{
+		"kill -9":   {halfway((*os.Process).Kill), -1, 8, false, []string{"--resume"}},
+		"interrupt": {halfway(func(p *os.Process) error { return p.Signal(os.Interrupt) }), 130, 8, true, []string{"--resume"}},
+		"terminate": {halfway(func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }), 130, 8, true, nil},
+		"budget":    {func(t *testing.T, p *paid) (int, string) { return p.run(t, "--max-tokens", "40000") }, 1, 0, true, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPaid(t)
+			code, stderr := test.end(t, p)
+			asked := p.server.Calls()
+			if code != test.code || asked == 0 || asked == paidItems {
+				t.Fatalf("exit code %d after %d calls\n%s", code, asked, stderr)
+			}
+			id := p.runID(t)
+			if told := strings.Contains(stderr, "--resume="+id); told != test.told {
+				t.Errorf("how to go on is not told:\n%s", stderr)
+			}
+			if test.resume == nil {
+				test.resume = []string{"--resume", id} // with a space
+			}
+			code, stderr = p.run(t, test.resume...)
+			if code != 0 || !strings.Contains(stderr, "going on with run "+id) {
+				t.Fatalf("exit code %d\n%s", code, stderr)
+			}
+			if got := p.output(t); got != want {
+				t.Errorf("another output:\n%s\nwant\n%s", got, want)
+			}
+			if again := p.server.Calls() - paidItems; again > test.underway || p.server.Doubled(2) > 2*test.underway {
+				t.Errorf("%d calls more than items, %d answers paid twice", again, p.server.Doubled(2))
+			}
+			calls := p.server.Calls()
+			if code, stderr := p.run(t, "--resume"); code != 1 || !strings.Contains(stderr, "left anything to do") {
+				t.Errorf("exit code %d for a run that is done\n%s", code, stderr)
+			}
+			if p.server.Calls() != calls {
+				t.Error("a run that is done called")
+			}
+			checkFiles(t, filepath.Join(p.dir, stateDir), "sk-resume-hush")
+		})
+	}
+}
+
+// TestResumeWithoutTheCache goes on by the journal alone.
+func TestResumeWithoutTheCache(t *testing.T) {
+	p := newPaid(t)
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 || !strings.Contains(stderr, "left") {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	partial, calls := strings.Count(p.output(t), "\n"), p.server.Calls()
+	if partial != calls {
+		t.Errorf("%d results of %d calls", partial, calls)
+	}
+	if err := os.RemoveAll(filepath.Join(p.dir, stateDir, "cache")); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := p.run(t, "--resume"); code != 0 || strings.Count(p.output(t), "\n") != paidItems {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if got := p.server.Calls(); got != paidItems {
+		t.Errorf("%d calls for %d items", got, paidItems)
+	}
+}
+
+// TestResumeRefuses names what has changed since.
+func TestResumeRefuses(t *testing.T) {
+	p := newPaid(t)
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	id := p.runID(t)
+	changes := map[string]struct {
+		file, old, new string
+		args           []string
+		want           string
+	}{
+		"file":             {"p.hcl", "answer in labels", "answer in candidate_labels", nil, "elect.e of the file"},
+		"model":            {"p.hcl", `"test"`, `"other"`, nil, "sample.llm of the file"},
+		"input":            {"items.tsv", "number 003", "number 103", nil, "the input"},
+		"knowledge":        {"rows.tsv", "apple and pear 7", "apple and plum 7", nil, `knowledge "k"`},
+		"limit":            {"p.hcl", "", "", []string{"--limit", "3"}, "--limit"},
+		"standard input":   {"p.hcl", "", "", []string{"--input", "-"}, "standard input cannot be read again"},
+		"nothing is kept":  {"p.hcl", "", "", []string{"--no-journal"}, "--no-journal"},
+		"another run":      {"p.hcl", "", "", []string{"--resume=20260131-235959-0a1b2c"}, "there is no run"},
+		"no name of a run": {"p.hcl", "", "", []string{"--resume=yesterday"}, "is not the name of a run"},
+	}
+	before := p.output(t)
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(p.dir, change.file)
+			old, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(strings.Replace(string(old), change.old, change.new, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, stderr := p.run(t, append([]string{"--resume=" + id}, change.args...)...)
+			if code != 1 || !strings.Contains(stderr, change.want) {
+				t.Errorf("exit code %d, want %q in\n%s", code, change.want, stderr)
+			}
+			if p.output(t) != before {
+				t.Error("the output was touched")
+			}
+			if err := os.WriteFile(path, old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	// What costs money or time may change.
+	path := filepath.Join(p.dir, "p.hcl")
+	changed := strings.NewReplacer("concurrency = 8", "concurrency = 4", "input  = 1", "input  = 2").Replace(paidPipeline)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := p.run(t, "--resume"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
