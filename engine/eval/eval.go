@@ -30,8 +30,8 @@ type Report struct {
 	P50            float64 `json:"latency_p50_ms"`
 	P99            float64 `json:"latency_p99_ms"`
 
-	InputTokens  uint64  `json:"input_tokens"`
-	OutputTokens uint64  `json:"output_tokens"`
+	InputTokens  uint64 `json:"input_tokens"`
+	OutputTokens uint64 `json:"output_tokens"`
 	// Asked is how many items went to voters over the network, each counted.
 	Asked int `json:"asked,omitempty"`
 	// Cost is what the answers cost when they were made, by the file's prices;

@@ -23,8 +23,8 @@ type Result struct {
 	RetrievalOnly bool
 	Usage         sdk.Usage
 	Usages        map[string]sdk.Usage // the same by voter; none of an earlier part of the run
-	Failure       *Failure      // set: the item was not answered
-	Latency       time.Duration // from being read to being answered; 0: an earlier part of the run answered it
+	Failure       *Failure             // set: the item was not answered
+	Latency       time.Duration        // from being read to being answered; 0: an earlier part of the run answered it
 
 	earlier bool    // an earlier part of the run answered it
 	record  *record // for Again; nil: not kept
