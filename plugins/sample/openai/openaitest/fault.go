@@ -85,6 +85,7 @@ func (f Fault) send(w http.ResponseWriter, reply []byte) {
 	case HalfBody:
 		w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
 		_, _ = w.Write(reply[:len(reply)/2])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	case Broken:
 		reply = reply[:len(reply)/2]

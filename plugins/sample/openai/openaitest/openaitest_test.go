@@ -1,0 +1,168 @@
+package openaitest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// post sends a body and returns the status, the headers and the reply, which
+// is nil where it is no JSON.
+func post(t *testing.T, ctx context.Context, s *Server, path, body string) (int, http.Header, map[string]any, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	var reply map[string]any
+	_ = json.Unmarshal(text, &reply)
+	return res.StatusCode, res.Header, reply, err
+}
+
+const hello = `{"model": "m", "messages": [{"role": "user", "content": "hello"}]}`
+
+func TestRefusals(t *testing.T) {
+	s := Serve(t, Options{MaxN: 4})
+	schema := func(enum string) string {
+		return `{"model": "m", "messages": [{"role": "user", "content": "p"}], "response_format": {"type": "json_schema", "json_schema": {"name": "a", "strict": true,
+			"schema": {"type": "object", "properties": {"label": {"type": "string", "enum": [` + enum + `]}}, "required": ["label"], "additionalProperties": false}}}}`
+	}
+	long := strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("x", 100)+`",`, 251), ",")
+	for _, test := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/chat/completions", hello, 200},
+		{"/completions", `{"model": "m", "prompt": "p"}`, 200},
+		{"/chat/completions", `{"model": "m", "messages": [{"role": "user", "content": "p"}], "n": 5}`, 400},
+		{"/chat/completions", `{"model": "m", "messages": []}`, 400},
+		{"/chat/completions", `{`, 400},
+		{"/chat/completions", `{"model": "gpt-5", "messages": [{"role": "user", "content": "p"}], "temperature": 0}`, 400},
+		{"/chat/completions", `{"model": "gpt-5", "messages": [{"role": "user", "content": "p"}], "max_completion_tokens": 9}`, 200},
+		{"/chat/completions", schema(`"a", "b"`), 200},
+		{"/chat/completions", schema(strings.TrimSuffix(strings.Repeat(`"a",`, 1001), ",")), 400},
+		{"/chat/completions", schema(long), 400},
+		{"/chat/completions", strings.Replace(schema(`"a"`), `"additionalProperties": false`, `"x": 1`, 1), 400},
+		{"/chat/completions", strings.Replace(schema(`"a"`), `"strict": true`, `"strict": false`, 1), 400},
+		{"/embeddings", `{"model": "m", "input": ["a"]}`, 200},
+		{"/embeddings", `{"model": "m", "input": ["a", ""]}`, 400},
+		{"/models", `{}`, 400},
+	} {
+		status, _, reply, err := post(t, t.Context(), s, test.path, test.body)
+		if status != test.status || err != nil || (reply["error"] != nil) != (status == 400) {
+			t.Errorf("%s %.120s: status %d, %v, error %v", test.path, test.body, status, reply, err)
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	wait := 1500 * time.Millisecond
+	faults := []Fault{
+		{Kind: Status, Status: 429, Wait: wait, Form: Milliseconds, Calls: []int{0}},
+		{Kind: Status, Status: 429, Wait: wait, Form: Seconds, Calls: []int{1}},
+		{Kind: Status, Status: 503, Wait: wait, Form: Date, Retry: "false", Calls: []int{2}},
+		{Kind: HalfBody, Calls: []int{3}},
+		{Kind: Broken, Calls: []int{4}},
+		{Kind: Drop, Calls: []int{5}},
+		{Kind: Page, Calls: []int{6}},
+		{Kind: Hang, Calls: []int{7}},
+	}
+	s := Serve(t, Options{Faults: faults})
+	ask := func() (int, http.Header, map[string]any, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		return post(t, ctx, s, "/chat/completions", hello)
+	}
+	if status, h, _, _ := ask(); status != 429 || h.Get("retry-after-ms") != "1500" {
+		t.Errorf("status %d, %v", status, h)
+	}
+	if status, h, _, _ := ask(); status != 429 || h.Get("retry-after") != "1.5" {
+		t.Errorf("status %d, %v", status, h)
+	}
+	if status, h, _, _ := ask(); status != 503 || !strings.HasSuffix(h.Get("retry-after"), "GMT") || h.Get("x-should-retry") != "false" {
+		t.Errorf("status %d, %v", status, h)
+	}
+	for i, want := range []struct {
+		status int
+		failed bool
+	}{{200, true}, {200, false}, {0, true}, {200, false}, {0, true}} {
+		if status, _, reply, err := ask(); status != want.status || (err != nil) != want.failed || reply != nil {
+			t.Errorf("request %d: status %d, %v, error %v", i+3, status, reply, err)
+		}
+	}
+	if status, _, reply, err := ask(); status != 200 || err != nil || reply["choices"] == nil {
+		t.Errorf("then: status %d, %v, error %v", status, reply, err)
+	}
+	if given := s.Given(); len(given) != 1 || given["user: hello\n"] != 1 || s.Doubled(1) != 0 {
+		t.Errorf("given %v: only the last got its answer", given)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	s := Serve(t, Options{Latency: 20 * time.Millisecond})
+	var calls sync.WaitGroup
+	for range 5 {
+		calls.Go(func() { _, _, _, _ = post(t, t.Context(), s, "/chat/completions", hello) })
+	}
+	calls.Wait()
+	if s.Calls() != 5 || s.MostAtOnce() < 2 || s.MostAtOnce() > 5 || s.MostWithin(time.Minute) != 5 || s.MostWithin(time.Nanosecond) > 2 || s.Doubled(2) != 3 {
+		t.Errorf("%d calls, %d at once, %d within a minute, %d doubled", s.Calls(), s.MostAtOnce(), s.MostWithin(time.Minute), s.Doubled(2))
+	}
+	cached := func(prompt string) float64 {
+		_, _, reply, err := post(t, t.Context(), s, "/completions", `{"model": "m", "prompt": "`+prompt+`"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply["usage"].(map[string]any)["prompt_tokens_details"].(map[string]any)["cached_tokens"].(float64)
+	}
+	beginning := strings.Repeat("0123456789abcdef", 10) // 160 characters: two blocks
+	if a, b, c := cached(beginning+"a"), cached(beginning+"b"), cached("x"+beginning); a != 0 || b != 32 || c != 0 {
+		t.Errorf("cached tokens %v, %v, %v", a, b, c)
+	}
+}
+
+func TestOracle(t *testing.T) {
+	o := Oracle{Truth: map[string]string{}, Labels: []string{"a", "b", "c"}, Accuracy: .85, OffList: .2, Seed: 1}
+	const n = 20000
+	for i := range n {
+		o.Truth[fmt.Sprint("text ", i)] = o.Labels[i%3]
+	}
+	right, off := 0, 0
+	for text, label := range o.Truth {
+		first := o.Answer(Ask{Messages: []Message{{Content: text}}}, 0)
+		if again := o.Answer(Ask{Prompt: "Text: text x\nLabel: a\n\nText: " + text + "\nLabel:"}, 7); again != first {
+			t.Fatalf("%s: %s as a chat, %s as a prompt", text, first, again)
+		}
+		switch first {
+		case label:
+			right++
+		case OffListLabel:
+			off++
+		}
+		if (first == label) != o.Right(text) {
+			t.Fatalf("%s is %s: Right says %v", text, first, o.Right(text))
+		}
+	}
+	if share := float64(right) / n; math.Abs(share-.85) > .01 {
+		t.Errorf("right on %v", share)
+	}
+	if share := float64(off) / float64(n-right); math.Abs(share-.2) > .03 {
+		t.Errorf("off the list on %v of the rest", share)
+	}
+	if o.Answer(Ask{Prompt: "unknown"}, 0) != "a" {
+		t.Error("a question about no known text")
+	}
+}
