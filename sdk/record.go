@@ -111,7 +111,7 @@ func (u *Usage) Add(other Usage) {
 
 // Verdict is what an election decides for one item.
 type Verdict struct {
-	Answer    string  // empty: none of the answers was acceptable
+	Answer    string  // empty: no answer was acceptable, or the voters say that no label fits
 	Agreement float64 // share of the votes that the answer got, 0 to 1
 	Reason    string  // why there is no answer
 }
