@@ -317,3 +317,23 @@ func TestConformance(t *testing.T) {
 	server := openaitest.Serve(t, openaitest.Options{})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
+
+// FuzzDecode reads what a server sends as a vector: a usable one has norm 1.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{`[1, 2.5]`, `"AACAPwAAIEA="`, `[null]`, `[1e-40, 1e38]`, `"AADAfwAAgD8="`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		v, err := decode(text)
+		if err != nil || normalise(v) != nil {
+			return
+		}
+		sum := 0.0
+		for _, x := range v {
+			sum += float64(x) * float64(x)
+		}
+		if math.Abs(sum-1) > 1e-3 {
+			t.Errorf("%s: squared norm %v", text, sum)
+		}
+	})
+}

@@ -48,6 +48,9 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 				v.once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
 			}
 		}
+		if api.BadRequest(err) && slots[0].question.schema != nil {
+			return fmt.Errorf("%w; where the server knows no JSON schemas, write structured = \"off\"", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -86,8 +89,8 @@ func (v *voter) keep(ctx context.Context, slots []*slot, replies []reply) {
 
 // request sends one request for n choices.
 func (v *voter) request(ctx context.Context, q *question, number, n int) ([]reply, error) {
-	r := &api.Request{Client: v.client, Tokens: max(q.maxTokens, textTokens) * n, Fields: v.fields(q)}
-	if q.maxTokens == 0 {
+	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
+	if q.maxTokens == 0 { // nobody knows
 		r.Tokens = jsonTokens * n
 	}
 	settings := openai.DefaultConfig("")
@@ -100,6 +103,11 @@ func (v *voter) request(ctx context.Context, q *question, number, n int) ([]repl
 			err = sdk.Invalid(fmt.Errorf("asking %s: %w", v.config.Model, err))
 		}
 		return nil, err
+	}
+	for _, reply := range replies {
+		if reply.Finish == "error" { // as gateways say it
+			return nil, sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
+		}
 	}
 	if len(replies) > 0 {
 		replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens

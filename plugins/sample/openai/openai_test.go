@@ -250,6 +250,19 @@ func TestHeldToLabels(t *testing.T) {
 	}
 }
 
+func TestAServerWithoutSchemas(t *testing.T) {
+	f := opened(t, 1, openaitest.Options{Refuse: func(a openaitest.Ask) bool { return a.Fields != nil }}, "")
+	prompt := sdk.Prompt{Text: "p", Fields: []string{"label"}}
+	_, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
+	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `structured = "off"`) {
+		t.Errorf("error %v, want advice", err)
+	}
+	f.reopen(t, 1, `, "structured": "off"`)
+	if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCountsOfChoices(t *testing.T) {
 	tests := []struct {
 		name      string

@@ -121,3 +121,20 @@ string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt])* "\""
 		t.Errorf("grammar\n%swant\n%s", got, want)
 	}
 }
+
+// FuzzProbability cuts texts into tokens anyhow: a probability is one.
+func FuzzProbability(f *testing.F) {
+	f.Add("card_lost\nmore", 3, false)
+	f.Add(`{"label": "a\"b"}`, 2, true)
+	f.Add("<think>x</think> card", 1, false)
+	f.Fuzz(func(t *testing.T, text string, size int, object bool) {
+		size = max(1, min(size, 64))
+		var tokens []token
+		for piece := range slices.Chunk([]byte(text), size) {
+			tokens = append(tokens, token{string(piece), math.Log(.9)})
+		}
+		if p := probability(tokens, object); !math.IsNaN(p) && (p < least || p > 1) {
+			t.Errorf("%q gives %v", text, p)
+		}
+	})
+}

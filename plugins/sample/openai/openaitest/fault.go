@@ -26,6 +26,7 @@ const (
 	Refusal                  // the model refuses
 	Length                   // every text is cut in the middle
 	Filter                   // a content filter takes every text
+	BrokeOff                 // every text is cut in the middle, and finish_reason is error
 	NaN                      // an embedding holds a null
 )
 

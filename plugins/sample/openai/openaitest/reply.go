@@ -51,6 +51,8 @@ func (s *Server) complete(a Ask, fault Fault) (object, string) {
 			finish = "length"
 		case Filter:
 			finish = "content_filter"
+		case BrokeOff:
+			finish = "error"
 		}
 		choice["finish_reason"] = finish
 		if a.logprobs {
@@ -91,7 +93,7 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 		text = "{" + strings.Join(parts, ", ") + "}"
 	}
 	switch fault.Kind {
-	case Length:
+	case Length, BrokeOff:
 		return text[:len(text)/2]
 	case Refusal, Filter:
 		return ""
