@@ -18,11 +18,14 @@ func newPlan() *cobra.Command {
 	var input inputFlags
 	c := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Show what a run would build and call",
+		Short: "Show what a run would build and call, and what that would cost",
 		Long: `Show what a run would build and call: the variables, what of the knowledge is
-out of date, and which stage would work on how many items. The knowledge's own
-stages are started to compare it with its source; nothing is embedded, stored
-or asked.`,
+out of date, which stage would work on how many items, and what the calls to
+language models would come to, with one of the prompts.
+
+No service is asked. The estimate takes 20 items of the input through the other
+stages, for which knowledge that is embedded on this machine is brought up to
+date.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.start(c.Context(), args[0], input.input)
@@ -34,8 +37,11 @@ or asked.`,
 			if p.Items, p.Faults, err = input.count(s.pipeline); err != nil {
 				return err
 			}
-			if p.Knowledge, err = s.planKnowledge(c.Context()); err != nil {
+			if err := s.planKnowledge(c.Context(), &p); err != nil {
 				return s.explain(err)
+			}
+			if p.Forecast, err = s.rehearse(c.Context(), &input, &p); err != nil {
+				return err
 			}
 			return p.Write(c.OutOrStdout())
 		},
@@ -46,21 +52,28 @@ or asked.`,
 }
 
 // planKnowledge compares the knowledge that the pipeline searches with its
-// sources.
-func (s *session) planKnowledge(ctx context.Context) ([]knowledge.Report, error) {
-	var reports []knowledge.Report
+// sources. Where a service embeds, it is not asked: a source is only counted.
+func (s *session) planKnowledge(ctx context.Context, p *report.Plan) error {
+	p.Texts = map[string]report.Texts{}
 	for _, block := range s.pipeline.Knowledge() {
-		if block.Source.Path == "-" {
-			reports = append(reports, knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use})
-			continue
+		r := knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		switch {
+		case block.Source.Path == "-":
+		case block.Embed.Info.Network:
+			var err error
+			if r, p.Texts[block.Name], err = textsOf(block); err != nil {
+				return &knowledge.SourceError{Range: block.Source.Range, Err: err}
+			}
+		default:
+			k, err := knowledge.Open(ctx, block, run.Stages(block, s.launch), knowledge.Options{Plan: true})
+			if err != nil {
+				return err
+			}
+			r = k.Report
 		}
-		k, err := knowledge.Open(ctx, block, run.Stages(block, s.launch), knowledge.Options{Plan: true})
-		if err != nil {
-			return nil, err
-		}
-		reports = append(reports, k.Report)
+		p.Knowledge = append(p.Knowledge, r)
 	}
-	return reports, nil
+	return nil
 }
 
 // count reads the input to its end. Standard input is left for the run.

@@ -34,7 +34,11 @@ type graph struct{ strings.Builder }
 func (g *graph) line(format string, args ...any) { fmt.Fprintf(g, format+"\n", args...) }
 
 func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowledge) {
-	g.line("  subgraph %s [\"pipeline %s\"]", id, label(p.Name))
+	name := p.Name
+	if b := budget(p.Budget); b != "" {
+		name += ", " + b
+	}
+	g.line("  subgraph %s [\"pipeline %s\"]", id, label(name))
 	input := "input"
 	if p.Input != nil {
 		input = filepath.Base(p.Input.Path)
@@ -46,6 +50,9 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 			text += ": " + s.Use
 		}
 		text += among(s)
+		if more := services(s); more != "" && s.Info.Network {
+			text += "; " + more
+		}
 		g.line("    %ss%d[\"%s\"]", id, i, label(text))
 		if !s.Enabled || !p.Used(i) {
 			g.line("    class %ss%d off", id, i)

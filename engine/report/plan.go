@@ -16,7 +16,12 @@ type Plan struct {
 	Items     int // in the input; -1: not known before it is read
 	Faults    int // rows of the input that cannot be used
 	Knowledge []knowledge.Report
+	Texts     map[string]Texts // by knowledge: what a service would embed, at most
+	Forecast  *Forecast        // nil: no voter calls a service
 }
+
+// Texts are texts that a service would be sent.
+type Texts struct{ Count, Tokens int }
 
 // Write shows the plan to a person.
 func (p Plan) Write(w io.Writer) error {
@@ -27,6 +32,10 @@ func (p Plan) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
+		if t, ok := p.Texts[k.Name]; ok {
+			fmt.Fprintf(tw, "%s\t%d\tat most %d (%d tokens)\t?\t%s\t%s\n", k.Name, t.Count, t.Count, t.Tokens, k.Embedder, k.Store)
+			continue
+		}
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%s\t%s\n", k.Name, k.Entries, k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
 		if k.FaultCount > 0 {
 			fmt.Fprintf(tw, "\t%d rows cannot be used, %s among them\n", k.FaultCount, k.Faults[0])
@@ -54,7 +63,11 @@ func (p Plan) Write(w io.Writer) error {
 	if p.Faults > 0 {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Faults)
 	}
-	return tw.Flush()
+	p.writeServices(tw)
+	if err := tw.Flush(); err != nil || p.Forecast == nil {
+		return err
+	}
+	return p.writeForecast(w)
 }
 
 // among says which entries a retrieve stage searches.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// rehearsed is how many items an estimate is made with.
+const rehearsed = 20
+
+// rehearse finds out what the voters that call services would ask, by taking a
+// few items through everything else. nil: there are no such voters.
+func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Plan) (*report.Forecast, error) {
+	f := &report.Forecast{Voters: map[string]estimate.Voter{}, Mask: s.mask()}
+	asks := false
+	for i, stage := range s.pipeline.Stages {
+		switch {
+		case !stage.Enabled || !s.pipeline.Used(i) || !stage.Info.Network:
+		case stage.Block == "sample":
+			asks = true
+		default:
+			f.Unknown = fmt.Sprintf("%s.%s calls a service itself", stage.Block, stage.Name)
+		}
+	}
+	if !asks {
+		return nil, nil
+	}
+	if f.Unknown == "" {
+		f.Unknown = s.unrehearsable(p)
+	}
+	if f.Unknown != "" {
+		return f, nil
+	}
+	r := estimate.New()
+	ready, err := run.Open(ctx, s.pipeline, run.Options{
+		Launch: func(ctx context.Context, l run.LaunchRequest) (any, error) {
+			if l.Stage.Kind == sdk.KindSample && l.Stage.Info.Network {
+				return r.Sampler(l.Stage), nil
+			}
+			return s.launch(ctx, l)
+		},
+		Building:  func(name string, done, total int) { s.progress.Update("embedding "+name, done, total) },
+		Knowledge: s.tellKnowledge,
+	})
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	items, err := input.open(s.pipeline, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer items.Close() //nolint:errcheck // it was only read
+	_, err = ready.Items(ctx, spread(input.rows(items), p.Items, rehearsed), func(batch []run.Result) error {
+		for _, result := range batch {
+			f.Tried++
+			if result.Failure != nil {
+				if f.Failed++; f.Failed == 1 {
+					f.Cause = result.Failure
+				}
+			}
+		}
+		return nil
+	})
+	for _, stage := range s.pipeline.Stages {
+		if stage.Enabled && stage.Block == "sample" && stage.Info.Network {
+			f.Voters[stage.Name] = r.Voter(stage.Name)
+		}
+	}
+	return f, err
+}
+
+// unrehearsable says why no item can be taken through the pipeline without
+// asking or changing anything elsewhere; empty: it can.
+func (s *session) unrehearsable(p *report.Plan) string {
+	if p.Items < 0 {
+		return "the input is standard input, which is left for the run"
+	}
+	if p.Items == 0 {
+		return "the input holds no items"
+	}
+	for i, k := range s.pipeline.Knowledge() {
+		changes := p.Knowledge[i].Added + p.Knowledge[i].Changed + p.Knowledge[i].Removed
+		switch {
+		case k.Embed.Info.Network:
+			return fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name)
+		case k.Source.Path == "-":
+			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
+		case k.Store.Info.Network && changes > 0:
+			return fmt.Sprintf("knowledge %q is out of date on its server; racflow knowledge build brings it up to date", k.Name)
+		}
+	}
+	return ""
+}
+
+// mask returns what hides the secrets of the file.
+func (s *session) mask() func(string) string {
+	var secrets []string
+	for _, k := range s.file.Knowledge {
+		secrets = append(append(secrets, k.Embed.Config.Secrets...), k.Store.Config.Secrets...)
+	}
+	for _, stage := range s.pipeline.Stages {
+		secrets = append(secrets, stage.Config.Secrets...)
+		for _, f := range stage.Fallbacks {
+			secrets = append(secrets, f.Stage.Config.Secrets...)
+		}
+	}
+	// The longer of two that begin alike first.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return func(text string) string {
+		for _, secret := range secrets {
+			text = strings.ReplaceAll(text, secret, "(secret)")
+		}
+		return text
+	}
+}
+
+// spread returns n of total rows, spread evenly.
+func spread(next func() (source.Row, error), total, n int) func() (source.Row, error) {
+	n = min(n, total)
+	at, given := 0, 0
+	return func() (source.Row, error) {
+		for given < n {
+			row, err := next()
+			if err != nil {
+				return row, err
+			}
+			if at++; at-1 == given*total/n {
+				given++
+				return row, nil
+			}
+		}
+		return source.Row{}, io.EOF
+	}
+}
+
+// textsOf counts what a service would embed of a source, at most: what is kept
+// already is not asked for again.
+func textsOf(block *pipeline.Knowledge) (knowledge.Report, report.Texts, error) {
+	r := knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+	var t report.Texts
+	rows, err := block.Source.Open(nil)
+	if err != nil {
+		return r, t, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			return r, t, nil
+		}
+		if err != nil {
+			return r, t, err
+		}
+		if row.Fault == nil {
+			t.Count++
+			t.Tokens += estimate.TokensOf(len([]rune(row.Text)))
+		}
+	}
+}

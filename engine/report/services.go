@@ -1,0 +1,76 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// writeServices tells how the stages that call services may do that.
+func (p Plan) writeServices(w io.Writer) {
+	var lines []string
+	add := func(name string, s *pipeline.Stage) {
+		if s.Enabled && s.Info.Network {
+			if text := services(s); text != "" {
+				lines = append(lines, name+"\t"+text)
+			}
+		}
+	}
+	for _, k := range p.Pipeline.Knowledge() {
+		add("embed of knowledge."+k.Name, k.Embed)
+	}
+	for _, s := range p.Pipeline.Stages {
+		add(s.Block+"."+s.Name, s)
+	}
+	if b := budget(p.Pipeline.Budget); b != "" {
+		lines = append(lines, "a run\t"+b)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\nSERVICES\t\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+// services is what a stage's block says about its calls.
+func services(s *pipeline.Stage) string {
+	var parts []string
+	if l := s.Limit; l != nil {
+		text := fmt.Sprintf("limit %s: %d at a time", l.Name, l.Concurrency)
+		if l.Requests > 0 {
+			text += fmt.Sprintf(", %d requests a minute", l.Requests)
+		}
+		if l.Tokens > 0 {
+			text += fmt.Sprintf(", %d tokens a minute", l.Tokens)
+		}
+		parts = append(parts, text)
+	}
+	if p := s.Price; p != nil {
+		text := "a million tokens cost " + money(p.Input) + " in"
+		if p.Cached != p.Input {
+			text += ", " + money(p.Cached) + " cached"
+		}
+		if s.Block == "sample" {
+			text += ", " + money(p.Output) + " out"
+		}
+		parts = append(parts, text)
+	}
+	if s.Tries > 1 {
+		parts = append(parts, fmt.Sprintf("at most %d tries", s.Tries))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func budget(b pipeline.Budget) string {
+	var parts []string
+	if b.Cost > 0 {
+		parts = append(parts, "max_cost "+money(b.Cost))
+	}
+	if b.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("max_tokens %d", b.Tokens))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func money(amount float64) string { return strconv.FormatFloat(amount, 'g', 6, 64) }
