@@ -47,7 +47,10 @@ func (s *Server) Run(stream stagepb.Stage_RunServer) error {
 			r.send(&stagepb.Reply{Seq: req.GetSeq(), Failure: wire.EncodeFailure(sdk.Invalid(err))})
 			continue
 		}
-		s.calls.Add(1)
+		if err := s.enter(); err != nil {
+			r.end(req.GetSeq())
+			return err
+		}
 		calls.Go(func() {
 			defer s.calls.Done()
 			reply := s.answer(ctx, stage, req)

@@ -29,6 +29,7 @@ type Server struct {
 	mu      sync.Mutex
 	stage   any // nil until Configure has succeeded
 	opening bool
+	closed  bool
 	host    host // what the stage can ask the engine
 }
 
@@ -43,6 +44,9 @@ func (s *Server) Register(g *grpc.Server) { stagepb.RegisterStageServer(g, s) }
 
 // Close gives requests that are still worked on a moment and closes the stage.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	idle := make(chan struct{})
 	go func() { s.calls.Wait(); close(idle) }()
 	select {
@@ -128,6 +132,18 @@ func (s *Server) guard(what string, call func() error) (err error) {
 		}
 	}()
 	return call()
+}
+
+// enter counts a request that is about to be worked on, unless the server is
+// being closed: what Close waits for must not grow any more.
+func (s *Server) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.New("the plugin is being closed")
+	}
+	s.calls.Add(1)
+	return nil
 }
 
 func (s *Server) configured() (any, error) {
