@@ -43,7 +43,7 @@ var batchChecks = map[string]check{
 			return err
 		}
 		var calls errgroup.Group
-		for range 2 * wire.Window {
+		for range manyCalls {
 			calls.Go(func() error {
 				got, err := results(t.Context(), s, stage.Kind, b)
 				if err == nil && !reflect.DeepEqual(got, want) {
@@ -56,7 +56,7 @@ var batchChecks = map[string]check{
 			calls.Go(func() error {
 				alone, err := results(t.Context(), s, stage.Kind, sdk.Batch{Labels: b.Labels, Items: b.Items[i : i+1]})
 				if err == nil && !reflect.DeepEqual(alone[0], want[i]) {
-					err = fmt.Errorf("row %d alone gave %v, in its batch %v", i, alone[0], want[i])
+					err = fmt.Errorf("got %v for row %d alone, in its batch before it was %v", alone[0], i, want[i])
 				}
 				return err
 			})
@@ -79,6 +79,10 @@ var batchChecks = map[string]check{
 		return cancelled(session, call, probe)
 	},
 }
+
+// manyCalls is how many calls come at a time to find out whether a stage bears
+// it.
+const manyCalls = 64
 
 // results calls the method of a kind and brings its answer into one form.
 // Errors of single rows are a result, too.
