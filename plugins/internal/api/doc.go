@@ -7,7 +7,8 @@
 // that is not a success becomes a coded error: statuses 408, 409, 429 and 5xx,
 // lost connections and replies that were cut are transient, with the time that
 // the service asks to wait; everything else is the input's fault. The service's
-// x-should-retry goes before its status, as in OpenAI's own clients.
+// x-should-retry goes before its status, as in OpenAI's own clients. An error
+// that comes with status 200, as gateways send it, is one all the same.
 //
 // The key and the values of the headers go into the request and nowhere else:
 // no error holds them. A redirect is not followed, so that they cannot reach

@@ -15,7 +15,9 @@
 // text and one that was cut off before it held a label are answers with a
 // reason, which no rule accepts. Where a prompt wants a JSON object, its fields
 // and labels go along as a strict JSON schema, built for each item; labels that
-// are more than such a schema may list are left to the accept rules.
+// are more than such a schema may list are left to the accept rules. On the
+// completions endpoint the same goes along as a GBNF grammar, since llama.cpp
+// obeys no schema there.
 //
 // Each answer is kept through sdk.Host under the endpoint, model, prompt, all
 // parameters that change it and its number. Kept answers are not asked for
