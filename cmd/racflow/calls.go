@@ -58,7 +58,7 @@ func (f *callFlags) of(s *session) (*calls.Control, error) {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = s.pipeline.Budget.Cost
 		} else if free := s.pipeline.Unpriced(); len(free) > 0 && s.pipeline.Budget.Cost == 0 {
-			fmt.Fprintf(os.Stderr, "%s has no price block: --max-cost counts its calls as free\n", free[0])
+			fmt.Fprintf(os.Stderr, "%s has no price, or one of 0: --max-cost counts its calls as free\n", free[0])
 		}
 		if o.Budget.Tokens == 0 {
 			o.Budget.Tokens = s.pipeline.Budget.Tokens

@@ -142,16 +142,16 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 		return
 	}
 	if free := p.Unpriced(); len(free) > 0 {
-		l.warn(attr.Range, "Budget without a price", "%s has no price block, so its calls count as free.", free[0])
+		l.warn(attr.Range, "Budget without a price", "%s has no price, or one of 0, so its calls count as free.", free[0])
 	}
 }
 
-// Unpriced names the enabled stages that call services and do not say what
-// that costs.
+// Unpriced names the enabled stages that call services and have no price, or
+// one of 0: that of a variable that nobody has given a value.
 func (p *Pipeline) Unpriced() []string {
 	var free []string
 	check := func(s *Stage, name string) {
-		if s.Enabled && s.Info.Network && s.Price == nil && !slices.Contains(free, name) {
+		if s.Enabled && s.Info.Network && (s.Price == nil || *s.Price == Price{}) && !slices.Contains(free, name) {
 			free = append(free, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +73,7 @@ pipeline "p" {
     tries = 3
     config { model = "m" }
     price {
-      input  = 0
+      input  = 0.5
       output = 0
     }
   }
@@ -106,10 +107,14 @@ pipeline "p" {
 		t.Errorf("limit: %+v", cheap.Limit)
 	}
 	prices := []Price{*one.Price, *other.Price, *cheap.Price, *two.Price}
-	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {}}, prices); d != "" {
+	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {0.5, 0.5, 0}}, prices); d != "" {
 		t.Errorf("prices (-want +got):\n%s", d)
 	}
 	if free := p.Unpriced(); free != nil {
+		t.Errorf("without a price: %q", free)
+	}
+	*two.Price = Price{} // the variable of a file that nobody has given a value
+	if free := p.Unpriced(); !slices.Equal(free, []string{"sample.two"}) {
 		t.Errorf("without a price: %q", free)
 	}
 }
