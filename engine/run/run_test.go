@@ -111,7 +111,7 @@ func (process) Fingerprint() string { return "" }
 // open loads a pipeline, whose blocks stand in body, and opens it, with pairs of
 // replacements in the knowledge block. Its stages run behind the real wire, in
 // memory.
-func open(t *testing.T, c catalog, body string, replace ...string) *run.Run {
+func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 	t.Helper()
 	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
 	dir := t.TempDir()
