@@ -1,14 +1,27 @@
 // Package run takes items through the stages of a pipeline.
 //
-// Items travel in batches. A few batches are under way at a time, which is
+// Items travel in batches. So many batches are under way at a time, which is
 // all the back-pressure there is: a batch is read only when one has been
-// answered. Within a batch a stage starts as soon as the stages that it needs
+// answered. Where all stages work on this machine they are four. Where one asks
+// other machines they are small and many, so that its calls, which are of one item
+// each, reach the concurrency of its limit also when a rule sends it few of the
+// items, or when the first of them is told to come back later; the local stages
+// beside it are still called by few batches at a time. Within a batch a stage starts as soon as the stages that it needs
 // are done, so independent stages (the voters) work at the same time. Answers
 // come out in the order of the input.
 //
 // For each stage the order is: when (per item), filter, the call with its
 // retries, keep or accept, fallback, on_error. An item that fails does so alone, with
-// the stage and the cause; the others of its batch go on.
+// the stage and the cause; the others of its batch go on. A voter's item none of
+// whose answers is accepted is asked again, as often as its tries allow; all
+// answers stay as votes.
+//
+// A stage may end the run (sdk.CodeStopped: the budget is spent). Items that need
+// it are then left, which is no failure, and no other stage stands in for it;
+// those that need it no more are answered; nothing else is read.
+//
+// What becomes of items goes to a Journal as it is reached, and comes from there
+// where an earlier part of the run has reached it.
 //
 // The package knows stages by the interfaces of the sdk and starts no process
 // itself; Options.Launch does.
