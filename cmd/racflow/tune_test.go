@@ -195,7 +195,7 @@ func TestTune(t *testing.T) {
 		t.Skip("the model is not here: racflow model pull minilm")
 	}
 	s := newTuneSet(t, train, rows)
-	for _, election := range []string{"soft", "majority", "weighted"} {
+	for _, election := range []string{"soft", "weighted"} {
 		t.Run(election, func(t *testing.T) {
 			choice := []string{"-var", "election=" + election}
 			file := election + ".hclvars"

@@ -1,0 +1,67 @@
+package tune
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	number := func(x float64) *float64 { return &x }
+	// 1,000 items, of which sending everything gets 950.
+	curve := []Point{
+		{Sent: 0, Accuracy: .86, Cost: 0, items: 1000, lost: 95, gained: 5},
+		{Sent: .1, Accuracy: .948, Cost: 1, items: 1000, lost: 2}, // by luck: the next is worse
+		{Sent: .2, Accuracy: .94, Cost: 2, items: 1000, lost: 10},
+		{Sent: .3, Accuracy: .949, Cost: 3, items: 1000, lost: 1},
+		{Sent: .4, Accuracy: .951, Cost: 4, items: 1000, gained: 1},
+		{Sent: 1, Accuracy: .95, Cost: 10, items: 1000},
+	}
+	tests := []struct {
+		name  string
+		goal  Goal
+		curve []Point
+		want  int
+		fault string
+	}{
+		{name: "hardly any loss", curve: curve, want: 3},
+		{name: "an accuracy", goal: Goal{Accuracy: number(.94)}, curve: curve, want: 1},
+		{name: "one that is not reached", goal: Goal{Accuracy: number(.99)}, curve: curve,
+			fault: "no threshold reaches an accuracy of 0.9900: the best is 0.9510, with 40.0 % of the items sent"},
+		{name: "a share", goal: Goal{Share: number(.35)}, curve: curve, want: 3},
+		{name: "a share below all", goal: Goal{Share: number(.05)}, curve: curve[1:], fault: "no threshold sends as little as 5.0 %"},
+		{name: "a cost", goal: Goal{Cost: number(2)}, curve: curve, want: 1},
+		{name: "a cost below all", goal: Goal{Cost: number(.5)}, curve: curve[1:], fault: "the least is 1.0000"},
+		{name: "one point", curve: curve[5:], want: 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := test.goal.choose(test.curve)
+			if test.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), test.fault) {
+					t.Errorf("error %v, want %s", err, test.fault)
+				}
+				return
+			}
+			if err != nil || got != test.want {
+				t.Errorf("chose %d (error %v), want %d", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestNear: what is lost must be few enough that chance does not hide more.
+func TestNear(t *testing.T) {
+	tests := []struct {
+		items, lost, gained int
+		want                bool
+	}{
+		{1000, 0, 0, true}, {1000, 1, 0, true}, {1000, 2, 0, false}, {1000, 5, 0, false},
+		{10000, 36, 0, true}, {10000, 45, 0, false}, {10000, 500, 490, false}, {10000, 490, 500, true},
+		{100, 0, 0, true}, {100, 1, 0, false}, // of few items none may be lost
+	}
+	for _, test := range tests {
+		if got := (Point{items: test.items, lost: test.lost, gained: test.gained}).near(); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
