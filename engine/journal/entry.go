@@ -50,11 +50,18 @@ func appendEntry(b []byte, r run.Result) ([]byte, error) {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(r.Line), 10)
 	b = appendText(append(b, `,"id":`...), r.ID)
-	if f := r.Failure; f != nil {
-		b = appendText(append(b, `,"stage":`...), f.Stage)
-		b = appendText(append(b, `,"error":`...), f.Err.Error())
-		return append(b, "}\n"...), nil
+	var err error
+	if r.Failure != nil {
+		b = appendText(append(b, `,"stage":`...), r.Failure.Stage)
+		b = appendText(append(b, `,"error":`...), r.Failure.Err.Error())
+	} else {
+		b, err = appendAnswer(b, r)
 	}
+	return append(b, "}\n"...), err
+}
+
+// appendAnswer writes what the stages made of an item.
+func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 	b = appendText(append(b, `,"answer":`...), r.Answer)
 	b = appendNumber(append(b, `,"agreement":`...), r.Agreement)
 	if r.Flagged {
@@ -95,7 +102,7 @@ func appendEntry(b []byte, r run.Result) ([]byte, error) {
 		}
 		b = append(append(b, `,"candidates":`...), text...)
 	}
-	return append(b, "}\n"...), nil
+	return b, nil
 }
 
 func scored(score *float32) *float32 {

@@ -1,14 +1,16 @@
 // Package run takes items through the stages of a pipeline.
 //
-// Items travel in batches. So many batches are under way at a time, which is
-// all the back-pressure there is: a batch is read only when one has been
-// answered. Where all stages work on this machine they are four. Where one asks
-// other machines they are small and many, so that its calls, which are of one item
-// each, reach the concurrency of its limit also when a rule sends it few of the
-// items, or when the first of them is told to come back later; the local stages
-// beside it are still called by few batches at a time. Within a batch a stage starts as soon as the stages that it needs
-// are done, so independent stages (the voters) work at the same time. Answers
-// come out in the order of the input.
+// Items travel in batches. Only so many batches are under way at a time, which
+// is all the back-pressure there is: a batch is read only when one has been
+// answered. Within a batch a stage starts as soon as the stages that it needs are
+// done, so independent stages (the voters) work at the same time. Answers come
+// out in the order of the input.
+//
+// Where all stages work on this machine, four batches are under way. Where one
+// asks other machines they are small and many: its calls, of one item each, then
+// reach the concurrency of its limit also when a rule sends it few of the items,
+// or when the first of them is told to come back later. The local stages beside
+// it are still called by few batches at a time.
 //
 // For each stage the order is: when (per item), filter, the call with its
 // retries, keep or accept, fallback, on_error. An item that fails does so alone, with

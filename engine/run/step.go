@@ -155,7 +155,7 @@ func (s *stage) call(ctx context.Context, records []*record) []error {
 
 // maxWait is the longest that a stage may ask to be left alone. Items that
 // would have to wait longer fail, and say so.
-const maxWait = time.Minute
+const maxWait = 2 * time.Minute
 
 // callWithRetries calls once and then again with the records that failed in a
 // way that may pass.
