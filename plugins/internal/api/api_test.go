@@ -110,6 +110,7 @@ func TestFailures(t *testing.T) {
 		{"an error with status 200", 200, nil, `{"error": {"message": "upstream is busy", "code": 429}}`, sdk.CodeTransient, sdk.StatusBusy, 0, "upstream is busy"},
 		{"too long", 200, nil, `"` + strings.Repeat("x", 3000) + `"`, sdk.CodeInvalid, sdk.StatusOK, 0, "longer than"},
 		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusOK, 0, "another form"},
+		{"its own fault, in words", 500, nil, message("the answer does not fit the schema"), sdk.CodeTransient, sdk.StatusOK, 0, "does not fit the schema"},
 		{"a long page", 500, nil, strings.Repeat("é", 290) + key + strings.Repeat("x", 900), sdk.CodeTransient, sdk.StatusDown, 0, "..."},
 	}
 	for _, test := range tests {

@@ -97,6 +97,9 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:
 		outcome = sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after}
+	case res.StatusCode == http.StatusInternalServerError && hidden(body) != 0:
+		// A server that can say what went wrong is alive: it may be this request
+		// that it cannot bear, and the next one fares better.
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
 		outcome.Status = sdk.StatusDown
 	}
