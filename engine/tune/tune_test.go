@@ -144,7 +144,9 @@ func newBench(t *testing.T) bench {
 			t.Fatal(err)
 		}
 	}
-	open := func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Sampler, error) { return model{labels, s.Samples}, nil }
+	open := func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Sampler, error) {
+		return model{labels, s.Samples}, nil
+	}
 	b.catalog = catalog{
 		hashing.Stage(), local.Stage(), neighbours.Stage(), prototype.Stage(), majority.Stage(), soft.Stage(), weighted.Stage(),
 		sdk.SampleStage("model", "Stands for a language model.", open, sdk.Reads(sdk.ColumnText)),
