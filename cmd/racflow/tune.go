@@ -213,11 +213,7 @@ func costOf(p *pipeline.Pipeline) func(stage string, u sdk.Usage) float64 {
 			prices[s.Name] = *s.Price
 		}
 	}
-	return func(stage string, u sdk.Usage) float64 {
-		p := prices[stage]
-		fresh := u.InputTokens - min(u.CachedTokens, u.InputTokens)
-		return (float64(fresh)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
-	}
+	return func(stage string, u sdk.Usage) float64 { return prices[stage].Of(u) }
 }
 
 // reload reads the session's file again with arguments replaced, and returns

@@ -26,12 +26,6 @@ func estimateOf(tokens int, p pipeline.Price) estimate {
 	return estimate{cost: float64(tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(tokens)}
 }
 
-// costOf is what tokens cost.
-func costOf(u sdk.Usage, p pipeline.Price) float64 {
-	cached := min(u.CachedTokens, u.InputTokens)
-	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
-}
-
 // fits reports whether there is room for a call.
 func (b *budget) fits(e estimate) bool {
 	costs := b.Cost == 0 || b.cost < b.Cost && b.cost+b.reserved.cost+e.cost <= b.Cost*(1+rounding)

@@ -223,7 +223,7 @@ func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	defer c.mu.Unlock()
 	c.release(w)
 	w.endpoint.end(time.Now(), w.began, w.probe, o)
-	took := estimate{cost: costOf(o.Usage, w.host.price), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
+	took := estimate{cost: w.host.price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
 	if took.tokens > 0 {
 		w.gate.tokens.correct(w.tokens, float64(took.tokens))
 		w.endpoint.reports = true

@@ -33,7 +33,7 @@ func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
 	s.InputTokens += o.Usage.InputTokens
 	s.CachedTokens += o.Usage.CachedTokens
 	s.OutputTokens += o.Usage.OutputTokens
-	s.Cost += costOf(o.Usage, p)
+	s.Cost += p.Of(o.Usage)
 }
 
 func (c *Counts) add(o Counts) {

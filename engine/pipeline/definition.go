@@ -95,6 +95,12 @@ type Price struct {
 	Input, Cached, Output float64
 }
 
+// Of is what this usage costs.
+func (p Price) Of(u sdk.Usage) float64 {
+	cached := min(u.CachedTokens, u.InputTokens)
+	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
+}
+
 // Budget bounds what the calls of a run may cost.
 type Budget struct {
 	Cost   float64 // in the money of the prices; 0: any

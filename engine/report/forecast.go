@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -44,7 +43,7 @@ func (p Plan) writeForecast(w io.Writer) error {
 		scale := func(n int) int { return int(float64(n)*float64(p.Items)/float64(max(f.Tried, 1)) + .5) }
 		cost := "no price given"
 		if s.Price != nil {
-			c := costOf(scale(v.Input), scale(v.Output), *s.Price)
+			c := s.Price.Of(sdk.Usage{InputTokens: uint64(scale(v.Input)), OutputTokens: uint64(scale(v.Output))})
 			total += c
 			priced++
 			cost = money(c)
@@ -76,10 +75,6 @@ func (p Plan) writeForecast(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\nA PROMPT OF sample.%s\n%s\n", shownOf, f.Mask(promptText(*shown)))
 	return err
-}
-
-func costOf(in, out int, p pipeline.Price) float64 {
-	return (float64(in)*p.Input + float64(out)*p.Output) / 1e6
 }
 
 // promptText shows a prompt as it is, but for what a terminal would obey.
