@@ -411,6 +411,8 @@ func TestCircuit(t *testing.T) {
 		tell(sdk.StatusBusy, 1)
 		tell(sdk.StatusDown, downInARow-1)
 		tell(sdk.StatusOK, 1)
+		tell(sdk.StatusDown, 4*downInARow) // all of one moment
+		tell(sdk.StatusOK, 1)
 		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "endpoint=http://api/v1") {
 			t.Errorf("the log has %d lines, want one when it opens and one when it closes:\n%s", n, log)
 		}
@@ -441,6 +443,7 @@ func TestCircuit(t *testing.T) {
 		if err := <-waiting; err != nil {
 			t.Fatalf("it was let through before the circuit opened: %v", err)
 		}
+		time.Sleep(downFor)
 		open[0](sdk.Outcome{Status: sdk.StatusDown})
 		refused()
 		late(sdk.Outcome{Status: sdk.StatusOK})

@@ -11,8 +11,9 @@ import (
 
 // When a circuit opens, and for how long.
 const (
-	downInARow = 5 // calls that failed, one after the other, until an endpoint counts as down
-	downAtOnce = 3 // the same where no call has ever been answered
+	downInARow = 5               // calls that failed, one after the other, until an endpoint counts as down,
+	downFor    = 5 * time.Second // and how long none has been answered: many calls fail together when a service is only restarted
+	downAtOnce = 3               // calls that failed where none has ever been answered
 
 	firstCoolDown = 10 * time.Second // until an open circuit lets a call through
 	maxCoolDown   = 2 * time.Minute  // it doubles up to this
@@ -38,9 +39,10 @@ type endpoint struct {
 	refusals int       // the exponent of the next pause
 	refused  time.Time // when it last asked for fewer calls
 
-	reports  bool // it tells what calls took
-	answered bool // ever
-	downs    int  // in a row
+	reports  bool      // it tells what calls took
+	answered bool      // ever
+	downs    int       // in a row
+	since    time.Time // the first of them
 	open     bool
 	coolDown time.Duration
 	retry    time.Time // when an open circuit lets a call through
@@ -115,11 +117,13 @@ func (e *endpoint) refuse(now, began time.Time, after time.Duration) {
 }
 
 func (e *endpoint) down(now time.Time, probe bool) {
-	e.downs++
+	if e.downs++; e.downs == 1 {
+		e.since = now
+	}
 	switch {
 	case probe:
 		e.coolDown = min(2*e.coolDown, maxCoolDown)
-	case !e.open && (e.downs >= downInARow || !e.answered && e.downs >= downAtOnce):
+	case !e.open && (e.downs >= downInARow && now.Sub(e.since) >= downFor || !e.answered && e.downs >= downAtOnce):
 		e.open, e.coolDown = true, firstCoolDown
 		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs)
 	default:
