@@ -56,7 +56,7 @@ func (s *service) stage() sdk.Stage {
 // TestTheServiceIsKeptBusy measures how much of the rate that a service allows
 // is reached: 64 calls at a time of 150 ms.
 func TestTheServiceIsKeptBusy(t *testing.T) {
-	const items, atOnce, takes = 1280, 64, 150 * time.Millisecond
+	const items, atOnce, takes = 640, 64, 150 * time.Millisecond
 	const limit = "workers = 96\n"
 	tests := map[string]struct {
 		when string
@@ -97,7 +97,7 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 			}
 			ideal := items / atOnce * takes
 			t.Logf("%.1f %% of the ideal rate, at most %d at once", 100*ideal.Seconds()/took.Seconds(), s.most.Load())
-			if took > ideal*3/2+test.wait/2 { // the machine may be busy with other things
+			if took > 2*ideal+test.wait/2 { // the machine may be busy with other things
 				t.Errorf("it took %v, ideally %v", took, ideal)
 			}
 		})
@@ -219,11 +219,11 @@ func TestUnavailable(t *testing.T) {
 func TestTheEndOfTheBudget(t *testing.T) {
 	var asked atomic.Int64
 	paid := voter("paid", func(item sdk.Item) ([]string, error) {
+		if item.Text == "busy" { // it would come back long after the budget is spent
+			return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
+		}
 		if asked.Add(1) > 20 {
 			return nil, &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
-		}
-		if item.Text == "busy 1" { // it comes back when the budget is spent
-			return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
 		}
 		return []string{"x"}, nil
 	})
@@ -248,7 +248,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 			texts[i] = "free"
 		}
 	}
-	texts[2] = "busy 1"
+	texts[2] = "busy"
 	got := map[string]int{}
 	start := time.Now()
 	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
@@ -260,7 +260,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 		} else {
 			got["paid"]++
 		}
-		if strings.HasPrefix(result.Text, "busy") || len(result.Votes) > 0 && result.Votes[len(result.Votes)-1].Answer == "z" {
+		if result.Text == "busy" || len(result.Votes) > 0 && result.Votes[len(result.Votes)-1].Answer == "z" {
 			t.Errorf("answered without the money that it needs: %+v", result)
 		}
 		return nil
@@ -268,7 +268,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), "the budget is spent") {
 		t.Errorf("error %v", err)
 	}
-	if got["paid"] != 19 || got["free"] < 19 || totals.Items != got["paid"]+got["free"] || totals.Failed != 0 || totals.Left == 0 {
+	if got["paid"] != 20 || got["free"] < 20 || totals.Items != got["paid"]+got["free"] || totals.Failed != 0 || totals.Left == 0 {
 		t.Errorf("answered %v, totals %+v", got, totals)
 	}
 	if totals.Items > 5000 || time.Since(start) > 10*time.Second {
