@@ -45,6 +45,9 @@ the rows that they were found on.`,
 					*goal.goal = &goal.given
 				}
 			}
+			if accuracy < 0 || accuracy > 1 || share < 0 || share > 1 || cost < 0 {
+				return errors.New("--accuracy and --share are from 0 to 1, --cost is at least 0")
+			}
 			if t.folds < 2 {
 				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", t.folds)
 			}

@@ -37,9 +37,15 @@ func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		fmt.Fprintln(tw)
 		row("the choice", o.Choice, "made for each fold on the others")
 	}
-	fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Curve[len(o.Curve)-1].Accuracy)
-	if s.Weights != "" {
-		fmt.Fprintf(tw, "the same, %s untuned\t\t%.4f\t\n", s.Weights, o.Plain)
+	if s.Weights == "" {
+		fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Plain)
+		return tw.Flush()
 	}
-	return tw.Flush()
+	fmt.Fprintf(tw, "everything sent, %s tuned\t\t%.4f\t\n", s.Weights, o.Fitted)
+	fmt.Fprintf(tw, "everything sent, %s of the file\t\t%.4f\t\n", s.Weights, o.Plain)
+	if err := tw.Flush(); err != nil || o.Weights != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s stays as it is: what was found on some rows is worth no more on the others.\n", s.Weights)
+	return err
 }

@@ -31,15 +31,15 @@ type Task struct {
 type Outcome struct {
 	Items, Folds int
 	Threshold    float64
-	Weights      map[string]float64
-	Curve        []Point // held out; by rising share
-	Chosen       int     // in Curve
+	Weights      map[string]float64 // nil: those of the file stay
+	Curve        []Point            // held out; by rising share
+	Chosen       int                // in Curve
 	// Choice is what tuning on other rows was worth on the rows of each fold,
 	// the choice of the threshold included.
 	Choice Point
-	// Plain is the accuracy, held out, with everything sent and the weights as
-	// the file has them.
-	Plain float64
+	// Fitted and Plain are the accuracies with everything sent: with weights that
+	// were found on other rows, and with those of the file.
+	Fitted, Plain float64
 }
 
 // Point is what a threshold is worth on rows that it was not found on.
@@ -88,32 +88,19 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	shares := w.shares()
+	o := Outcome{Items: len(all), Folds: t.Folds}
+	elections, err := w.weigh(ctx, &o)
+	if err != nil {
+		return o, err
+	}
 	sums := make([][]sum, t.Folds) // by fold and share
-	plain := 0
 	for f := range t.Folds {
 		train, test := w.split(f)
-		if len(train) == 0 || len(test) == 0 {
-			return Outcome{}, fmt.Errorf("%d items do not fill %d folds: give more rows, or fewer --folds", len(all), t.Folds)
-		}
-		right, err := w.right(ctx, w.plain, test, everything)
-		if err != nil {
-			return Outcome{}, err
-		}
-		plain += right
-		weights, err := w.fit(ctx, train)
-		if err != nil {
-			return Outcome{}, err
-		}
-		election, err := w.election(ctx, weights)
-		if err != nil {
-			return Outcome{}, err
-		}
-		if sums[f], err = w.points(ctx, election, train, test, shares); err != nil {
-			return Outcome{}, err
+		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
+			return o, err
 		}
 	}
-	o := Outcome{Items: len(all), Folds: t.Folds, Plain: float64(plain) / float64(len(all)), Curve: curve(sums, -1)}
-	var err error
+	o.Curve = curve(sums, -1)
 	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
 		return o, err
 	}
@@ -127,8 +114,48 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	}
 	o.Choice = choice.point(t.Folds)
 	o.Threshold = w.threshold(all, shares[o.Chosen])
+	return o, nil
+}
+
+// weigh finds weights for each fold on the others and, where they are worth
+// more there than those of the file, on all items. It returns the election of
+// each fold.
+func (w *work) weigh(ctx context.Context, o *Outcome) ([]*run.Again, error) {
+	plain, fitted := make([]*run.Again, w.Folds), make([]*run.Again, w.Folds)
+	var all []int
+	gain, plainRight, fittedRight := 0, 0, 0
+	for f := range w.Folds {
+		train, test := w.split(f)
+		if len(train) == 0 || len(test) == 0 {
+			return nil, fmt.Errorf("%d items do not fill %d folds: give more rows, or fewer --folds", o.Items, w.Folds)
+		}
+		all = append(all, test...)
+		weights, err := w.fit(ctx, train)
+		if err != nil {
+			return nil, err
+		}
+		plain[f] = w.plain
+		if fitted[f], err = w.election(ctx, weights); err != nil {
+			return nil, err
+		}
+		before, sent, err := w.worth(ctx, w.plain, test)
+		if err != nil {
+			return nil, err
+		}
+		after, sentAfter, err := w.worth(ctx, fitted[f], test)
+		if err != nil {
+			return nil, err
+		}
+		gain, plainRight, fittedRight = gain+after-before, plainRight+sent, fittedRight+sentAfter
+	}
+	o.Plain, o.Fitted = float64(plainRight)/float64(o.Items), float64(fittedRight)/float64(o.Items)
+	if gain <= 0 {
+		return plain, nil
+	}
+	slices.Sort(all)
+	var err error
 	o.Weights, err = w.fit(ctx, all)
-	return o, err
+	return fitted, err
 }
 
 // curve sums up over all folds but one; -1: over all.

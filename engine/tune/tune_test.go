@@ -275,8 +275,8 @@ func TestRun(t *testing.T) {
 			if last.Accuracy < first.Accuracy+.05 || chosen.Accuracy < last.Accuracy-.005 {
 				t.Errorf("accuracy is %v with nothing sent, %v with everything, %v as chosen", first.Accuracy, last.Accuracy, chosen.Accuracy)
 			}
-			if len(o.Weights) != 3 {
-				t.Errorf("weights %v: three voters are to have one", o.Weights)
+			if len(o.Weights) != 3 && (o.Weights != nil || o.Fitted > o.Plain+.02) {
+				t.Errorf("weights %v, worth %v against %v: three voters are to have one", o.Weights, o.Fitted, o.Plain)
 			}
 			if p := o.Weights["llm"]; election == "weighted" && (p < .8 || p > .95) {
 				t.Errorf("the model's accuracy is %v; it is right on 17 of 20 items", p)

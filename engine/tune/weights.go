@@ -65,9 +65,8 @@ const (
 	gainEach = 0.005 // of the items, per step
 )
 
-// climb finds weights by coordinate ascent. What it maximises is the number of
-// right answers with everything sent and with nothing sent, together: a cascade
-// holds both kinds of elections.
+// climb finds weights by coordinate ascent on worth: a cascade holds elections
+// of both kinds.
 func (w *work) climb(ctx context.Context, items []int) (map[string]float64, error) {
 	weights := map[string]float64{}
 	for _, v := range w.Voters {
@@ -78,12 +77,8 @@ func (w *work) climb(ctx context.Context, items []int) (map[string]float64, erro
 		if err != nil {
 			return 0, err
 		}
-		all, err := w.right(ctx, election, items, everything)
-		if err != nil || w.Variable == "" {
-			return all, err
-		}
-		none, err := w.right(ctx, election, items, func(a run.Ask) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
-		return all + none, err
+		both, _, err := w.worth(ctx, election, items)
+		return both, err
 	}
 	now, err := worth()
 	if err != nil {
@@ -114,6 +109,17 @@ func (w *work) climb(ctx context.Context, items []int) (map[string]float64, erro
 		}
 	}
 	return weights, nil
+}
+
+// worth counts the right answers with everything sent and with nothing sent,
+// together, and the former alone.
+func (w *work) worth(ctx context.Context, election *run.Again, items []int) (both, sent int, err error) {
+	sent, err = w.right(ctx, election, items, everything)
+	if err != nil || w.Variable == "" {
+		return sent, sent, err
+	}
+	none, err := w.right(ctx, election, items, func(a run.Ask) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
+	return sent + none, sent, err
 }
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
