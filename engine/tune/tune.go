@@ -84,7 +84,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	for i := range all {
 		all[i] = i
 	}
-	if err := w.measureSignals(ctx, all); err != nil {
+	if err := w.measureSignals(ctx); err != nil {
 		return Outcome{}, err
 	}
 	shares := w.shares()
@@ -185,7 +185,7 @@ type work struct {
 
 // measureSignals holds the elections with everything asked, and the weights as
 // the file has them.
-func (w *work) measureSignals(ctx context.Context, all []int) (err error) {
+func (w *work) measureSignals(ctx context.Context) (err error) {
 	if w.plain, err = w.Elections(ctx, nil); err != nil {
 		return err
 	}
