@@ -1,0 +1,99 @@
+package run
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// answer takes records through all stages, each as soon as those that it needs
+// are done.
+func (r *Run) answer(ctx context.Context, records []*record) []Result {
+	start := time.Now()
+	var good []*record
+	for _, rec := range records {
+		if rec.row.Fault == nil && rec.earlier == nil {
+			good = append(good, rec)
+		}
+	}
+	done := make([]chan struct{}, len(r.stages))
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	var wg sync.WaitGroup
+	for i, s := range r.stages {
+		if s == nil {
+			close(done[i])
+			continue
+		}
+		wg.Go(func() {
+			defer close(done[i])
+			for _, n := range s.in.needs {
+				<-done[n]
+			}
+			if r.again && i == r.elect {
+				r.keepBallots(good)
+			}
+			s.step(ctx, good)
+		})
+	}
+	wg.Wait()
+	results := make([]Result, len(records))
+	for i, rec := range records {
+		results[i] = r.result(rec)
+		if rec.earlier == nil {
+			results[i].Latency = time.Since(start)
+		}
+	}
+	return results
+}
+
+func (r *Run) result(rec *record) Result {
+	result := Result{
+		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		RetrievalOnly: r.elect < 0,
+	}
+	if r.again {
+		result.record = rec
+	}
+	if rec.row.Fault != nil {
+		result.Failure = &Failure{Err: rec.row.Fault}
+		return result
+	}
+	if e := rec.earlier; e != nil {
+		result.Answer, result.Agreement, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Reason, e.Flagged
+		result.Votes, result.Candidates, result.Usage = e.Votes, e.Candidates, e.Usage
+		result.earlier = true
+		return result
+	}
+	for i := range rec.outputs {
+		if f := rec.outputs[i].failure; f.stops() {
+			result.left = true
+		} else if f != nil && result.Failure == nil {
+			result.Failure = f
+		}
+	}
+	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
+		result.Reason = "no election was held: its when rule does not hold"
+	}
+	samples := rec.samples(r.voters)
+	result.Votes = votes(samples)
+	for _, s := range samples {
+		result.Usage.Add(s.Usage)
+		if s.Usage != (sdk.Usage{}) {
+			if result.Usages == nil {
+				result.Usages = map[string]sdk.Usage{}
+			}
+			of := result.Usages[s.Voter]
+			of.Add(s.Usage)
+			result.Usages[s.Voter] = of
+		}
+	}
+	if r.retrieve >= 0 {
+		result.Candidates = rec.outputs[r.retrieve].candidates
+	}
+	return result
+}
