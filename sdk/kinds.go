@@ -10,6 +10,7 @@ type Kind string
 const (
 	KindEmbed  Kind = "embed"
 	KindStore  Kind = "store"
+	KindRerank Kind = "rerank"
 	KindPrompt Kind = "prompt"
 	KindSample Kind = "sample"
 	KindElect  Kind = "elect"
@@ -48,6 +49,13 @@ type Fitter interface {
 	Fit(ctx context.Context, texts []string) error
 	// State is what was learnt, at most 64 KiB.
 	State() ([]byte, error)
+}
+
+// Reranker puts the candidates of items into a better order.
+type Reranker interface {
+	// Rerank returns, per item, the candidates that it ranks, best first, each
+	// at most once. Candidates that it leaves out are no candidates any more.
+	Rerank(ctx context.Context, b Batch) ([][]Ranked, error)
 }
 
 // Prompter writes the prompts for items.

@@ -37,9 +37,16 @@ type Item struct {
 type Candidate struct {
 	ID, Text, Label, Context string
 	Meta                     Meta
-	Score                    float32 // after fusion; comparable only within one method
+	Score                    float32 // after fusion, or the reranker's; comparable only within one method
 	Dense                    float32 // cosine of the vectors; NaN: the dense side did not score it
 	Lexical                  float32 // BM25; NaN: the lexical side did not score it
+}
+
+// Ranked is a candidate in the order of a reranker. The order counts; the score
+// is for people and rules.
+type Ranked struct {
+	Candidate int     // index into the item's candidates
+	Score     float32 // finite; comparable only within one reranker
 }
 
 // Unscored marks a Dense or Lexical score that a side did not compute. It

@@ -14,8 +14,8 @@ type Plugin struct {
 }
 
 // Stage describes one stage of a plugin and knows how to open it. Make one
-// with the function of its kind: EmbedStage, StoreStage, PromptStage,
-// SampleStage or ElectStage.
+// with the function of its kind: EmbedStage, StoreStage, RerankStage,
+// PromptStage, SampleStage or ElectStage.
 type Stage struct {
 	Kind      Kind
 	Name      string // what `use` says in the file
@@ -84,6 +84,12 @@ func EmbedStage[C any](name, doc string, open openFunc[C, Embedder], options ...
 // StoreStage describes a store.
 func StoreStage[C any](name, doc string, open openFunc[C, Store], options ...Option) Stage {
 	return newStage(KindStore, name, doc, open, options)
+}
+
+// RerankStage describes a reranker. It reads the item's text and its candidates,
+// whose texts it declares if it wants them: ColumnCandidateTexts.
+func RerankStage[C any](name, doc string, open openFunc[C, Reranker], options ...Option) Stage {
+	return newStage(KindRerank, name, doc, open, append([]Option{Reads(ColumnText, ColumnCandidates)}, options...))
 }
 
 // PromptStage describes a prompter.

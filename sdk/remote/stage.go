@@ -24,6 +24,7 @@ type Stage struct {
 
 var (
 	_ sdk.Fitter    = (*Stage)(nil)
+	_ sdk.Reranker  = (*Stage)(nil)
 	_ sdk.Prompter  = (*Stage)(nil)
 	_ sdk.Sampler   = (*Stage)(nil)
 	_ sdk.Elector   = (*Stage)(nil)
@@ -57,6 +58,22 @@ func (s *Stage) Fit(ctx context.Context, texts []string) error {
 func (s *Stage) State() ([]byte, error) {
 	reply, err := s.ask(context.Background(), &stagepb.Request{Body: &stagepb.Request_State{State: &stagepb.State{}}})
 	return reply.GetState(), err
+}
+
+// Rerank implements sdk.Reranker.
+func (s *Stage) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
+	in, err := wire.EncodeBatch(b, s.Reads)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	candidates := make([]int, len(b.Items))
+	for i := range b.Items {
+		candidates[i] = len(b.Items[i].Candidates)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Rerank{Rerank: &stagepb.Rerank{Rows: in}}}
+	return rows(ctx, s, req, len(b.Items), func(r *stagepb.Rows, _ int) ([][]sdk.Ranked, error) {
+		return wire.DecodeRankings(r, candidates)
+	})
 }
 
 // Prompt implements sdk.Prompter.

@@ -88,6 +88,8 @@ const manyCalls = 64
 // Errors of single rows are a result, too.
 func results(ctx context.Context, s *remote.Stage, kind sdk.Kind, b sdk.Batch) (all []string, err error) {
 	switch kind {
+	case sdk.KindRerank:
+		return flatten(s.Rerank(ctx, b))
 	case sdk.KindPrompt:
 		return flatten(s.Prompt(ctx, b))
 	case sdk.KindSample:
@@ -116,6 +118,8 @@ func batchRequest(stage sdk.Stage, b sdk.Batch) (*stagepb.Request, error) {
 		return nil, err
 	}
 	switch stage.Kind {
+	case sdk.KindRerank:
+		return &stagepb.Request{Body: &stagepb.Request_Rerank{Rerank: &stagepb.Rerank{Rows: rows}}}, nil
 	case sdk.KindPrompt:
 		return &stagepb.Request{Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: rows}}}, nil
 	case sdk.KindSample:

@@ -20,6 +20,10 @@ func handle(ctx context.Context, stage any, req *stagepb.Request, reply *stagepb
 		return on(stage, func(f sdk.Fitter) error { return f.Fit(ctx, body.Fit.GetTexts()) })
 	case *stagepb.Request_State:
 		return on(stage, func(f sdk.Fitter) error { return state(f, reply) })
+	case *stagepb.Request_Rerank:
+		return on(stage, func(r sdk.Reranker) error {
+			return batch(ctx, body.Rerank.GetRows(), reply, r.Rerank, infallible(wire.EncodeRankings))
+		})
 	case *stagepb.Request_Prompt:
 		return on(stage, func(p sdk.Prompter) error {
 			return batch(ctx, body.Prompt.GetRows(), reply, p.Prompt, infallible(wire.EncodePrompts))

@@ -14,6 +14,7 @@ var (
 		sdk.KindPrompt: stagepb.Kind_KIND_PROMPT,
 		sdk.KindSample: stagepb.Kind_KIND_SAMPLE,
 		sdk.KindElect:  stagepb.Kind_KIND_ELECT,
+		sdk.KindRerank: stagepb.Kind_KIND_RERANK,
 	}
 	argumentTypes = map[sdk.ArgumentType]stagepb.ArgumentType{
 		sdk.TypeString:     stagepb.ArgumentType_ARGUMENT_TYPE_STRING,

@@ -458,7 +458,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, r := range []*stagepb.Rows{rows, entries, EncodeVerdicts([]sdk.Verdict{{Answer: "a"}}), {N: math.MaxUint32}} {
+	for _, r := range []*stagepb.Rows{rows, entries, EncodeVerdicts([]sdk.Verdict{{Answer: "a"}}), EncodeRankings([][]sdk.Ranked{{{Candidate: 2, Score: 1}, {}}, nil}), {N: math.MaxUint32}} {
 		raw, err := proto.Marshal(r)
 		if err != nil {
 			f.Fatal(err)
@@ -484,6 +484,16 @@ func FuzzDecode(f *testing.F) {
 		_, _ = DecodeCandidates(rows, n)
 		_, _ = DecodeSamples(rows, n)
 		_, _ = DecodePrompts(rows, n)
+		candidates := make([]int, n)
+		for i := range candidates {
+			candidates[i] = 3
+		}
+		if lists, err := DecodeRankings(rows, candidates); err == nil {
+			again, err := DecodeRankings(EncodeRankings(lists), candidates)
+			if diff := cmp.Diff(lists, again, same); err != nil || diff != "" {
+				t.Fatalf("decoded rankings do not survive: %v %s", err, diff)
+			}
+		}
 		_, _ = DecodeVerdicts(rows, n)
 		_, _ = DecodeVectors(rows, n, int(rows.Dimension))
 		_, _, _ = DecodeSearch(&stagepb.Search{Mode: 1, Fusion: 1, Queries: rows})

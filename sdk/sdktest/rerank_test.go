@@ -1,0 +1,51 @@
+package sdktest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// reranker is one made of a function over the candidates of an item.
+type reranker func([]sdk.Candidate) []sdk.Ranked
+
+func (r reranker) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
+	out := make([][]sdk.Ranked, len(b.Items))
+	for i, it := range b.Items {
+		out[i] = r(it.Candidates)
+	}
+	return out, nil
+}
+
+func rerankStage(r reranker) sdk.Stage {
+	return sdk.RerankStage("order", "Reranks.", func(context.Context, sdk.Setup, none) (sdk.Reranker, error) { return r, nil })
+}
+
+func TestRerankers(t *testing.T) {
+	Stage(t, rerankStage(func(all []sdk.Candidate) []sdk.Ranked { // the worst half, turned round
+		var out []sdk.Ranked
+		for i := len(all) - 1; i >= len(all)/2; i-- {
+			out = append(out, sdk.Ranked{Candidate: i, Score: float32(i)})
+		}
+		return out
+	}), "{}")
+	for name, c := range map[string]struct {
+		r    reranker
+		want string
+	}{
+		"one that there is not": {func(all []sdk.Candidate) []sdk.Ranked { return []sdk.Ranked{{Candidate: len(all)}} }, "candidate 12 of 12 in row 0"},
+		"one of them twice": {func(all []sdk.Candidate) []sdk.Ranked {
+			return make([]sdk.Ranked, min(2*len(all), 2))
+		}, "stands twice"},
+		"a score that is no number": {func(all []sdk.Candidate) []sdk.Ranked {
+			return []sdk.Ranked{{Score: sdk.Unscored}}[:min(len(all), 1)]
+		}, "score NaN"},
+	} {
+		err := batchChecks["one result per row"](t, rerankStage(c.r), "{}")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
