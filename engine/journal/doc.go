@@ -8,7 +8,8 @@
 //	journal.jsonl   a line per item in order of completion: what the stages made
 //	                of it. Appended to, a write per batch. With the input it is
 //	                enough to write the output again byte for byte, so the texts
-//	                of the items are not in it.
+//	                of the items are not in it. About 1 KB and 3 µs of processor
+//	                time an item with two statistical voters.
 //	failures.jsonl  the items that failed, with stage and reason
 //	totals.json     how the run ended. Missing: it was cut off.
 //
