@@ -106,7 +106,7 @@ results are written whole. The newest 20 runs are kept.`,
 			if err != nil {
 				return err
 			}
-			counter := eval.NewCounter()
+			counter := eval.NewCounter(j.ready.Labels()...)
 			o, err := j.run(c.Context(), func(batch []run.Result) error {
 				for _, r := range batch {
 					counter.Add(r)

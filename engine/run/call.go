@@ -113,8 +113,13 @@ func (s *stage) callApart(ctx context.Context, records []*record) []error {
 }
 
 // defaultTimeout bounds a call of a stage that sets no timeout, so that one
-// that hangs does not hold up the run for ever.
-const defaultTimeout = 10 * time.Minute
+// that hangs does not hold up the run for ever. A stage that asks other machines
+// has longer: it waits for its limit within the call, and has a timeout of its
+// own for each request.
+const (
+	defaultTimeout = 10 * time.Minute
+	networkTimeout = time.Hour
+)
 
 func (s *stage) callOnce(ctx context.Context, records []*record) error {
 	if s.slots != nil { // before the time of the call begins
@@ -126,7 +131,11 @@ func (s *stage) callOnce(ctx context.Context, records []*record) error {
 		}
 	}
 	timeout := s.Timeout
-	if timeout == 0 {
+	switch {
+	case timeout > 0:
+	case s.Info.Network:
+		timeout = networkTimeout
+	default:
 		timeout = defaultTimeout
 	}
 	within, cancel := context.WithTimeout(ctx, timeout)
