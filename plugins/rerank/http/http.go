@@ -1,0 +1,86 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	API           string            `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks."`
+	BaseURL       string            `config:"base_url" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
+	Path          string            `config:"path" default:"/rerank" doc:"What follows the address."`
+	Model         string            `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none."`
+	APIKey        string            `config:"api_key,secret" doc:"Key for the service; none for one that wants none."`
+	Context       bool              `config:"context" default:"true" doc:"Send a candidate's context before its text."`
+	MaxCharacters int               `config:"max_characters" default:"8000" doc:"The longest document; what is beyond is cut off."`
+	MaxDocuments  int               `config:"max_documents" default:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
+	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
+	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
+	Timeout       time.Duration     `config:"timeout" default:"60s" doc:"Longest time of one request."`
+}
+
+// Stage describes the reranker.
+func Stage() sdk.Stage {
+	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
+		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1))
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
+	s := shapes[c.API]
+	if c.BaseURL == "" {
+		c.BaseURL = s.address
+	}
+	if c.MaxDocuments == 0 {
+		c.MaxDocuments = s.most
+	}
+	client, err := api.New(api.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
+		Timeout: c.Timeout, Host: setup.Host,
+	})
+	if err := errors.Join(c.check(s), err); err != nil {
+		return nil, err
+	}
+	return &reranker{config: c, shape: s, client: client, host: setup.Host, log: setup.Log}, nil
+}
+
+// check reports every argument that is at fault, but for those of api.Config.
+func (c config) check(s shape) error {
+	var faults []error
+	need := func(ok bool, argument, text string) {
+		if !ok {
+			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
+		}
+	}
+	need(c.Model != "" || !s.model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
+	need(strings.HasPrefix(c.Path, "/") && !strings.ContainsAny(c.Path, "?# "), "path", `it must begin with a slash, as "/rerank", and hold no question mark`)
+	need(c.MaxCharacters >= 1, "max_characters", "it must be at least 1")
+	need(c.MaxDocuments >= 1, "max_documents", "it must be at least 1, or 0 for what suits the service")
+	return errors.Join(faults...)
+}
+
+type reranker struct {
+	config config
+	shape  shape
+	client *api.Client
+	host   sdk.Host
+	log    *slog.Logger
+
+	leaving, keeping sync.Once // what is logged once
+}
+
+// Close closes idle connections.
+func (r *reranker) Close() error {
+	r.client.Close()
+	return nil
+}
+
+// Fingerprint tells what the scores depend on.
+func (r *reranker) Fingerprint() string { return fmt.Sprintf("%x", r.key()) }

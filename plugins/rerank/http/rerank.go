@@ -1,0 +1,177 @@
+package http
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+// together is how many items of a batch, and requests of an item, are worked on
+// at a time. The engine sends items one by one and sets the limits.
+const together = 16
+
+// Rerank implements sdk.Reranker.
+func (r *reranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
+	ranked := make([][]sdk.Ranked, len(b.Items))
+	errs := make([]error, len(b.Items))
+	var calls errgroup.Group
+	calls.SetLimit(together)
+	for i := range b.Items {
+		calls.Go(func() error {
+			ranked[i], errs[i] = r.rank(ctx, &b.Items[i])
+			return nil
+		})
+	}
+	_ = calls.Wait() // errors are of single items
+	failed := sdk.RowErrors{}
+	for i, err := range errs {
+		if err != nil {
+			failed[i] = err
+		}
+	}
+	switch {
+	case len(failed) == 0:
+		return ranked, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return ranked, failed
+}
+
+// rank returns the candidates of one item, best first.
+func (r *reranker) rank(ctx context.Context, item *sdk.Item) ([]sdk.Ranked, error) {
+	var documents []string
+	var of []int // the candidate of each document
+	for i := range item.Candidates {
+		if text := r.document(&item.Candidates[i]); text != "" {
+			documents, of = append(documents, text), append(of, i)
+		}
+	}
+	if len(documents) == 0 {
+		return nil, nil
+	}
+	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
+	if query == "" {
+		return nil, sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
+	}
+	scores := make([]float32, len(documents))
+	var calls errgroup.Group // without a context: what others still get is kept
+	calls.SetLimit(together)
+	for from := 0; from < len(documents); from += r.config.MaxDocuments {
+		to := min(from+r.config.MaxDocuments, len(documents))
+		calls.Go(func() error { return r.score(ctx, query, documents[from:to], scores[from:to]) })
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	var ranked []sdk.Ranked
+	for i, s := range scores {
+		if !math.IsNaN(float64(s)) {
+			ranked = append(ranked, sdk.Ranked{Candidate: of[i], Score: s})
+		}
+	}
+	slices.SortStableFunc(ranked, func(a, b sdk.Ranked) int { return cmp.Compare(b.Score, a.Score) })
+	return ranked, nil
+}
+
+// document is the text that the service gets to see of a candidate.
+func (r *reranker) document(c *sdk.Candidate) string {
+	text := c.Text
+	if r.config.Context && c.Context != "" {
+		text = c.Context + "\n" + text
+	}
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	n := 0
+	for i := range text {
+		if n == r.config.MaxCharacters {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
+// key names the scores of documents, and of none what all scores depend on.
+func (r *reranker) key(texts ...string) sdk.Key {
+	c := r.config
+	settings := []string{"rerank 1", c.API, r.client.Address(), c.Path, c.Model, r.client.Body(), strconv.Itoa(c.MaxCharacters), strconv.FormatBool(c.Context)}
+	return sdk.KeyOf(append(settings, texts...)...)
+}
+
+// score fills in the scores of the documents of one request: not a number for
+// those that the service leaves out.
+func (r *reranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
+	key := r.key(append([]string{query}, documents...)...)
+	kept, err := r.host.Recall(ctx, []sdk.Key{key})
+	if err != nil {
+		return err
+	}
+	if len(kept) == 1 && len(kept[0]) == 4*len(scores) {
+		for i := range scores {
+			scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(kept[0][4*i:]))
+		}
+		return nil
+	}
+	body, err := r.shape.body(r.config.Model, query, documents)
+	if err != nil {
+		return sdk.Invalid(err)
+	}
+	answer := r.shape.reply()
+	err = (&api.Request{Client: r.client}).Post(ctx, r.config.Path, body, answer)
+	if api.BadRequest(err) {
+		return fmt.Errorf("%w; if documents are too long for the model, lower max_characters, if they are too many, max_documents", err)
+	}
+	if err == nil {
+		err = r.take(answer.scores(), scores)
+	}
+	if err != nil {
+		return err
+	}
+	value := make([]byte, 0, 4*len(scores))
+	for _, s := range scores {
+		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
+	}
+	if err := r.host.Keep(ctx, key, value); err != nil && ctx.Err() == nil && r.log != nil {
+		r.keeping.Do(func() { r.log.Warn("scores cannot be kept: they will be asked for again", "error", err) })
+	}
+	return nil
+}
+
+// take checks the scores of a reply and puts them in the order of the documents.
+func (r *reranker) take(all []scored, scores []float32) error {
+	for i := range scores {
+		scores[i] = float32(math.NaN())
+	}
+	if len(all) == 0 {
+		return sdk.Transient(fmt.Errorf("the server gave no scores for %d documents; check base_url, path and api", len(scores)), 0)
+	}
+	seen := make([]bool, len(scores))
+	for _, s := range all {
+		switch {
+		case s.Index == nil || *s.Index < 0 || *s.Index >= len(scores):
+			return sdk.Transient(fmt.Errorf("the server gave a score for a document that is none of the %d it got", len(scores)), 0)
+		case seen[*s.Index]:
+			return sdk.Transient(fmt.Errorf("the server gave two scores for document %d", *s.Index), 0)
+		case s.value() == nil || math.Abs(*s.value()) > math.MaxFloat32:
+			return sdk.Invalid(fmt.Errorf("the server's score of document %d is not a number", *s.Index))
+		}
+		seen[*s.Index], scores[*s.Index] = true, float32(*s.value())
+	}
+	if missing := len(scores) - len(all); missing > 0 && r.log != nil {
+		r.leaving.Do(func() {
+			r.log.Warn("the service leaves documents out; they are no candidates any more", "documents", len(scores), "left_out", missing)
+		})
+	}
+	return nil
+}
