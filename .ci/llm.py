@@ -3,6 +3,7 @@
     llm.py model FILE         write the model
     llm.py serve FILE PORT    serve it on loopback; 0 takes a free port. The first
                               line on standard output is the address.
+    llm.py rerank FILE PORT   the same as a reranker, which can do nothing else
 """
 
 import signal
@@ -57,7 +58,7 @@ def write_model(path):
     out.close()
 
 
-def serve(path, port):
+def serve(path, port, pooling):
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -65,7 +66,7 @@ def serve(path, port):
     params.n_ctx = CONTEXT
     params.n_parallel = SLOTS
     params.embedding = True
-    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    params.pooling_type = getattr(xllamacpp.llama_pooling_type, "LLAMA_POOLING_TYPE_" + pooling)
     params.cpuparams.n_threads = 1
     params.hostnames = ["127.0.0.1"]
     params.port = port
@@ -80,7 +81,7 @@ def serve(path, port):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["model"] and len(sys.argv) == 3:
         write_model(sys.argv[2])
-    elif sys.argv[1:2] == ["serve"] and len(sys.argv) == 4:
-        serve(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1:2] in (["serve"], ["rerank"]) and len(sys.argv) == 4:
+        serve(sys.argv[2], int(sys.argv[3]), "MEAN" if sys.argv[1] == "serve" else "RANK")
     else:
         sys.exit(__doc__)
