@@ -30,7 +30,7 @@ func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 	m.Parts["the order of the stages"] = hash(order)
 	if in := p.Input; in != nil {
-		m.Parts["the columns of the input"] = hash([]any{in.Format, in.ID, in.Text, in.Label, in.Meta})
+		m.Parts["the columns of the input"] = hash([]any{in.Format, in.ID, in.Text, in.Label, in.Gold, in.Meta})
 	}
 	for _, v := range f.Variables {
 		m.Variables = append(m.Variables, Variable{v.Name, v.Value, v.From})

@@ -211,10 +211,14 @@ func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	s := block.Source
-	for _, part := range []any{
+	parts := []any{
 		layout, s.Path, s.Format, s.ID, s.Text, s.Label, s.Meta,
 		block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer,
-	} {
+	}
+	if s.Context != "" { // a knowledge without one keeps the name that it always had
+		parts = append(parts, s.Context)
+	}
+	for _, part := range parts {
 		if err := enc.Encode(part); err != nil {
 			panic(err) // strings, numbers and checked JSON always encode
 		}

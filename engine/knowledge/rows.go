@@ -50,7 +50,7 @@ func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
 			}
 			continue
 		}
-		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Meta: row.Meta, Hash: contentHash(row)}
+		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: contentHash(row)}
 		if e.ID == "" {
 			e.ID = contentID(e.Hash, lines)
 		}
@@ -70,7 +70,11 @@ func contentID(hash []byte, taken map[string]int) string {
 }
 
 func contentHash(row source.Row) []byte {
-	content, err := json.Marshal([]any{row.Text, row.Label, row.Meta})
+	parts := []any{row.Text, row.Label, row.Meta}
+	if row.Context != "" { // entries without one keep the hash that they always had
+		parts = append(parts, row.Context)
+	}
+	content, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // strings, numbers and booleans always encode
 	}

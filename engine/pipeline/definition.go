@@ -48,13 +48,16 @@ type Source struct {
 	ID     string // column names; ID may be missing in the rows: they are numbered then
 	Text   string
 	Label  string
-	Meta   []string // columns kept as metadata; nil: all others
-	Range  hcl.Range
+	// Context is the column of what situates the text, of a knowledge; Gold that
+	// of the gold passages, of an input. Empty: none.
+	Context, Gold string
+	Meta          []string // columns kept as metadata; nil: all others
+	Range         hcl.Range
 }
 
 // Open opens the source, or stdin where its path is "-".
 func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
-	m := source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Meta: s.Meta}
+	m := source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta}
 	return source.Open(s.Path, source.Format(s.Format), m, stdin)
 }
 

@@ -16,6 +16,12 @@ var sourceArguments = []hcl.AttributeSchema{
 	{Name: "path"}, {Name: "format"}, {Name: "id"}, {Name: "text"}, {Name: "label"}, {Name: "meta"},
 }
 
+// Only an entry has a context, and only an item has passages to be found.
+var (
+	contextArgument = hcl.AttributeSchema{Name: "context"}
+	goldArgument    = hcl.AttributeSchema{Name: "gold"}
+)
+
 func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
 	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
@@ -49,7 +55,11 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 
 // readSource reads a source or input block. instead replaces its path.
 func (l *loader) readSource(b *hcl.Block, instead string) Source {
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: sourceArguments})
+	own := contextArgument
+	if b.Type == "input" {
+		own = goldArgument
+	}
+	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: append(sourceArguments[:len(sourceArguments):len(sourceArguments)], own)})
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{
@@ -59,6 +69,11 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 		Label: a.text("label", "label"),
 		Meta:  a.texts("meta"),
 		Range: b.DefRange,
+	}
+	if b.Type == "input" {
+		s.Gold = a.text("gold", "gold")
+	} else {
+		s.Context = a.text("context", "")
 	}
 	if instead != "" {
 		s.Path = absolute(instead, l.Dir)

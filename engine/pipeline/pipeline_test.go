@@ -58,6 +58,7 @@ knowledge "utterances" {
     path = var.train
     id   = "nr"
     meta = ["lang"]
+    context = "title"
   }
   embed {
     use   = "minilm"
@@ -153,7 +154,10 @@ func TestLoad(t *testing.T) {
 	}
 
 	k := file.Knowledge[0]
-	source := Source{filepath.Join(root, "elsewhere/given.csv"), "csv", "nr", "text", "label", []string{"lang"}, k.Source.Range}
+	source := Source{
+		Path: filepath.Join(root, "elsewhere/given.csv"), Format: "csv", ID: "nr", Text: "text", Label: "label",
+		Context: "title", Meta: []string{"lang"}, Range: k.Source.Range,
+	}
 	if d := cmp.Diff(source, k.Source); d != "" {
 		t.Errorf("source (-want +got):\n%s", d)
 	}

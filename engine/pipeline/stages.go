@@ -70,7 +70,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	}
 	if p.Input == nil && l.Input != "" {
 		path := absolute(l.Input, l.Dir)
-		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label"}
+		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label", Gold: "gold"}
 	}
 	at := place{scope: rule.Scope{Vars: l.seen()}}
 	for _, s := range l.distinct(stages) {

@@ -55,6 +55,7 @@ func (l *lines) next() ([]byte, error) {
 type header struct {
 	names           []string
 	id, text, label int // -1: not there
+	context, gold   int
 	meta            []int
 }
 
@@ -68,14 +69,18 @@ func (r *Reader) header(names []string) (header, error) {
 	h := header{
 		names: names,
 		id:    slices.Index(names, m.ID), text: slices.Index(names, m.Text), label: slices.Index(names, m.Label),
+		context: mapped(names, m.Context), gold: mapped(names, m.Gold),
 	}
 	if h.text < 0 {
 		return h, r.fileError(1, 1, fmt.Errorf("there is no column %q: the first line must name the columns, and it reads %s. "+
 			"Add a header line, or name the column that holds the text in the source block", m.Text, quoteAll(names)))
 	}
+	if m.Context != "" && h.context < 0 {
+		return h, r.fileError(1, 1, fmt.Errorf("there is no column %q, which context names; the columns are %s", m.Context, quoteAll(names)))
+	}
 	for i, name := range names {
-		mapped := i == h.id || i == h.text || i == h.label
-		if m.Meta == nil && !mapped || slices.Contains(m.Meta, name) {
+		taken := i == h.id || i == h.text || i == h.label || i == h.context || i == h.gold
+		if m.Meta == nil && !taken || slices.Contains(m.Meta, name) {
 			h.meta = append(h.meta, i)
 		}
 	}
@@ -85,6 +90,14 @@ func (r *Reader) header(names []string) (header, error) {
 		}
 	}
 	return h, nil
+}
+
+// mapped is the position of a column that need not be mapped.
+func mapped(names []string, column string) int {
+	if column == "" {
+		return -1
+	}
+	return slices.Index(names, column)
 }
 
 func quoteAll(names []string) string {
@@ -112,7 +125,12 @@ func (h header) row(line int, fields []string) Row {
 		}
 		return fields[i]
 	}
-	row.ID, row.Text, row.Label = at(h.id), at(h.text), at(h.label)
+	row.ID, row.Text, row.Label, row.Context = at(h.id), at(h.text), at(h.label), at(h.context)
+	if gold, err := goldOf(at(h.gold)); err == nil {
+		row.Gold = gold
+	} else if row.Fault == nil {
+		row.Fault = fmt.Errorf("%q: %w", h.names[h.gold], err)
+	}
 	for _, i := range h.meta {
 		if v := at(i); v != "" {
 			if row.Meta == nil {
@@ -192,6 +210,16 @@ func (r *Reader) jsonRow(n int, line []byte) Row {
 		return text
 	}
 	row.ID, row.Text, row.Label = take(r.mapping.ID, true), take(r.mapping.Text, false), take(r.mapping.Label, true)
+	if name := r.mapping.Context; name != "" {
+		row.Context = take(name, false)
+	}
+	if name := r.mapping.Gold; name != "" {
+		var err error
+		if row.Gold, err = goldOfJSON(object[name]); err != nil && row.Fault == nil {
+			row.Fault = fmt.Errorf("%q: %w", name, err)
+		}
+		delete(object, name)
+	}
 	for name, raw := range object {
 		if r.mapping.Meta != nil && !slices.Contains(r.mapping.Meta, name) {
 			continue

@@ -44,17 +44,21 @@ func FormatOf(path string) Format {
 // Mapping says which column means what.
 type Mapping struct {
 	ID, Text, Label string   // column names; rows without ID or Label are fine
+	Context         string   // column of what situates the text; empty: none
+	Gold            string   // column of the gold passages; empty: none
 	Meta            []string // columns kept as metadata; nil: all others
 }
 
 // Row is one row of a source.
 type Row struct {
-	Line  int    // where it starts in the file; 1 is the first line
-	ID    string // empty: the row has none
-	Text  string
-	Label string
-	Meta  sdk.Meta
-	Fault error // set: the row cannot be used
+	Line    int    // where it starts in the file; 1 is the first line
+	ID      string // empty: the row has none
+	Text    string
+	Label   string
+	Context string // what situates the text; empty: nothing
+	Gold    []Gold // what should be found for it; nil: that is not known
+	Meta    sdk.Meta
+	Fault   error // set: the row cannot be used
 }
 
 // FileError says that a whole file cannot be read.
@@ -182,7 +186,7 @@ func (r *Reader) fileError(line, column int, err error) error {
 func check(row Row) Row {
 	switch {
 	case row.Fault != nil:
-	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label):
+	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label), !utf8.ValidString(row.Context):
 		row.Fault = errNotUTF8
 	case strings.TrimSpace(row.Text) == "":
 		row.Fault = errors.New("it has no text")

@@ -13,6 +13,11 @@ import (
 
 var columns = Mapping{ID: "id", Text: "text", Label: "label"}
 
+// sameText holds errors of the same text to be the same.
+var sameText = cmp.Comparer(func(a, b error) bool {
+	return a == b || a != nil && b != nil && a.Error() == b.Error()
+})
+
 func readAll(t *testing.T, format Format, m Mapping, content string) ([]Row, error) {
 	t.Helper()
 	r, err := Open("-", format, m, strings.NewReader(content))
@@ -102,9 +107,6 @@ func TestRows(t *testing.T) {
 			{Line: 2, Fault: errNotUTF8},
 			{Line: 3, Text: "a", Fault: errors.New(`"x" cannot be kept as metadata: json: cannot unmarshal number 1e999 into Go value of type float64`)}}},
 	}
-	sameText := cmp.Comparer(func(a, b error) bool {
-		return a == b || a != nil && b != nil && a.Error() == b.Error()
-	})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readAll(t, tt.format, tt.mapping, tt.content)

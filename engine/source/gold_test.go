@@ -1,0 +1,75 @@
+package source
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestGold(t *testing.T) {
+	m := Mapping{Text: "text", Gold: "gold"}
+	shape := errors.New(`"gold": a gold passage is the id of an entry, a list of ids of which any will do, or an object with id and grade`)
+	tests := []struct {
+		name, content string
+		format        Format
+		want          []Row
+	}{
+		{"ids and grades in a column", "text\tgold\na\td1 d2:2  d3:0.5\nb\t\nc\tfile.go:main ns:x:3\n", TSV, []Row{
+			{Line: 2, Text: "a", Gold: []Gold{{[]string{"d1"}, 1}, {[]string{"d2"}, 2}, {[]string{"d3"}, .5}}},
+			{Line: 3, Text: "b"},
+			{Line: 4, Text: "c", Gold: []Gold{{[]string{"file.go:main"}, 1}, {[]string{"ns:x"}, 3}}}}},
+		{"a grade that is none", "text,gold\na,d1:-1\nb,d1:NaN\n", CSV, []Row{
+			{Line: 2, Text: "a", Fault: errors.New(`"gold": the grade of "d1" is -1; it is a number from 0 on`)},
+			{Line: 3, Text: "b", Fault: errors.New(`"gold": the grade of "d1" is NaN; it is a number from 0 on`)}}},
+		{"lists", `{"text": "a", "gold": ["d1", 7, {"id": "d2", "grade": 2}, {"id": "d3"}, ["d4", "d5"], {"id": ["d6", "d7"], "grade": 0}]}`, JSONL, []Row{
+			{Line: 1, Text: "a", Gold: []Gold{{[]string{"d1"}, 1}, {[]string{"7"}, 1}, {[]string{"d2"}, 2}, {[]string{"d3"}, 1},
+				{[]string{"d4", "d5"}, 1}, {[]string{"d6", "d7"}, 0}}}}},
+		{"one alone, none", `{"text": "a", "gold": "d 1"}` + "\n" + `{"text": "b", "gold": null}` + "\n" + `{"text": "c", "gold": []}`, JSONL, []Row{
+			{Line: 1, Text: "a", Gold: []Gold{{[]string{"d 1"}, 1}}},
+			{Line: 2, Text: "b"},
+			{Line: 3, Text: "c"}}},
+		{"what is no passage", `{"text": "a", "gold": [true]}` + "\n" + `{"text": "b", "gold": [[]]}` + "\n" + `{"text": "c", "gold": {"id": "d", "grade": "high"}}` + "\n" + `{"text": "d", "gold": [null, {}]}`, JSONL, []Row{
+			{Line: 1, Text: "a", Fault: shape},
+			{Line: 2, Text: "b", Fault: errors.New(`"gold": a gold passage has no id`)},
+			{Line: 3, Text: "c", Fault: errors.New(`"gold": a gold passage as an object reads {"id": "...", "grade": 1}`)},
+			{Line: 4, Text: "d", Fault: shape}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readAll(t, tt.format, m, tt.content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, got, sameText); d != "" {
+				t.Errorf("rows differ (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestContext(t *testing.T) {
+	m := Mapping{Text: "text", Context: "title"}
+	want := []Row{{Line: 2, Text: "a", Context: "T", Meta: sdk.Meta{"gold": "x"}}, {Line: 3, Text: "b", Meta: sdk.Meta{"gold": "y"}}}
+	got, err := readAll(t, TSV, m, "text\ttitle\tgold\na\tT\tx\nb\t\ty\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, sameText); d != "" {
+		t.Errorf("tsv (-want +got):\n%s", d)
+	}
+	got, err = readAll(t, JSONL, m, "\n"+`{"text": "a", "title": "T", "gold": "x"}`+"\n"+`{"text": "b", "gold": "y"}`+"\n"+`{"text": "c", "title": ["T"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, Row{Line: 4, Text: "c", Fault: errors.New(`"title" is not a string`)})
+	if d := cmp.Diff(want, got, sameText); d != "" {
+		t.Errorf("jsonl (-want +got):\n%s", d)
+	}
+	var file *FileError
+	if _, err := readAll(t, TSV, m, "text\nhello\n"); !errors.As(err, &file) {
+		t.Errorf("a context column that is not there: %v", err)
+	}
+}
