@@ -8,6 +8,7 @@ type Kind string
 // The kinds of stages. A kind's name is its block's name in the file, except
 // that a store is named inside a knowledge block and searched by retrieve.
 const (
+	KindChunk  Kind = "chunk"
 	KindEmbed  Kind = "embed"
 	KindStore  Kind = "store"
 	KindRerank Kind = "rerank"
@@ -21,6 +22,15 @@ const (
 // other error fails the batch. Methods may be called by several goroutines at
 // once. A stage that also implements io.Closer is closed before its process
 // ends, and one that implements Fingerprinter tells what its output depends on.
+
+// Chunker cuts documents into chunks.
+type Chunker interface {
+	// Chunk returns the chunks of each document in the order of Start. None is
+	// empty, all begin and end between characters, and they may overlap.
+	// Together they have every byte that is not white space, so that their spans
+	// give the document back. A document of white space alone has none.
+	Chunk(ctx context.Context, documents []Document) ([][]Chunk, error)
+}
 
 // Role says what a text is to an embedding model that tells the two apart.
 type Role uint8

@@ -14,7 +14,7 @@ type Plugin struct {
 }
 
 // Stage describes one stage of a plugin and knows how to open it. Make one
-// with the function of its kind: EmbedStage, StoreStage, RerankStage,
+// with the function of its kind: ChunkStage, EmbedStage, StoreStage, RerankStage,
 // PromptStage, SampleStage or ElectStage.
 type Stage struct {
 	Kind      Kind
@@ -75,6 +75,12 @@ func Filters() Option { return func(s *Stage) { s.Filters = true } }
 // Open functions get the stage's own config type C, already decoded, defaulted
 // and checked; see Argument for the struct tags.
 type openFunc[C, T any] = func(context.Context, Setup, C) (T, error)
+
+// ChunkStage describes a chunker. It gets whole documents, whatever it declares
+// to read.
+func ChunkStage[C any](name, doc string, open openFunc[C, Chunker], options ...Option) Stage {
+	return newStage(KindChunk, name, doc, open, options)
+}
 
 // EmbedStage describes an embedder.
 func EmbedStage[C any](name, doc string, open openFunc[C, Embedder], options ...Option) Stage {

@@ -24,6 +24,7 @@ type Stage struct {
 
 var (
 	_ sdk.Fitter    = (*Stage)(nil)
+	_ sdk.Chunker   = (*Stage)(nil)
 	_ sdk.Reranker  = (*Stage)(nil)
 	_ sdk.Prompter  = (*Stage)(nil)
 	_ sdk.Sampler   = (*Stage)(nil)
@@ -58,6 +59,19 @@ func (s *Stage) Fit(ctx context.Context, texts []string) error {
 func (s *Stage) State() ([]byte, error) {
 	reply, err := s.ask(context.Background(), &stagepb.Request{Body: &stagepb.Request_State{State: &stagepb.State{}}})
 	return reply.GetState(), err
+}
+
+// Chunk implements sdk.Chunker. Texts must be valid UTF-8: the spans are of the
+// text as it was given.
+func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
+	in, err := wire.EncodeDocuments(documents)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Chunk{Chunk: &stagepb.Chunk{Rows: in}}}
+	return rows(ctx, s, req, len(documents), func(r *stagepb.Rows, _ int) ([][]sdk.Chunk, error) {
+		return wire.DecodeChunks(r, documents)
+	})
 }
 
 // Rerank implements sdk.Reranker.

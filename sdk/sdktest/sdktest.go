@@ -60,6 +60,8 @@ type check func(t testing.TB, stage sdk.Stage, config string) error
 
 func checks(stage sdk.Stage) map[string]check {
 	switch stage.Kind {
+	case sdk.KindChunk:
+		return chunkChecks
 	case sdk.KindEmbed:
 		return embedChecks
 	case sdk.KindStore:

@@ -20,6 +20,8 @@ func handle(ctx context.Context, stage any, req *stagepb.Request, reply *stagepb
 		return on(stage, func(f sdk.Fitter) error { return f.Fit(ctx, body.Fit.GetTexts()) })
 	case *stagepb.Request_State:
 		return on(stage, func(f sdk.Fitter) error { return state(f, reply) })
+	case *stagepb.Request_Chunk:
+		return on(stage, func(c sdk.Chunker) error { return chunk(ctx, c, body.Chunk.GetRows(), reply) })
 	case *stagepb.Request_Rerank:
 		return on(stage, func(r sdk.Reranker) error {
 			return batch(ctx, body.Rerank.GetRows(), reply, r.Rerank, infallible(wire.EncodeRankings))
@@ -62,6 +64,15 @@ func batch[T any](ctx context.Context, rows *stagepb.Rows, reply *stagepb.Reply,
 	}
 	results, err := call(ctx, b)
 	return fill(reply, len(b.Items), results, err, encode)
+}
+
+func chunk(ctx context.Context, c sdk.Chunker, rows *stagepb.Rows, reply *stagepb.Reply) error {
+	documents, err := wire.DecodeDocuments(rows)
+	if err != nil {
+		return sdk.Invalid(err)
+	}
+	chunks, err := c.Chunk(ctx, documents)
+	return fill(reply, len(documents), chunks, err, wire.EncodeChunks)
 }
 
 func embed(ctx context.Context, e sdk.Embedder, req *stagepb.Embed, reply *stagepb.Reply) error {

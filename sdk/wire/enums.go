@@ -15,6 +15,7 @@ var (
 		sdk.KindSample: stagepb.Kind_KIND_SAMPLE,
 		sdk.KindElect:  stagepb.Kind_KIND_ELECT,
 		sdk.KindRerank: stagepb.Kind_KIND_RERANK,
+		sdk.KindChunk:  stagepb.Kind_KIND_CHUNK,
 	}
 	argumentTypes = map[sdk.ArgumentType]stagepb.ArgumentType{
 		sdk.TypeString:     stagepb.ArgumentType_ARGUMENT_TYPE_STRING,

@@ -494,6 +494,21 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("decoded rankings do not survive: %v %s", err, diff)
 			}
 		}
+		documents := make([]sdk.Document, n)
+		for i := range documents {
+			documents[i].Text = "été 🙂"
+		}
+		if lists, err := DecodeChunks(rows, documents); err == nil {
+			sent, err := EncodeChunks(lists)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := DecodeChunks(sent, documents)
+			if diff := cmp.Diff(lists, again, same); err != nil || diff != "" {
+				t.Fatalf("decoded chunks do not survive: %v %s", err, diff)
+			}
+		}
+		_, _ = DecodeDocuments(rows)
 		_, _ = DecodeVerdicts(rows, n)
 		_, _ = DecodeVectors(rows, n, int(rows.Dimension))
 		_, _, _ = DecodeSearch(&stagepb.Search{Mode: 1, Fusion: 1, Queries: rows})

@@ -44,6 +44,7 @@ const (
 	Kind_KIND_SAMPLE      Kind = 4
 	Kind_KIND_ELECT       Kind = 5
 	Kind_KIND_RERANK      Kind = 6
+	Kind_KIND_CHUNK       Kind = 7
 )
 
 // Enum value maps for Kind.
@@ -56,6 +57,7 @@ var (
 		4: "KIND_SAMPLE",
 		5: "KIND_ELECT",
 		6: "KIND_RERANK",
+		7: "KIND_CHUNK",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -65,6 +67,7 @@ var (
 		"KIND_SAMPLE":      4,
 		"KIND_ELECT":       5,
 		"KIND_RERANK":      6,
+		"KIND_CHUNK":       7,
 	}
 )
 
@@ -1167,6 +1170,7 @@ type Request struct {
 	//	*Request_Sample
 	//	*Request_Elect
 	//	*Request_Rerank
+	//	*Request_Chunk
 	//	*Request_Open
 	//	*Request_Put
 	//	*Request_Delete
@@ -1312,6 +1316,15 @@ func (x *Request) GetRerank() *Rerank {
 	return nil
 }
 
+func (x *Request) GetChunk() *Chunk {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
 func (x *Request) GetOpen() *Open {
 	if x != nil {
 		if x, ok := x.Body.(*Request_Open); ok {
@@ -1438,6 +1451,10 @@ type Request_Rerank struct {
 	Rerank *Rerank `protobuf:"bytes,17,opt,name=rerank,proto3,oneof"`
 }
 
+type Request_Chunk struct {
+	Chunk *Chunk `protobuf:"bytes,18,opt,name=chunk,proto3,oneof"`
+}
+
 type Request_Open struct {
 	Open *Open `protobuf:"bytes,20,opt,name=open,proto3,oneof"`
 }
@@ -1493,6 +1510,8 @@ func (*Request_Sample) isRequest_Body() {}
 func (*Request_Elect) isRequest_Body() {}
 
 func (*Request_Rerank) isRequest_Body() {}
+
+func (*Request_Chunk) isRequest_Body() {}
 
 func (*Request_Open) isRequest_Body() {}
 
@@ -1866,6 +1885,50 @@ func (x *Rerank) GetRows() *Rows {
 	return nil
 }
 
+type Chunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          *Rows                  `protobuf:"bytes,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chunk) Reset() {
+	*x = Chunk{}
+	mi := &file_stage_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chunk) ProtoMessage() {}
+
+func (x *Chunk) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
+func (*Chunk) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Chunk) GetRows() *Rows {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
 type Open struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
@@ -1877,7 +1940,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1952,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1965,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{16}
+	return file_stage_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Open) GetCollection() string {
@@ -1936,7 +1999,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2011,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2024,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{17}
+	return file_stage_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Put) GetCollection() string {
@@ -1988,7 +2051,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2063,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2076,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{18}
+	return file_stage_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Delete) GetCollection() string {
@@ -2040,7 +2103,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2052,7 +2115,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2065,7 +2128,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{19}
+	return file_stage_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Commit) GetCollection() string {
@@ -2090,7 +2153,7 @@ type List struct {
 
 func (x *List) Reset() {
 	*x = List{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2165,7 @@ func (x *List) String() string {
 func (*List) ProtoMessage() {}
 
 func (x *List) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2178,7 @@ func (x *List) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use List.ProtoReflect.Descriptor instead.
 func (*List) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{21}
 }
 
 type Drop struct {
@@ -2127,7 +2190,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2202,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2215,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Drop) GetCollection() string {
@@ -2181,7 +2244,7 @@ type Search struct {
 
 func (x *Search) Reset() {
 	*x = Search{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2256,7 @@ func (x *Search) String() string {
 func (*Search) ProtoMessage() {}
 
 func (x *Search) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2269,7 @@ func (x *Search) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Search.ProtoReflect.Descriptor instead.
 func (*Search) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Search) GetCollection() string {
@@ -2302,7 +2365,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2377,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2390,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -2379,7 +2442,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2454,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2467,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -2473,7 +2536,7 @@ type Get struct {
 
 func (x *Get) Reset() {
 	*x = Get{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2548,7 @@ func (x *Get) String() string {
 func (*Get) ProtoMessage() {}
 
 func (x *Get) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2561,7 @@ func (x *Get) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Get.ProtoReflect.Descriptor instead.
 func (*Get) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Get) GetCollection() string {
@@ -2529,7 +2592,7 @@ type Scan struct {
 
 func (x *Scan) Reset() {
 	*x = Scan{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2604,7 @@ func (x *Scan) String() string {
 func (*Scan) ProtoMessage() {}
 
 func (x *Scan) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2617,7 @@ func (x *Scan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scan.ProtoReflect.Descriptor instead.
 func (*Scan) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Scan) GetCollection() string {
@@ -2616,7 +2679,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2691,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2704,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -2717,7 +2780,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2792,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2805,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -2770,7 +2833,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2782,7 +2845,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2795,7 +2858,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Failure) GetCode() Code {
@@ -2831,7 +2894,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +2906,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +2919,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -2906,7 +2969,7 @@ type HostRequest struct {
 
 func (x *HostRequest) Reset() {
 	*x = HostRequest{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +2981,7 @@ func (x *HostRequest) String() string {
 func (*HostRequest) ProtoMessage() {}
 
 func (x *HostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +2994,7 @@ func (x *HostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRequest.ProtoReflect.Descriptor instead.
 func (*HostRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostRequest) GetId() uint64 {
@@ -3021,7 +3084,7 @@ type Recall struct {
 
 func (x *Recall) Reset() {
 	*x = Recall{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3096,7 @@ func (x *Recall) String() string {
 func (*Recall) ProtoMessage() {}
 
 func (x *Recall) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3109,7 @@ func (x *Recall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recall.ProtoReflect.Descriptor instead.
 func (*Recall) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Recall) GetKeys() [][]byte {
@@ -3066,7 +3129,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3141,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3154,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Keep) GetKey() []byte {
@@ -3120,7 +3183,7 @@ type Admit struct {
 
 func (x *Admit) Reset() {
 	*x = Admit{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3195,7 @@ func (x *Admit) String() string {
 func (*Admit) ProtoMessage() {}
 
 func (x *Admit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3208,7 @@ func (x *Admit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admit.ProtoReflect.Descriptor instead.
 func (*Admit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Admit) GetEndpoint() string {
@@ -3177,7 +3240,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3252,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3265,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{35}
+	return file_stage_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Done) GetStatus() Status {
@@ -3251,7 +3314,7 @@ type HostReply struct {
 
 func (x *HostReply) Reset() {
 	*x = HostReply{}
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3326,7 @@ func (x *HostReply) String() string {
 func (*HostReply) ProtoMessage() {}
 
 func (x *HostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3339,7 @@ func (x *HostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReply.ProtoReflect.Descriptor instead.
 func (*HostReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{36}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HostReply) GetId() uint64 {
@@ -3310,7 +3373,7 @@ type Kept struct {
 
 func (x *Kept) Reset() {
 	*x = Kept{}
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3322,7 +3385,7 @@ func (x *Kept) String() string {
 func (*Kept) ProtoMessage() {}
 
 func (x *Kept) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3335,7 +3398,7 @@ func (x *Kept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kept.ProtoReflect.Descriptor instead.
 func (*Kept) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{37}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Kept) GetKnown() bool {
@@ -3374,13 +3437,14 @@ type Rows struct {
 	Verdicts      *Verdicts              `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
 	Drawn         []uint32               `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"` // Sample: samples that the stage has given for the row before
 	Rankings      *Rankings              `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
+	Chunks        *Chunks                `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3456,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3469,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{38}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -3534,6 +3598,84 @@ func (x *Rows) GetRankings() *Rankings {
 	return nil
 }
 
+func (x *Rows) GetChunks() *Chunks {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
+// Chunks are the parts of each document, never falling in start. None is empty;
+// start and end lie between characters. They may overlap, and together they
+// have every byte that is not white space.
+type Chunks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	Start         []uint32               `protobuf:"varint,2,rep,packed,name=start,proto3" json:"start,omitempty"` // bytes of the row's text
+	End           []uint32               `protobuf:"varint,3,rep,packed,name=end,proto3" json:"end,omitempty"`
+	Meta          [][]byte               `protobuf:"bytes,4,rep,name=meta,proto3" json:"meta,omitempty"` // as in Rows, per chunk; absent: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chunks) Reset() {
+	*x = Chunks{}
+	mi := &file_stage_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chunks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chunks) ProtoMessage() {}
+
+func (x *Chunks) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
+func (*Chunks) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Chunks) GetOffsets() []uint32 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *Chunks) GetStart() []uint32 {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *Chunks) GetEnd() []uint32 {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *Chunks) GetMeta() [][]byte {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 // Rankings are the candidates of each row in the order of a reranker, best first,
 // each at most once.
 type Rankings struct {
@@ -3547,7 +3689,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +3701,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +3714,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{39}
+	return file_stage_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -3615,7 +3757,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3769,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3782,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{40}
+	return file_stage_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -3733,7 +3875,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3745,7 +3887,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3758,7 +3900,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{41}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -3805,7 +3947,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3817,7 +3959,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3830,7 +3972,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{42}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -3850,7 +3992,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3862,7 +4004,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3875,7 +4017,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{43}
+	return file_stage_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Message) GetRole() string {
@@ -3903,7 +4045,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +4057,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4070,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{44}
+	return file_stage_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -3971,7 +4113,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3983,7 +4125,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3996,7 +4138,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{45}
+	return file_stage_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -4087,7 +4229,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4099,7 +4241,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4112,7 +4254,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -4183,7 +4325,7 @@ const file_stage_proto_rawDesc = "" +
 	"randomSeed\"E\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xc5\a\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xf6\a\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\x12\x18\n" +
@@ -4196,7 +4338,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x06prompt\x18\x0e \x01(\v2\x18.racflow.stage.v1.PromptH\x00R\x06prompt\x122\n" +
 	"\x06sample\x18\x0f \x01(\v2\x18.racflow.stage.v1.SampleH\x00R\x06sample\x12/\n" +
 	"\x05elect\x18\x10 \x01(\v2\x17.racflow.stage.v1.ElectH\x00R\x05elect\x122\n" +
-	"\x06rerank\x18\x11 \x01(\v2\x18.racflow.stage.v1.RerankH\x00R\x06rerank\x12,\n" +
+	"\x06rerank\x18\x11 \x01(\v2\x18.racflow.stage.v1.RerankH\x00R\x06rerank\x12/\n" +
+	"\x05chunk\x18\x12 \x01(\v2\x17.racflow.stage.v1.ChunkH\x00R\x05chunk\x12,\n" +
 	"\x04open\x18\x14 \x01(\v2\x16.racflow.stage.v1.OpenH\x00R\x04open\x12)\n" +
 	"\x03put\x18\x15 \x01(\v2\x15.racflow.stage.v1.PutH\x00R\x03put\x122\n" +
 	"\x06delete\x18\x16 \x01(\v2\x18.racflow.stage.v1.DeleteH\x00R\x06delete\x122\n" +
@@ -4223,6 +4366,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x05Elect\x12*\n" +
 	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"4\n" +
 	"\x06Rerank\x12*\n" +
+	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"3\n" +
+	"\x05Chunk\x12*\n" +
 	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"`\n" +
 	"\x04Open\x12\x1e\n" +
 	"\n" +
@@ -4343,7 +4488,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x04kept\x18\x03 \x03(\v2\x16.racflow.stage.v1.KeptR\x04kept\"2\n" +
 	"\x04Kept\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"\x82\x05\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xb4\x05\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -4367,7 +4512,13 @@ const file_stage_proto_rawDesc = "" +
 	"\asamples\x18\x0f \x01(\v2\x19.racflow.stage.v1.SamplesR\asamples\x126\n" +
 	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\x12\x14\n" +
 	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x126\n" +
-	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v1.RankingsR\brankings\"X\n" +
+	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v1.RankingsR\brankings\x120\n" +
+	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v1.ChunksR\x06chunks\"^\n" +
+	"\x06Chunks\x12\x18\n" +
+	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
+	"\x05start\x18\x02 \x03(\rR\x05start\x12\x10\n" +
+	"\x03end\x18\x03 \x03(\rR\x03end\x12\x12\n" +
+	"\x04meta\x18\x04 \x03(\fR\x04meta\"X\n" +
 	"\bRankings\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x1c\n" +
 	"\tcandidate\x18\x02 \x03(\rR\tcandidate\x12\x14\n" +
@@ -4417,7 +4568,7 @@ const file_stage_proto_rawDesc = "" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
-	"\x06reason\x18\x03 \x03(\tR\x06reason*\x7f\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason*\x8f\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -4428,7 +4579,9 @@ const file_stage_proto_rawDesc = "" +
 	"\vKIND_SAMPLE\x10\x04\x12\x0e\n" +
 	"\n" +
 	"KIND_ELECT\x10\x05\x12\x0f\n" +
-	"\vKIND_RERANK\x10\x06*\x80\x02\n" +
+	"\vKIND_RERANK\x10\x06\x12\x0e\n" +
+	"\n" +
+	"KIND_CHUNK\x10\a*\x80\x02\n" +
 	"\fArgumentType\x12\x1d\n" +
 	"\x19ARGUMENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ARGUMENT_TYPE_STRING\x10\x01\x12\x15\n" +
@@ -4518,7 +4671,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
@@ -4546,37 +4699,39 @@ var file_stage_proto_goTypes = []any{
 	(*Sample)(nil),           // 23: racflow.stage.v1.Sample
 	(*Elect)(nil),            // 24: racflow.stage.v1.Elect
 	(*Rerank)(nil),           // 25: racflow.stage.v1.Rerank
-	(*Open)(nil),             // 26: racflow.stage.v1.Open
-	(*Put)(nil),              // 27: racflow.stage.v1.Put
-	(*Delete)(nil),           // 28: racflow.stage.v1.Delete
-	(*Commit)(nil),           // 29: racflow.stage.v1.Commit
-	(*List)(nil),             // 30: racflow.stage.v1.List
-	(*Drop)(nil),             // 31: racflow.stage.v1.Drop
-	(*Search)(nil),           // 32: racflow.stage.v1.Search
-	(*Filter)(nil),           // 33: racflow.stage.v1.Filter
-	(*Value)(nil),            // 34: racflow.stage.v1.Value
-	(*Get)(nil),              // 35: racflow.stage.v1.Get
-	(*Scan)(nil),             // 36: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 37: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 38: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 39: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 40: racflow.stage.v1.Collection
-	(*HostRequest)(nil),      // 41: racflow.stage.v1.HostRequest
-	(*Recall)(nil),           // 42: racflow.stage.v1.Recall
-	(*Keep)(nil),             // 43: racflow.stage.v1.Keep
-	(*Admit)(nil),            // 44: racflow.stage.v1.Admit
-	(*Done)(nil),             // 45: racflow.stage.v1.Done
-	(*HostReply)(nil),        // 46: racflow.stage.v1.HostReply
-	(*Kept)(nil),             // 47: racflow.stage.v1.Kept
-	(*Rows)(nil),             // 48: racflow.stage.v1.Rows
-	(*Rankings)(nil),         // 49: racflow.stage.v1.Rankings
-	(*Candidates)(nil),       // 50: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 51: racflow.stage.v1.Prompts
-	(*Chat)(nil),             // 52: racflow.stage.v1.Chat
-	(*Message)(nil),          // 53: racflow.stage.v1.Message
-	(*Allowed)(nil),          // 54: racflow.stage.v1.Allowed
-	(*Samples)(nil),          // 55: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 56: racflow.stage.v1.Verdicts
+	(*Chunk)(nil),            // 26: racflow.stage.v1.Chunk
+	(*Open)(nil),             // 27: racflow.stage.v1.Open
+	(*Put)(nil),              // 28: racflow.stage.v1.Put
+	(*Delete)(nil),           // 29: racflow.stage.v1.Delete
+	(*Commit)(nil),           // 30: racflow.stage.v1.Commit
+	(*List)(nil),             // 31: racflow.stage.v1.List
+	(*Drop)(nil),             // 32: racflow.stage.v1.Drop
+	(*Search)(nil),           // 33: racflow.stage.v1.Search
+	(*Filter)(nil),           // 34: racflow.stage.v1.Filter
+	(*Value)(nil),            // 35: racflow.stage.v1.Value
+	(*Get)(nil),              // 36: racflow.stage.v1.Get
+	(*Scan)(nil),             // 37: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 38: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 39: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 40: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 41: racflow.stage.v1.Collection
+	(*HostRequest)(nil),      // 42: racflow.stage.v1.HostRequest
+	(*Recall)(nil),           // 43: racflow.stage.v1.Recall
+	(*Keep)(nil),             // 44: racflow.stage.v1.Keep
+	(*Admit)(nil),            // 45: racflow.stage.v1.Admit
+	(*Done)(nil),             // 46: racflow.stage.v1.Done
+	(*HostReply)(nil),        // 47: racflow.stage.v1.HostReply
+	(*Kept)(nil),             // 48: racflow.stage.v1.Kept
+	(*Rows)(nil),             // 49: racflow.stage.v1.Rows
+	(*Chunks)(nil),           // 50: racflow.stage.v1.Chunks
+	(*Rankings)(nil),         // 51: racflow.stage.v1.Rankings
+	(*Candidates)(nil),       // 52: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 53: racflow.stage.v1.Prompts
+	(*Chat)(nil),             // 54: racflow.stage.v1.Chat
+	(*Message)(nil),          // 55: racflow.stage.v1.Message
+	(*Allowed)(nil),          // 56: racflow.stage.v1.Allowed
+	(*Samples)(nil),          // 57: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 58: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
@@ -4594,66 +4749,69 @@ var file_stage_proto_depIdxs = []int32{
 	23, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
 	24, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
 	25, // 14: racflow.stage.v1.Request.rerank:type_name -> racflow.stage.v1.Rerank
-	26, // 15: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
-	27, // 16: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
-	28, // 17: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
-	29, // 18: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	32, // 19: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	35, // 20: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	36, // 21: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
-	30, // 22: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
-	31, // 23: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
-	46, // 24: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
-	3,  // 25: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	48, // 26: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	48, // 27: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	48, // 28: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	48, // 29: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
-	48, // 30: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	6,  // 31: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	7,  // 32: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	48, // 33: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	33, // 34: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
-	4,  // 35: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
-	33, // 36: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
-	5,  // 37: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
-	34, // 38: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
-	48, // 39: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	38, // 40: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	39, // 41: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	40, // 42: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	40, // 43: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
-	41, // 44: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
-	39, // 45: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	8,  // 46: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	42, // 47: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
-	43, // 48: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
-	44, // 49: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
-	45, // 50: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
-	9,  // 51: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
-	39, // 52: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
-	47, // 53: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
-	50, // 54: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	50, // 55: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	50, // 56: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	51, // 57: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	55, // 58: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	56, // 59: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	49, // 60: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
-	52, // 61: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
-	54, // 62: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
-	53, // 63: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
-	10, // 64: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	14, // 65: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	17, // 66: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	11, // 67: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	15, // 68: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	37, // 69: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	67, // [67:70] is the sub-list for method output_type
-	64, // [64:67] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	26, // 15: racflow.stage.v1.Request.chunk:type_name -> racflow.stage.v1.Chunk
+	27, // 16: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
+	28, // 17: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
+	29, // 18: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
+	30, // 19: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
+	33, // 20: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	36, // 21: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	37, // 22: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	31, // 23: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
+	32, // 24: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
+	47, // 25: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
+	3,  // 26: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
+	49, // 27: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	49, // 28: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	49, // 29: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	49, // 30: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
+	49, // 31: racflow.stage.v1.Chunk.rows:type_name -> racflow.stage.v1.Rows
+	49, // 32: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 33: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 34: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	49, // 35: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	34, // 36: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 37: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	34, // 38: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 39: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	35, // 40: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	49, // 41: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	39, // 42: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	40, // 43: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	41, // 44: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	41, // 45: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
+	42, // 46: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
+	40, // 47: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 48: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	43, // 49: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
+	44, // 50: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
+	45, // 51: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
+	46, // 52: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
+	9,  // 53: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
+	40, // 54: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
+	48, // 55: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
+	52, // 56: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	52, // 57: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	52, // 58: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	53, // 59: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	57, // 60: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	58, // 61: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	51, // 62: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
+	50, // 63: racflow.stage.v1.Rows.chunks:type_name -> racflow.stage.v1.Chunks
+	54, // 64: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
+	56, // 65: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
+	55, // 66: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
+	10, // 67: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	14, // 68: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	17, // 69: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	11, // 70: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	15, // 71: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	38, // 72: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	70, // [70:73] is the sub-list for method output_type
+	67, // [67:70] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -4670,6 +4828,7 @@ func file_stage_proto_init() {
 		(*Request_Sample)(nil),
 		(*Request_Elect)(nil),
 		(*Request_Rerank)(nil),
+		(*Request_Chunk)(nil),
 		(*Request_Open)(nil),
 		(*Request_Put)(nil),
 		(*Request_Delete)(nil),
@@ -4681,12 +4840,12 @@ func file_stage_proto_init() {
 		(*Request_Drop)(nil),
 		(*Request_Host)(nil),
 	}
-	file_stage_proto_msgTypes[24].OneofWrappers = []any{
+	file_stage_proto_msgTypes[25].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[31].OneofWrappers = []any{
+	file_stage_proto_msgTypes[32].OneofWrappers = []any{
 		(*HostRequest_Recall)(nil),
 		(*HostRequest_Keep)(nil),
 		(*HostRequest_Admit)(nil),
@@ -4698,7 +4857,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

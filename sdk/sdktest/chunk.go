@@ -1,0 +1,137 @@
+package sdktest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// documents are those that break chunkers.
+func documents() []sdk.Document {
+	texts := map[string]string{
+		"notes.md":  "# Cards\n\nA lost card is blocked.\n\n## Fees\n\n| card | fee |\n|---|---|\n| gold | 10 |\n\n```\n# no heading\n```\n\nEnd.\n",
+		"open.md":   "# One\n\n```go\nfunc never() {\n",
+		"main.go":   "package main\n\n// main starts.\nfunc main() {\n\tprintln(\"}\")\n}\n\ntype t struct {\n\ta int\n}\n",
+		"main.py":   "import os\n\nclass A:\n    def f(self):\n        return 1\n\ndef g():\n    return '''\ndef h():\n'''\n",
+		"empty.txt": "", "one.txt": "x", "emoji.txt": "👩‍👩‍👧‍👦", "spaces.txt": "  \t\n\u00a0\u2003\r\n ", "blank-ends.txt": "\n\n\n  a  \n\n\n",
+		"line.txt": strings.Repeat("a long line without an end ", 40_000), "word.txt": strings.Repeat("ж", 300_000),
+		"crlf.txt": strings.Repeat("A line.\r\nAnother one! And more?\r\n\r\n", 300), "cr.txt": strings.Repeat("old\rlines\r", 300),
+		"many.txt": strings.Repeat("🙂🇩🇪 ", 3000), "marks.txt": strings.Repeat("e\u0301a\u0308\u0323 ", 3000), "han.txt": strings.Repeat("我昨天丢了卡。你呢？", 500),
+		"zero.txt": "a\x00b\uFFFD\uFFFDc", "bom.txt": "\uFEFFtext", "lines.txt": strings.Repeat("\n", 5000) + "x" + strings.Repeat("\n", 5000),
+	}
+	all := make([]sdk.Document, 0, len(texts))
+	for _, id := range slices.Sorted(maps.Keys(texts)) {
+		format := "text"
+		switch {
+		case strings.HasSuffix(id, ".md"):
+			format = "markdown"
+		case !strings.HasSuffix(id, ".txt"):
+			format = "code"
+		}
+		all = append(all, sdk.Document{ID: id, Text: texts[id], Meta: sdk.Meta{"path": id, "format": format}})
+	}
+	return append(all, sdk.Document{ID: "without metadata", Text: "Some text. More of it."})
+}
+
+var chunkChecks = map[string]check{
+	"chunks give the document back": func(t testing.TB, stage sdk.Stage, config string) error {
+		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		if err != nil {
+			return err
+		}
+		all := documents()
+		for _, batch := range [][]sdk.Document{nil, all[:1], all} {
+			lists, err := c.Chunk(t.Context(), batch)
+			if err != nil {
+				return fmt.Errorf("batch of %d: %w", len(batch), err)
+			}
+			for i, chunks := range lists {
+				if err := covers(batch[i].Text, chunks); err != nil {
+					return fmt.Errorf("document %s: %w", batch[i].ID, err)
+				}
+			}
+		}
+		return nil
+	},
+	"same document, same chunks": func(t testing.TB, stage sdk.Stage, config string) error {
+		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		if err != nil {
+			return err
+		}
+		all := documents()
+		want, err := c.Chunk(t.Context(), all)
+		if err != nil {
+			return err
+		}
+		var calls errgroup.Group
+		for i := range all { // one by one, all at the same time
+			calls.Go(func() error {
+				alone, err := c.Chunk(t.Context(), all[i:i+1])
+				if err == nil && !reflect.DeepEqual(alone[0], want[i]) {
+					err = fmt.Errorf("document %s has other chunks alone than in a batch", all[i].ID)
+				}
+				return err
+			})
+		}
+		return calls.Wait()
+	},
+	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
+		_, session, err := open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		if err != nil {
+			return err
+		}
+		many := make([]sdk.Document, 100)
+		for i := range many {
+			many[i] = sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 1000)}
+		}
+		call, err := chunkRequest(many)
+		if err != nil {
+			return err
+		}
+		probe, err := chunkRequest(nil)
+		if err != nil {
+			return err
+		}
+		return cancelled(session, call, probe)
+	},
+}
+
+func chunkRequest(documents []sdk.Document) (*stagepb.Request, error) {
+	rows, err := wire.EncodeDocuments(documents)
+	return &stagepb.Request{Body: &stagepb.Request_Chunk{Chunk: &stagepb.Chunk{Rows: rows}}}, err
+}
+
+// covers checks that no byte between chunks, and before and after them, is
+// anything but white space. Order and boundaries were checked on their way.
+func covers(text string, chunks []sdk.Chunk) error {
+	end := 0
+	check := func(next int) error {
+		if next > end && strings.TrimFunc(text[end:next], unicode.IsSpace) != "" {
+			return fmt.Errorf("bytes %d to %d are in no chunk: %.40q", end, next, text[end:next])
+		}
+		return nil
+	}
+	for _, c := range chunks {
+		if err := check(c.Start); err != nil {
+			return err
+		}
+		end = max(end, c.End)
+	}
+	if err := check(len(text)); err != nil {
+		return err
+	}
+	if strings.TrimFunc(text, unicode.IsSpace) == "" && len(chunks) > 0 {
+		return fmt.Errorf("white space has %d chunks", len(chunks))
+	}
+	return nil
+}

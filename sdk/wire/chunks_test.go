@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+func someDocuments() []sdk.Document {
+	return []sdk.Document{
+		{ID: "a.md", Text: "one two", Meta: sdk.Meta{"path": "a.md", "pages": 2.0}},
+		{ID: "b.md", Text: ""},
+		{ID: "c.md", Text: "né\u0301e"},
+	}
+}
+
+func someChunks() [][]sdk.Chunk {
+	return [][]sdk.Chunk{{{Start: 0, End: 7}, {Start: 0, End: 3, Meta: sdk.Meta{"headings": "One"}}, {Start: 2, End: 7}}, nil, {{Start: 1, End: 3}}}
+}
+
+func TestDocumentsRoundTrip(t *testing.T) {
+	rows, err := EncodeDocuments(someDocuments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeDocuments(overWire(t, rows))
+	if diff := cmp.Diff(someDocuments(), got, same); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, err := EncodeDocuments([]sdk.Document{{Text: "caf\xe9"}}); err == nil {
+		t.Error("a text that is not UTF-8 was sent")
+	}
+	for _, rows := range []*stagepb.Rows{{N: 1}, {N: 1, Id: []string{"a"}}, {N: 1, Id: []string{"a"}, Text: []string{"b"}, Meta: [][]byte{[]byte("[]")}}} {
+		if _, err := DecodeDocuments(rows); err == nil {
+			t.Errorf("%v was accepted", rows)
+		}
+	}
+}
+
+func TestChunksRoundTrip(t *testing.T) {
+	rows, err := EncodeChunks(someChunks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeChunks(overWire(t, rows), someDocuments())
+	if diff := cmp.Diff(someChunks(), got, same); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	none, err := EncodeChunks(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeChunks(overWire(t, none), nil); err != nil || len(got) != 0 {
+		t.Errorf("no rows gave %v, %v", got, err)
+	}
+}
+
+func TestChunksAreRefused(t *testing.T) {
+	for name, spoil := range map[string]func(*stagepb.Rows){
+		"no column":             func(r *stagepb.Rows) { r.Chunks = nil },
+		"a row too few":         func(r *stagepb.Rows) { r.N, r.Chunks.Offsets = 2, r.Chunks.Offsets[:3] },
+		"beyond the text":       func(r *stagepb.Rows) { r.Chunks.End[2] = 8 },
+		"in an empty text":      func(r *stagepb.Rows) { r.Chunks.Offsets = []uint32{0, 2, 3, 4} },
+		"a huge position":       func(r *stagepb.Rows) { r.Chunks.End[2] = math.MaxUint32 },
+		"empty":                 func(r *stagepb.Rows) { r.Chunks.Start[2] = 7 },
+		"turned round":          func(r *stagepb.Rows) { r.Chunks.Start[1] = 5 },
+		"out of order":          func(r *stagepb.Rows) { r.Chunks.Start[0] = 1 },
+		"inside a character":    func(r *stagepb.Rows) { r.Chunks.Start[3] = 2 },
+		"end inside one":        func(r *stagepb.Rows) { r.Chunks.End[3] = 2 },
+		"an end missing":        func(r *stagepb.Rows) { r.Chunks.End = r.Chunks.End[:3] },
+		"offsets out of order":  func(r *stagepb.Rows) { r.Chunks.Offsets[1] = 9 },
+		"metadata of too few":   func(r *stagepb.Rows) { r.Chunks.Meta = r.Chunks.Meta[:3] },
+		"metadata that is none": func(r *stagepb.Rows) { r.Chunks.Meta[1] = []byte(`{"a":[]}`) },
+	} {
+		rows, err := EncodeChunks(someChunks())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = overWire(t, rows)
+		spoil(rows)
+		if _, err := DecodeChunks(rows, someDocuments()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	// What a faulty stage hands over is refused at the other end.
+	rows, err := EncodeChunks([][]sdk.Chunk{{{Start: -1, End: 3}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DecodeChunks(rows, someDocuments()[:1]); err == nil {
+		t.Error("a negative position was accepted")
+	}
+}
