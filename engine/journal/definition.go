@@ -46,6 +46,7 @@ func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 type definition struct {
 	Block, Use     string
 	Samples, Tries int
+	TopK           int `json:",omitempty"`
 	Config         json.RawMessage
 	From           string
 	Ranking        sdk.Ranking
@@ -56,7 +57,7 @@ type definition struct {
 
 func definitionOf(s *pipeline.Stage) definition {
 	d := definition{
-		Block: s.Block, Use: s.Use, Samples: s.N, Tries: s.Tries, Config: s.Config.Public,
+		Block: s.Block, Use: s.Use, Samples: s.N, Tries: s.Tries, TopK: s.TopK, Config: s.Config.Public,
 		Rules: rulesOf(s), OnError: cmp.Or(s.OnError, pipeline.FailItem),
 	}
 	if r := s.Retrieve; r != nil {

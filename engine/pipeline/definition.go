@@ -110,8 +110,8 @@ type Budget struct {
 	Tokens int64   // in and out; 0: any
 }
 
-// Stage is a block that does something: embed, store, retrieve, prompt, sample
-// or elect.
+// Stage is a block that does something: embed, store, retrieve, rerank, prompt,
+// sample or elect.
 type Stage struct {
 	Block   string   // the block's type: "retrieve", "sample", ...
 	Kind    sdk.Kind // of its plugin; empty for retrieve, which is the engine's own work
@@ -126,6 +126,7 @@ type Stage struct {
 	// block, the most that a stage takes which reads its prompts.
 	N     int
 	Tries int // of a sample block: how often an item is asked until an answer is accepted
+	TopK  int // of a rerank block: how many candidates it leaves at most
 
 	Limit *Limit // of a stage that calls services; nil: one for each of its endpoints
 	Price *Price // what its calls cost; nil: nothing that is known

@@ -11,20 +11,24 @@ import (
 // those that write what it, its rules or its fallbacks read. Stages that are
 // off or not Used are not among them.
 //
-// Candidates and labels come from the nearest retrieve stage above, prompts
-// from the nearest prompt stage, samples from all sample stages.
+// Candidates come from the nearest retrieve or rerank stage above, what else is
+// known of the knowledge from the nearest retrieve stage, prompts from the
+// nearest prompt stage, samples from all sample stages.
 func (p *Pipeline) Needs(i int) []int {
 	s := p.Stages[i]
 	reads := s.reads()
 	var needs []int
-	if reads&fromSearch != 0 || s.ruleReadsSearch() {
-		needs = append(needs, p.above(i, "retrieve", 1)...)
+	switch {
+	case reads&candidates != 0 || s.ruleReadsAbove("candidates", "candidate_labels"):
+		needs = append(needs, p.above(i, 1, "retrieve", "rerank")...)
+	case reads&fromSearch != 0 || s.ruleReadsAbove("labels"):
+		needs = append(needs, p.above(i, 1, "retrieve")...)
 	}
 	if reads.Has(sdk.ColumnPrompts) {
-		needs = append(needs, p.above(i, "prompt", 1)...)
+		needs = append(needs, p.above(i, 1, "prompt")...)
 	}
 	if s.Block == "elect" || reads.Has(sdk.ColumnSamples) || s.ruleReads("margin", "agreement", "votes") {
-		needs = append(needs, p.above(i, "sample", i)...)
+		needs = append(needs, p.above(i, i, "sample")...)
 	}
 	slices.Sort(needs)
 	return needs
@@ -48,23 +52,22 @@ func (p *Pipeline) Used(i int) bool {
 	return false
 }
 
-// above returns up to n enabled stages of a block's type that stand above
+// above returns up to n enabled stages of these types of blocks that stand above
 // stage i, the nearest first.
-func (p *Pipeline) above(i int, block string, n int) []int {
+func (p *Pipeline) above(i, n int, blocks ...string) []int {
 	var found []int
 	for j := i - 1; j >= 0 && len(found) < n; j-- {
-		if s := p.Stages[j]; s.Block == block && s.Enabled && p.Used(j) {
+		if s := p.Stages[j]; slices.Contains(blocks, s.Block) && s.Enabled && p.Used(j) {
 			found = append(found, j)
 		}
 	}
 	return found
 }
 
-// ruleReadsSearch reports whether a rule reads what the retrieve stage above
-// found. The keep of a retrieve stage, and what its fallbacks ask, is about
-// its own candidates.
-func (s *Stage) ruleReadsSearch() bool {
-	names := []string{"candidates", "candidate_labels", "labels"}
+// ruleReadsAbove reports whether a rule reads names that the search above wrote.
+// The keep of a retrieve stage, and what its fallbacks ask, is about its own
+// candidates.
+func (s *Stage) ruleReadsAbove(names ...string) bool {
 	if s.Block == "retrieve" {
 		return slices.ContainsFunc(names, s.When.Reads)
 	}

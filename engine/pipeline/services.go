@@ -179,7 +179,7 @@ func (p *Pipeline) countPrompts() {
 		if s.Block != "sample" || !s.Enabled {
 			continue
 		}
-		for _, at := range p.above(i, "prompt", 1) {
+		for _, at := range p.above(i, 1, "prompt") {
 			prompt := p.Stages[at]
 			prompt.atLeast(s)
 			for _, f := range s.Fallbacks {

@@ -19,6 +19,7 @@ var own = map[string][]string{
 	"embed":    {"use", "limit"},
 	"store":    {"use", "analyzer"},
 	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},
+	"rerank":   {"use", "top_k", "keep", "limit"},
 	"prompt":   {"use"},
 	"sample":   {"use", "n", "tries", "accept", "limit"},
 	"elect":    {"use", "accept", "flag"},
@@ -28,7 +29,7 @@ var (
 	everywhere = []string{"batch", "workers", "retries", "timeout"}
 	perItem    = []string{"enabled", "when", "on_error"} // of a pipeline's stages
 
-	priced = []string{"embed", "sample"} // blocks that say what their calls cost
+	priced = []string{"embed", "rerank", "sample"} // blocks that say what their calls cost
 )
 
 // How often a call is repeated after a transient failure where the file does
@@ -47,7 +48,7 @@ type place struct {
 func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
 	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}, {Name: "max_cost"}, {Name: "max_tokens"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
-	for _, typ := range []string{"retrieve", "prompt", "sample", "elect"} {
+	for _, typ := range []string{"retrieve", "rerank", "prompt", "sample", "elect"} {
 		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
 	}
 	content, diags := b.Body.Content(schema)
@@ -162,7 +163,8 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 // readFallback reads a fallback as the stage it stands in, with the arguments
 // that it changes. A config of the stage holds on for the fallback, except an
 // unlabelled one when the fallback uses another plugin; so does keep, except
-// when the fallback searches in another mode, which gives other scores.
+// when the fallback searches in another mode or reranks by another plugin, which
+// gives other scores.
 func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallback {
 	f := Fallback{Name: change.block.Labels[0]}
 	seen := at.scope
@@ -188,6 +190,9 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 	f.Stage = l.makeStage(merged, at)
 	l.checkCalls(f.Stage, change) // what it did not write itself suited the stage
 	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
+		f.Stage.Keep = nil
+	}
+	if s.Block == "rerank" && change.attrs["use"] != nil && change.attrs["keep"] == nil {
 		f.Stage.Keep = nil
 	}
 	l.checkKeep(f.Stage, merged.attrs)
@@ -216,6 +221,9 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 		s.Retrieve = l.readRetrieve(b, a, at.scope)
 		s.Keep = a.rule("keep", rule.Keep, inside)
 		return s
+	case "rerank":
+		s.TopK = a.int("top_k", 20, 1)
+		s.Keep = a.rule("keep", rule.Keep, inside)
 	case "elect":
 		inside.Voters = true
 		s.Flag = a.rule("flag", rule.Flag, inside)

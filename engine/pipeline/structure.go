@@ -7,8 +7,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// fromSearch are the columns that a retrieve stage fills.
-var fromSearch = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
+// fromSearch are the columns that a retrieve stage fills, and candidates those
+// that a rerank stage fills anew.
+var (
+	candidates = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)
+	fromSearch = candidates | sdk.Of(sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
+)
 
 // checkStructure checks that every enabled stage finds what it reads, and that
 // the pipeline leads to something.

@@ -49,7 +49,7 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 		if s.Use != "" {
 			text += ": " + s.Use
 		}
-		text += among(s)
+		text += among(s) + best(s)
 		if more := services(s); more != "" && s.Info.Network {
 			text += "; " + more
 		}

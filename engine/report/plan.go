@@ -43,7 +43,7 @@ func (p Plan) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")
 	for i, s := range p.Pipeline.Stages {
-		use, process := s.Use, "its own"
+		use, process := s.Use+best(s), "its own"
 		if s.Retrieve != nil {
 			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode, among(s)), "embedder and store"
 		}
@@ -76,6 +76,14 @@ func among(s *pipeline.Stage) string {
 		return ""
 	}
 	return ", among " + shorten(s.Retrieve.Filter.Text(), tableWidth)
+}
+
+// best says how many candidates a rerank stage leaves.
+func best(s *pipeline.Stage) string {
+	if s.TopK == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", best %d", s.TopK)
 }
 
 func (p Plan) items() string {

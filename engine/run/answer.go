@@ -92,8 +92,11 @@ func (r *Run) result(rec *record) Result {
 			result.Usages[s.Voter] = of
 		}
 	}
-	if r.retrieve >= 0 {
-		result.Candidates = rec.outputs[r.retrieve].candidates
+	if r.found >= 0 {
+		result.Candidates = rec.outputs[r.found].candidates
+	}
+	if r.lists {
+		result.Lists = r.listsOf(rec)
 	}
 	return result
 }

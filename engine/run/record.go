@@ -25,6 +25,7 @@ type output struct {
 	filter     *sdk.Filter // of a retrieve stage: what it searches for this item
 	vector     []float32
 	candidates []sdk.Candidate
+	reranked   bool // candidates are what a rerank stage made of them
 	prototypes []sdk.Candidate
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
@@ -54,24 +55,26 @@ func (r *record) samples(stages []int) []sdk.Sample {
 // still be at work when the stage is: it must not look at their outputs.
 type inputs struct {
 	retrieve int // -1: none
+	found    int // the nearest that writes candidates: a retrieve or a rerank stage
 	prompt   int
 	voters   []int
 	needs    []int // all stages that must be done first, transitively
 }
 
-// sees reports whether the stage may look at another's output, or at its own.
-func (in inputs) sees(stage, self int) bool {
-	return stage >= 0 && (stage == self || slices.Contains(in.needs, stage))
-}
+// sees reports whether the stage may look at another's output.
+func (in inputs) sees(stage int) bool { return stage >= 0 && slices.Contains(in.needs, stage) }
 
 // item puts together what a stage gets to see.
 func (s *stage) item(r *record) sdk.Item {
 	it := sdk.Item{ID: r.id, Text: r.row.Text, Meta: r.row.Meta}
-	if s.in.sees(s.in.retrieve, s.index) {
+	if s.in.sees(s.in.retrieve) {
 		out := &r.outputs[s.in.retrieve]
-		it.Vector, it.Candidates, it.Prototypes = out.vector, out.candidates, out.prototypes
+		it.Vector, it.Prototypes = out.vector, out.prototypes
 	}
-	if s.in.sees(s.in.prompt, s.index) {
+	if s.in.sees(s.in.found) {
+		it.Candidates = r.outputs[s.in.found].candidates
+	}
+	if s.in.sees(s.in.prompt) {
 		it.Prompts = r.outputs[s.in.prompt].prompts
 	}
 	if s.Info.Reads.Has(sdk.ColumnSamples) {

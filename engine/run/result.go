@@ -17,7 +17,8 @@ type Result struct {
 	Flagged    bool
 	Reason     string
 	Votes      []Vote
-	Candidates []sdk.Candidate // of the last retrieve stage
+	Candidates []sdk.Candidate // of the last retrieve or rerank stage
+	Lists      []List          // with Options.Lists: of all of them, in file order; nil where an earlier part of the run answered the item
 	// RetrievalOnly is set where the pipeline holds no election: the
 	// candidates are its answer.
 	RetrievalOnly bool
@@ -29,6 +30,12 @@ type Result struct {
 	earlier bool    // an earlier part of the run answered it
 	record  *record // for Again; nil: not kept
 	left    bool    // not answered because the run has to end: no failure of the item
+}
+
+// List are the candidates that one stage left to those below it.
+type List struct {
+	Stage      string // as "rerank.best"
+	Candidates []sdk.Candidate
 }
 
 // Vote is one answer of one voter. A voter that hands in a distribution has

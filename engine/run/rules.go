@@ -13,6 +13,13 @@ import (
 // is computed.
 func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
 	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
+	switch {
+	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
+	case r == s.When: // it asks what stands above
+		e.Labels = s.above
+	default: // keep, or a fallback's: it asks what the stage found
+		e.Item.Candidates = rec.outputs[s.index].candidates
+	}
 	if r.Reads("candidate_labels") {
 		e.CandidateLabels = candidateLabels(e.Item.Candidates)
 	}

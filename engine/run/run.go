@@ -32,6 +32,7 @@ type Options struct {
 	Launch    Launch
 	Stdin     io.Reader
 	Again     bool                               // keep ballots with the results, so that Again can elect
+	Lists     bool                               // keep what each retrieve and rerank stage found with the results
 	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
 	Building  func(name string, done, total int) // told while knowledge is embedded; may be nil
 	Waiting   func(name string, why error)       // told when another process is building it; may be nil
@@ -44,12 +45,14 @@ type Run struct {
 	labels    map[*pipeline.Knowledge]*rule.LabelSet
 	stages    []*stage // by position in the pipeline; nil: not run
 	retrieve  int      // the last retrieve stage; -1: none
+	found     int      // the last stage that writes candidates: a retrieve or a rerank stage; -1: none
 	elect     int      // the last elect stage; -1: none
 	voters    []int
 	batch     int     // items that travel together
 	window    int     // batches under way at a time
 	network   bool    // a stage asks other machines
 	again     bool    // as Options.Again
+	lists     bool    // as Options.Lists
 	ending    *ending // of the run, before its input has ended
 }
 
@@ -60,6 +63,7 @@ type stage struct {
 	in        inputs
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
 	labels    *rule.LabelSet
+	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
 	work      work
 	fallbacks []*stage      // as Stage.Fallbacks
 	rescue    bool          // it is a fallback itself
@@ -75,11 +79,11 @@ func (s *stage) String() string { return s.Block + "." + s.Name }
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	r := &Run{
-		pipeline: p, retrieve: -1, elect: -1,
+		pipeline: p, retrieve: -1, found: -1, elect: -1,
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
 		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
 		stages:    make([]*stage, len(p.Stages)),
-		ending:    newEnding(), again: o.Again,
+		ending:    newEnding(), again: o.Again, lists: o.Lists,
 	}
 	r.arrange()
 	r.measure()
@@ -110,7 +114,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 
 // arrange finds out which stages run and what each reads from.
 func (r *Run) arrange() {
-	in := inputs{retrieve: -1, prompt: -1}
+	in := inputs{retrieve: -1, found: -1, prompt: -1}
 	for i, s := range r.pipeline.Stages {
 		if !s.Enabled || !r.pipeline.Used(i) {
 			continue
@@ -121,7 +125,9 @@ func (r *Run) arrange() {
 		switch s.Block {
 		case "retrieve":
 			in.retrieve, r.retrieve = i, i
-			r.stages[i].in.retrieve = i // its own rules see its candidates
+			in.found, r.found = i, i
+		case "rerank":
+			in.found, r.found = i, i
 		case "prompt":
 			in.prompt = i
 		case "sample":
@@ -225,6 +231,10 @@ func launchAs[T any](ctx context.Context, launch Launch, l LaunchRequest) (T, er
 func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch) error {
 	if at := s.in.retrieve; at >= 0 {
 		block := r.stages[at].Retrieve.From
+		s.knowledge, s.labels, s.above = r.knowledge[block], r.labels[block], r.labels[block]
+	}
+	if s.Retrieve != nil {
+		block := s.Retrieve.From
 		s.knowledge, s.labels = r.knowledge[block], r.labels[block]
 	}
 	var err error
@@ -233,7 +243,7 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 	}
 	s.print = fingerprint(process)
 	for _, f := range s.Fallbacks {
-		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, rescue: true, ending: r.ending}
+		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above, rescue: true, ending: r.ending}
 		fs.slots = r.slotsOf(fs.Stage)
 		var process any
 		if fs.Kind != "" {

@@ -113,6 +113,12 @@ func (process) Fingerprint() string { return "" }
 // memory.
 func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 	t.Helper()
+	return openWith(t, c, run.Options{}, body, replace...)
+}
+
+// openWith is open with further options.
+func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...string) *run.Run {
+	t.Helper()
 	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")
@@ -127,12 +133,11 @@ func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
 		t.Fatal(text.String())
 	}
-	r, err := run.Open(t.Context(), file.Pipelines[0], run.Options{
-		Launch: func(_ context.Context, l run.LaunchRequest) (any, error) {
-			s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: filepath.Join(dir, l.Knowledge), State: l.State, Samples: l.Stage.N}, string(l.Stage.Config.Open))
-			return process{s}, err
-		},
-	})
+	o.Launch = func(_ context.Context, l run.LaunchRequest) (any, error) {
+		s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: filepath.Join(dir, l.Knowledge), State: l.State, Samples: l.Stage.N}, string(l.Stage.Config.Open))
+		return process{s}, err
+	}
+	r, err := run.Open(t.Context(), file.Pipelines[0], o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,9 @@ func (r *record) fail(s *stage, err error) {
 // step takes the records of a batch through one stage: when, the call, keep or
 // accept, fallback, on_error.
 func (s *stage) step(ctx context.Context, records []*record) {
+	if s.Kind == sdk.KindRerank {
+		defer s.passOn(records)
+	}
 	records = s.wanted(ctx, records)
 	if len(records) == 0 {
 		return
@@ -77,7 +80,7 @@ func (r *record) rejected(stage int) bool {
 // settle applies the rules that look at what a stage wrote.
 func (s *stage) settle(ctx context.Context, rec *record) error {
 	switch s.Block {
-	case "retrieve":
+	case "retrieve", "rerank":
 		return s.keep(ctx, rec)
 	case "sample":
 		return s.accept(ctx, rec, rec.outputs[s.index].samples)

@@ -21,6 +21,10 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 	switch s.Kind {
 	case "":
 		return r.retrieveWork(s), nil
+	case sdk.KindRerank:
+		if p, ok := process.(sdk.Reranker); ok {
+			return stageWork(s, process, p.Rerank, s.rerank), nil
+		}
 	case sdk.KindPrompt:
 		if p, ok := process.(sdk.Prompter); ok {
 			return stageWork(s, process, p.Prompt, func(rec *record, v []sdk.Prompt) {
@@ -102,7 +106,7 @@ func (r *Run) retrieveWork(s *stage) work {
 	ranking := s.Retrieve.Ranking
 	prototypes := false
 	for _, reader := range r.stages {
-		if reader != nil && reader.in.retrieve == s.index {
+		if reader != nil && (reader.index == s.index || reader.in.retrieve == s.index) {
 			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
 			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
