@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,16 +16,23 @@ import (
 
 func newEval() *cobra.Command {
 	e := &evaluation{}
-	var sweep []string
+	e.flags.lists = true
+	var sweep, ablate []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "eval FILE",
-		Short: "Measure a pipeline on an input with labels",
+		Short: "Measure a pipeline on an input with labels or gold passages",
 		Long: `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
 per label, what each voter reaches alone and how many of its answers are
 acceptable, agreement, rate and latency. An item that failed or got no answer
 counts as wrong. An item whose label the knowledge does not have is out of
 scope: no answer is the right one there, and both kinds are told apart.
+
+Where the input says which passages should be found, in a column gold, it measures
+what each retrieve and rerank stage left: recall@k, the mean share of an item's gold
+passages among the first k, which is published as Pass@k too; 1 - recall@20; nDCG@10;
+MRR. Items without gold passages are left out. Where an item failed, the stages
+that it did not get through count as if they had found nothing.
 
 --sweep runs the pipeline once for each value of an argument, or for each
 combination where it is given several times, and prints a row for each:
@@ -32,7 +40,10 @@ combination where it is given several times, and prints a row for each:
   racflow eval --sweep neighbours.top_k=5,15,60 --sweep var.election=soft,majority FILE
 
 A target is STAGE.ARGUMENT, an argument of the block or of its config, or
-BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.`,
+BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.
+
+--ablate runs it whole, and once without each part that is named, and prints a row
+for each. Parts are ` + partNames() + `.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			targets, err := parseSweep(sweep)
@@ -40,8 +51,13 @@ BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.`,
 				return err
 			}
 			e.path, e.stdin, e.stderr = args[0], c.InOrStdin(), c.ErrOrStderr()
-			if len(targets) > 0 {
+			switch {
+			case len(targets) > 0 && len(ablate) > 0:
+				return errors.New("give --sweep or --ablate: one table shows one or the other")
+			case len(targets) > 0:
 				return e.sweep(c, targets, asJSON)
+			case len(ablate) > 0:
+				return e.ablate(c, ablate, asJSON)
 			}
 			r, exit, err := e.measure(c, nil)
 			if err != nil {
@@ -62,6 +78,8 @@ BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.`,
 	e.input.register(c)
 	e.flags.calls.register(c)
 	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
+	c.Flags().StringSliceVar(&ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames())
+	c.Flags().IntSliceVar(&e.cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
 	return c
 }
@@ -70,6 +88,8 @@ BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.`,
 type evaluation struct {
 	flags  fileFlags
 	input  inputFlags
+	cuts   []int // of recall
+	told   bool  // which gold passages the knowledge lacks
 	path   string
 	stdin  io.Reader
 	stderr io.Writer
@@ -87,10 +107,12 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 	if err := warnTuned(e.stderr, &e.flags, j.path); err != nil {
 		return r, nil, err
 	}
+	passages := eval.NewPassages(e.cuts)
 	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, costOf(j.session.pipeline)
 	o, err := j.run(c.Context(), func(batch []run.Result) error {
 		for _, r := range batch {
 			counter.Add(r)
+			passages.Add(r)
 			for voter, usage := range r.Usages {
 				cost += price(voter, usage)
 			}
@@ -102,10 +124,28 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 	}
 	r = counter.Report(o.totals)
 	r.Cost, r.Asked = cost, asked(j.session.pipeline, o.totals)
-	if r.Scored == 0 {
-		return r, nil, fmt.Errorf("no item of %s has a label to compare answers with: name the column that holds it with label = \"...\" in the input block", j.path)
+	if r.Retrieval, err = e.retrieval(c, j, passages); err != nil {
+		return r, nil, err
+	}
+	if r.Scored == 0 && r.Retrieval == nil {
+		return r, nil, fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election", j.path)
 	}
 	return r, o.exit(), nil
+}
+
+// retrieval sums up what was found, and tells once which gold passages never
+// can be.
+func (e *evaluation) retrieval(c *cobra.Command, j *job, p *eval.Passages) (*eval.Retrieval, error) {
+	absent, err := j.ready.Absent(c.Context(), p.Unseen())
+	if err != nil {
+		return nil, err
+	}
+	r := p.Report(absent)
+	if r != nil && r.Absent > 0 && !e.told {
+		e.told = true
+		fmt.Fprintf(e.stderr, "warning: %d of %d gold passages are not in the knowledge and count as not found, such as %q\n", r.Absent, r.Passages, r.Example)
+	}
+	return r, nil
 }
 
 // asked counts the items that went to voters over the network.
@@ -121,27 +161,45 @@ func asked(p *pipeline.Pipeline, t run.Totals) int {
 	return n
 }
 
-// sweep measures all combinations. The knowledge is built by the first and
-// found up to date by the others.
+// variant is a pipeline with some of its arguments set.
+type variant struct {
+	row  []string // what its row of the table begins with
+	name string   // to tell of it while it is measured
+	set  []pipeline.Override
+}
+
+// sweep measures all combinations.
 func (e *evaluation) sweep(c *cobra.Command, targets []sweepFlag, asJSON bool) error {
-	if e.input.input == "-" {
-		return fmt.Errorf("--sweep reads the input several times, which standard input does not allow: name a file with --input")
-	}
 	var names []string
 	for _, t := range targets {
 		names = append(names, t.target)
 	}
-	var rows []report.SweepRow
-	var exit error
+	var all []variant
 	for _, set := range combinations(targets) {
-		row := report.SweepRow{}
+		v := variant{set: set}
 		var given []string
 		for _, o := range set {
-			row.Set = append(row.Set, o.Value)
+			v.row = append(v.row, o.Value)
 			given = append(given, o.String())
 		}
-		fmt.Fprintf(e.stderr, "%s\n", strings.Join(given, " "))
-		r, failed, err := e.measure(c, set)
+		v.name = strings.Join(given, " ")
+		all = append(all, v)
+	}
+	return e.compare(c, names, all, asJSON)
+}
+
+// compare measures variants and writes a table of them. The knowledge is built
+// by the first and found up to date by the others.
+func (e *evaluation) compare(c *cobra.Command, names []string, variants []variant, asJSON bool) error {
+	if e.input.input == "-" {
+		return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
+	}
+	var rows []report.SweepRow
+	var exit error
+	for _, v := range variants {
+		row := report.SweepRow{Set: v.row}
+		fmt.Fprintf(e.stderr, "%s\n", v.name)
+		r, failed, err := e.measure(c, v.set)
 		if err != nil {
 			return err
 		}

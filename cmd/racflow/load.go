@@ -27,6 +27,7 @@ type fileFlags struct {
 	// Not flags of all verbs:
 	set   []pipeline.Override
 	again bool // keep ballots
+	lists bool // keep what each stage found
 	calls callFlags
 }
 

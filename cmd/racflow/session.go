@@ -119,7 +119,7 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 		}
 	}
 	r, err := run.Open(ctx, s.pipeline, run.Options{
-		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Knowledge: s.tellKnowledge,
+		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
 		Building: func(name string, done, total int) { s.progress.Update("embedding "+name, done, total) },
 		Waiting: func(name string, why error) {
 			s.progress.Clear()

@@ -1,11 +1,12 @@
 // Package eval measures what the answers of a run are worth: accuracy,
 // macro-averaged F1, a table per label, each voter by itself, agreement, rate
-// and latency.
+// and latency; and what its lists are worth, stage by stage, where the input
+// says which passages should be found.
 //
 // An item whose expected label the knowledge does not have is out of scope: to
 // leave it without an answer is right, and nothing else is.
 //
 // Any other item that failed or got no answer counts as wrong: leaving items
 // out would flatter a pipeline that gives up on the hard ones. Items without an
-// expected label are counted but not scored.
+// expected label, or without gold passages, are counted but not scored.
 package eval

@@ -12,10 +12,13 @@ import (
 // Report is what an evaluation found. Shares are between 0 and 1.
 type Report struct {
 	Items     int `json:"items"`
-	Scored    int `json:"scored"` // items with an expected label
+	Scored    int `json:"scored"` // items with an expected label; 0: no election is held
 	Failed    int `json:"failed"`
 	Undecided int `json:"undecided"` // no acceptable answer
 	Flagged   int `json:"flagged"`
+
+	// Retrieval is nil where no item has gold passages.
+	Retrieval *Retrieval `json:"retrieval,omitempty"`
 
 	// Accuracy is the share of the scored items with the right answer. Out of
 	// scope, none is right.
@@ -134,7 +137,7 @@ func (c *Counter) Add(r run.Result) {
 			of.accepted++
 		}
 	}
-	if r.Expected == "" {
+	if r.Expected == "" || r.RetrievalOnly {
 		return
 	}
 	c.scored++

@@ -20,13 +20,10 @@ func Eval(w io.Writer, r eval.Report) error {
 			fmt.Fprintf(tw, "%d %s  ", part.n, part.name)
 		}
 	}
-	fmt.Fprintf(tw, "\naccuracy\t%.4f\tof %d items with an expected label\n", r.Accuracy, r.Scored)
-	if sc := r.Scope; sc != nil {
-		fmt.Fprintf(tw, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer\n", sc.Accuracy, sc.In, 100*sc.Unanswered)
-		fmt.Fprintf(tw, "out of scope\t%.4f\tof %d items rightly left without an answer\n", sc.Recall, sc.Out)
+	fmt.Fprintln(tw)
+	if r.Scored > 0 {
+		answers(tw, r)
 	}
-	fmt.Fprintf(tw, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
-	fmt.Fprintf(tw, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)
 	fmt.Fprintf(tw, "latency\t%.1f ms\tmedian; %.1f ms at the 99th percentile (a batch answers together)\n", r.P50, r.P99)
 	if r.InputTokens+r.OutputTokens > 0 {
@@ -38,7 +35,10 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Cost > 0 {
 		fmt.Fprintf(tw, "cost\t%.4f\n", r.Cost)
 	}
-	if len(r.Voters) > 0 {
+	if r.Retrieval != nil && len(r.Retrieval.Stages) > 0 {
+		retrieval(tw, r.Retrieval)
+	}
+	if r.Scored > 0 && len(r.Voters) > 0 {
 		fmt.Fprintf(tw, "\nVOTER\tACCURACY ALONE\tITEMS\tACCEPTABLE ANSWERS\n")
 		for _, v := range r.Voters {
 			fmt.Fprintf(tw, "%s\t%.4f\t%.1f %%\t%.1f %% of %d\n", v.Name, v.Accuracy, 100*v.Accepted, 100*v.Acceptable, v.Answers)
@@ -48,9 +48,52 @@ func Eval(w io.Writer, r eval.Report) error {
 	for _, s := range r.Stages {
 		fmt.Fprintf(tw, "%s\t%d\t%.2f\n", s.Stage, s.Rows, s.Busy)
 	}
+	if r.Scored == 0 {
+		return tw.Flush()
+	}
 	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
 	for _, l := range r.Worst(len(r.Labels)) {
 		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", shorten(l.Label, tableWidth), l.F1, l.Precision, l.Recall, l.Support)
 	}
 	return tw.Flush()
+}
+
+// answers writes what the answers are worth.
+func answers(w io.Writer, r eval.Report) {
+	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label\n", r.Accuracy, r.Scored)
+	if sc := r.Scope; sc != nil {
+		fmt.Fprintf(w, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer\n", sc.Accuracy, sc.In, 100*sc.Unanswered)
+		fmt.Fprintf(w, "out of scope\t%.4f\tof %d items rightly left without an answer\n", sc.Recall, sc.Out)
+	}
+	fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
+	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
+}
+
+// retrieval writes what the lists of the stages are worth.
+func retrieval(w io.Writer, r *eval.Retrieval) {
+	fmt.Fprintf(w, "gold passages\t%d\tof %d items", r.Passages, r.Items)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{r.Without, "items without any are left out"},
+		{r.Failed, "items failed, and count as if nothing was found"},
+		{r.Absent, "passages are not in the knowledge"},
+	} {
+		if part.n > 0 {
+			fmt.Fprintf(w, "; %d %s", part.n, part.what)
+		}
+	}
+	fmt.Fprintf(w, "\n\nFOUND BY\t")
+	for _, c := range r.Stages[0].Recall {
+		fmt.Fprintf(w, "RECALL@%d\t", c.K)
+	}
+	fmt.Fprintf(w, "1-RECALL@20\tNDCG@10\tMRR\tLONGEST LIST\n")
+	for _, s := range r.Stages {
+		fmt.Fprintf(w, "%s\t", s.Stage)
+		for _, c := range s.Recall {
+			fmt.Fprintf(w, "%.4f\t", c.Share)
+		}
+		fmt.Fprintf(w, "%.4f\t%.4f\t%.4f\t%d\n", s.Failure, s.NDCG, s.MRR, s.Longest)
+	}
 }

@@ -52,7 +52,7 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 
 func (r *Run) result(rec *record) Result {
 	result := Result{
-		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label,
+		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label, Gold: rec.row.Gold,
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: r.elect < 0,
 	}

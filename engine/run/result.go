@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -11,8 +12,9 @@ import (
 type Result struct {
 	Line       int // in the input
 	ID, Text   string
-	Expected   string // the input's label, where it has one
-	Answer     string // empty: no acceptable answer; Reason says why
+	Expected   string        // the input's label, where it has one
+	Gold       []source.Gold // what should be found for it; nil: that is not known
+	Answer     string        // empty: no acceptable answer; Reason says why
 	Agreement  float64
 	Flagged    bool
 	Reason     string

@@ -1,0 +1,226 @@
+package eval
+
+import (
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Cuts are the lengths that recall is measured at where nobody says otherwise.
+var Cuts = []int{5, 10, 20, 100}
+
+const (
+	ndcgCut    = 10
+	failureCut = 20
+)
+
+// Retrieval is what the lists of the retrieve and rerank stages are worth,
+// compared with the gold passages of the input. Shares are means over the items
+// with gold passages, each item counting the same.
+type Retrieval struct {
+	Items    int `json:"items"`        // with gold passages
+	Without  int `json:"without_gold"` // left out
+	Failed   int `json:"failed"`       // of Items: stages that they did not get through found nothing
+	Passages int `json:"passages"`     // of all items together
+	// Absent are the passages that the knowledge does not have. They can never be
+	// found, and count as not found.
+	Absent  int       `json:"absent"`
+	Example string    `json:"absent_example,omitempty"`
+	Stages  []Ranking `json:"stages"` // in file order
+}
+
+// Ranking is what the lists of one stage are worth.
+type Ranking struct {
+	Stage   string `json:"stage"`   // as "retrieve.near"
+	Longest int    `json:"longest"` // list; recall beyond it is that of the whole list
+	// Recall is the mean share of an item's gold passages that stand among its
+	// first K candidates. Anthropic's article on contextual retrieval publishes
+	// the same mean as Pass@k, in percent. It is not the share of items with at
+	// least one passage found, which goes by that name elsewhere.
+	Recall []Recall `json:"recall"`
+	// Failure is 1 - recall at 20, the article's failure rate of retrieval.
+	Failure float64 `json:"failure_at_20"`
+	// NDCG is the normalised discounted cumulative gain of the first 10
+	// (Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR
+	// techniques", 2002) as trec_eval computes it: a candidate gains its grade,
+	// divided by log2(1 + rank), and the sum is divided by that of the best
+	// possible list.
+	NDCG float64 `json:"ndcg_at_10"`
+	// MRR is the mean of 1 / rank of the first gold passage, 0 where there is
+	// none in the list.
+	MRR float64 `json:"mrr"`
+}
+
+// Recall is a recall at a length.
+type Recall struct {
+	K     int     `json:"k"`
+	Share float64 `json:"share"`
+}
+
+// Passages compares what stages found with gold passages.
+type Passages struct {
+	cuts   []int
+	found  Retrieval
+	sums   map[string]*Ranking // by stage; not divided yet
+	stages []string
+	unseen []source.Gold // passages that are in no list: the knowledge may not have them
+}
+
+// NewPassages returns an empty counter that measures recall at the given
+// lengths.
+func NewPassages(cuts []int) *Passages {
+	cuts = slices.Compact(slices.Sorted(slices.Values(cuts)))
+	return &Passages{cuts: cuts, sums: map[string]*Ranking{}}
+}
+
+// Add counts one result, of a run that keeps its lists.
+func (p *Passages) Add(r run.Result) {
+	gold := slices.DeleteFunc(slices.Clone(r.Gold), func(g source.Gold) bool { return g.Grade == 0 })
+	if len(gold) == 0 {
+		p.found.Without++
+		return
+	}
+	p.found.Items++
+	p.found.Passages += len(gold)
+	if r.Failure != nil {
+		p.found.Failed++
+	}
+	seen := map[string]bool{}
+	for _, l := range r.Lists {
+		for _, c := range l.Candidates {
+			seen[c.ID] = true
+		}
+		p.stage(l.Stage).add(rank(gold, l.Candidates), len(l.Candidates))
+	}
+	for _, g := range gold {
+		if !slices.ContainsFunc(g.IDs, func(id string) bool { return seen[id] }) {
+			p.unseen = append(p.unseen, g)
+		}
+	}
+}
+
+func (p *Passages) stage(name string) *Ranking {
+	s := p.sums[name]
+	if s == nil {
+		s = &Ranking{Stage: name}
+		for _, k := range p.cuts {
+			s.Recall = append(s.Recall, Recall{K: k})
+		}
+		p.sums[name], p.stages = s, append(p.stages, name)
+	}
+	return s
+}
+
+// ranked says where in a list an item's gold passages stand.
+type ranked struct {
+	places []int // the rank of each passage, from 1; those that are not found left out
+	gold   int   // passages in all
+	ndcg   float64
+}
+
+// rank finds gold passages in a list. Of several entries that hold the same
+// passage the first counts, the others gain nothing.
+func rank(gold []source.Gold, list []sdk.Candidate) ranked {
+	r := ranked{gold: len(gold)}
+	holds := map[string][]int{} // the passages that an entry holds
+	for i, g := range gold {
+		for _, id := range g.IDs {
+			holds[id] = append(holds[id], i)
+		}
+	}
+	found := make([]bool, len(gold))
+	gains := make([]float64, 0, len(list))
+	for at, c := range list {
+		gain := 0.0
+		for _, i := range holds[c.ID] {
+			if !found[i] {
+				found[i] = true
+				r.places = append(r.places, at+1)
+				gain = max(gain, gold[i].Grade)
+			}
+		}
+		gains = append(gains, gain)
+	}
+	var best []float64
+	for _, g := range gold {
+		best = append(best, g.Grade)
+	}
+	slices.Sort(best)
+	slices.Reverse(best)
+	r.ndcg = gainOf(gains) / gainOf(best)
+	return r
+}
+
+// gainOf is the discounted cumulative gain of the first ndcgCut.
+func gainOf(gains []float64) float64 {
+	sum := 0.0
+	for i, g := range gains[:min(ndcgCut, len(gains))] {
+		sum += g / math.Log2(float64(i+2))
+	}
+	return sum
+}
+
+// within is the share of the passages among the first k.
+func (r ranked) within(k int) float64 {
+	n := 0
+	for _, place := range r.places {
+		if place <= k {
+			n++
+		}
+	}
+	return share(n, r.gold)
+}
+
+func (s *Ranking) add(r ranked, length int) {
+	s.Longest = max(s.Longest, length)
+	for i := range s.Recall {
+		s.Recall[i].Share += r.within(s.Recall[i].K)
+	}
+	s.Failure += r.within(failureCut) // what is left of 1 is failure; see Report
+	s.NDCG += r.ndcg
+	if len(r.places) > 0 {
+		s.MRR += 1 / float64(r.places[0])
+	}
+}
+
+// Unseen returns the ids of the passages that are in no list: the knowledge may
+// lack them.
+func (p *Passages) Unseen() map[string]bool {
+	ids := map[string]bool{}
+	for _, g := range p.unseen {
+		for _, id := range g.IDs {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// Report sums up what was counted, given which of the ids of Unseen the
+// knowledge does not have; nil where no item has gold passages.
+func (p *Passages) Report(absent map[string]bool) *Retrieval {
+	if p.found.Items == 0 {
+		return nil
+	}
+	r := p.found
+	for _, g := range p.unseen {
+		if !slices.ContainsFunc(g.IDs, func(id string) bool { return !absent[id] }) {
+			if r.Absent++; r.Example == "" {
+				r.Example = g.IDs[0]
+			}
+		}
+	}
+	n := float64(r.Items)
+	for _, name := range p.stages {
+		s := *p.sums[name]
+		s.Recall = slices.Clone(s.Recall)
+		for i := range s.Recall {
+			s.Recall[i].Share /= n
+		}
+		s.Failure, s.NDCG, s.MRR = 1-s.Failure/n, s.NDCG/n, s.MRR/n
+		r.Stages = append(r.Stages, s)
+	}
+	return &r
+}

@@ -1,0 +1,107 @@
+package eval
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+func list(ids ...string) []sdk.Candidate {
+	var all []sdk.Candidate
+	for _, id := range ids {
+		all = append(all, sdk.Candidate{ID: id})
+	}
+	return all
+}
+
+func gold(ids ...string) []source.Gold {
+	var all []source.Gold
+	for _, id := range ids {
+		all = append(all, source.Gold{IDs: []string{id}, Grade: 1})
+	}
+	return all
+}
+
+func TestRank(t *testing.T) {
+	log2 := math.Log2
+	eleven := list("x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "a")
+	graded := []source.Gold{{IDs: []string{"a"}, Grade: 1}, {IDs: []string{"b"}, Grade: 3}, {IDs: []string{"c"}, Grade: 2}}
+	tests := []struct {
+		name   string
+		gold   []source.Gold
+		list   []sdk.Candidate
+		places []int
+		ndcg   float64
+	}{
+		{"first", gold("a"), list("a", "b"), []int{1}, 1},
+		{"third", gold("a"), list("x", "y", "a"), []int{3}, 1 / log2(4)},
+		{"one of two", gold("a", "b"), list("x", "b"), []int{2}, (1 / log2(3)) / (1 + 1/log2(3))},
+		{"none", gold("a"), list("x"), nil, 0},
+		{"an empty list", gold("a"), nil, nil, 0},
+		{"beyond the cut of nDCG", gold("a"), eleven, []int{11}, 0},
+		{"graded", graded, list("a", "b", "x", "c"), []int{1, 2, 4},
+			(1 + 3/log2(3) + 2/log2(5)) / (3 + 2/log2(3) + 1/log2(4))},
+		{"any of several will do, once", []source.Gold{{IDs: []string{"a", "b"}, Grade: 1}, {IDs: []string{"c"}, Grade: 1}}, list("b", "a", "c"), []int{1, 3},
+			(1 + 1/log2(4)) / (1 + 1/log2(3))},
+		{"more passages than the cut", gold("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"),
+			list("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"), []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := rank(test.gold, test.list)
+			if d := cmp.Diff(test.places, r.places); d != "" {
+				t.Errorf("places (-want +got):\n%s", d)
+			}
+			if math.Abs(r.ndcg-test.ndcg) > 1e-12 {
+				t.Errorf("nDCG %v, want %v", r.ndcg, test.ndcg)
+			}
+		})
+	}
+}
+
+func TestPassages(t *testing.T) {
+	p := NewPassages([]int{3, 1, 3})
+	two := func(near, best []sdk.Candidate) []run.List {
+		return []run.List{{Stage: "retrieve.near", Candidates: near}, {Stage: "rerank.best", Candidates: best}}
+	}
+	down := &run.Failure{Err: errors.New("down")}
+	for _, r := range []run.Result{
+		{Gold: gold("a", "b"), Lists: two(list("x", "a", "y", "b"), list("a", "b"))},
+		{Gold: gold("c"), Lists: two(list("c"), list("c"))},
+		{Gold: gold("d", "gone"), Failure: down, Lists: []run.List{{Stage: "retrieve.near", Candidates: list("d")}}},
+		{Gold: []source.Gold{{IDs: []string{"e", "lost"}, Grade: 2}}, Failure: down},
+		{Lists: two(list("x"), list("x"))},                                            // no gold
+		{Gold: []source.Gold{{IDs: []string{"x"}}}, Lists: two(list("x"), list("x"))}, // nothing relevant
+	} {
+		p.Add(r)
+	}
+	if d := cmp.Diff(map[string]bool{"gone": true, "e": true, "lost": true}, p.Unseen()); d != "" {
+		t.Errorf("unseen (-want +got):\n%s", d)
+	}
+	got := p.Report(map[string]bool{"gone": true, "lost": true})
+	log2 := math.Log2
+	ideal := 1 + 1/log2(3)
+	want := &Retrieval{
+		Items: 4, Without: 2, Failed: 2, Passages: 6, Absent: 1, Example: "gone",
+		Stages: []Ranking{
+			// Shares at 1: 0, 1, 1/2, 0; at 3: 1/2, 1, 1/2, 0; at 20: 1, 1, 1/2, 0.
+			{Stage: "retrieve.near", Longest: 4, Recall: []Recall{{1, 1.5 / 4}, {3, 2. / 4}}, Failure: 1 - 2.5/4,
+				NDCG: ((1/log2(3)+1/log2(5))/ideal + 1 + 1/ideal) / 4, MRR: (1./2 + 1 + 1) / 4},
+			{Stage: "rerank.best", Longest: 2, Recall: []Recall{{1, 1.5 / 4}, {3, 2. / 4}}, Failure: 1 - 2./4,
+				NDCG: 2. / 4, MRR: 2. / 4},
+		},
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if NewPassages(Cuts).Report(nil) != nil {
+		t.Error("a report on no gold passages")
+	}
+}
