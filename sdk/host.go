@@ -60,10 +60,11 @@ type Status uint8
 
 // The ends of a call.
 const (
-	StatusOK   Status = iota + 1 // it answered, be it with a refusal
-	StatusBusy                   // it asks for fewer calls: 429, or 503 with a time to wait
-	StatusDown                   // it could not be reached, or failed: 5xx
-	StatusLeft                   // the caller gave up first
+	StatusOK      Status = iota + 1 // it answered
+	StatusBusy                      // it asks for fewer calls: 429, or 503 with a time to wait
+	StatusDown                      // it could not be reached, or failed: 5xx
+	StatusLeft                      // the caller gave up first
+	StatusRefused                   // it said that it will not do it: a bad key, say, or a bad request
 )
 
 // Alone returns the Host of a stage that is opened without an engine: it keeps

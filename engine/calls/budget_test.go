@@ -96,6 +96,7 @@ func TestBudgetByHand(t *testing.T) {
 		"failed for free": {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusDown}}, {5, sdk.Outcome{Status: sdk.StatusBusy}}, {5, ok(5, 0, 0)}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 		"given up":        {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusLeft}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 		"an error":        {pipeline.Budget{Tokens: 7}, []call{{5, ok(1, 0, 0)}, {5, sdk.Outcome{Status: sdk.StatusOK}}}, 7, "the budget of 7 tokens is spent: 1 in 1 calls, and the next may take 7"},
+		"refused":         {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusRefused}}, {5, ok(4, 0, 0)}}, 4, "the budget of 7 tokens is spent: 4 in 1 calls, and the next may take 4"},
 		"not reported":    {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusOK}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 	} {
 		t.Run(name, func(t *testing.T) {

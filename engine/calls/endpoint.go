@@ -90,6 +90,9 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 			e.refusals = max(e.refusals-1, 0)
 		}
 		e.close()
+	case sdk.StatusRefused:
+		e.answered, e.downs = true, 0
+		e.close()
 	case sdk.StatusBusy:
 		e.answered, e.downs = true, 0
 		e.close()

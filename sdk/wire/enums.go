@@ -51,6 +51,8 @@ var (
 		sdk.StatusBusy: stagepb.Status_STATUS_BUSY,
 		sdk.StatusDown: stagepb.Status_STATUS_DOWN,
 		sdk.StatusLeft: stagepb.Status_STATUS_LEFT,
+
+		sdk.StatusRefused: stagepb.Status_STATUS_REFUSED,
 	}
 )
 

@@ -90,9 +90,9 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	err := &statusError{res.StatusCode, text}
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
-		return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(err)
+		return sdk.Outcome{Status: sdk.StatusRefused}, sdk.Invalid(err)
 	}
-	outcome := sdk.Outcome{Status: sdk.StatusOK}
+	outcome := sdk.Outcome{Status: sdk.StatusRefused}
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:

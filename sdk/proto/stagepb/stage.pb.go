@@ -579,10 +579,11 @@ type Status int32
 
 const (
 	Status_STATUS_UNSPECIFIED Status = 0
-	Status_STATUS_OK          Status = 1 // the service answered, be it with a refusal
+	Status_STATUS_OK          Status = 1 // the service answered
 	Status_STATUS_BUSY        Status = 2 // it asks for fewer calls
 	Status_STATUS_DOWN        Status = 3 // it could not be reached, or failed
 	Status_STATUS_LEFT        Status = 4 // the plugin gave up first
+	Status_STATUS_REFUSED     Status = 5 // the service said that it will not do it: a bad key, say, or a bad request
 )
 
 // Enum value maps for Status.
@@ -593,6 +594,7 @@ var (
 		2: "STATUS_BUSY",
 		3: "STATUS_DOWN",
 		4: "STATUS_LEFT",
+		5: "STATUS_REFUSED",
 	}
 	Status_value = map[string]int32{
 		"STATUS_UNSPECIFIED": 0,
@@ -600,6 +602,7 @@ var (
 		"STATUS_BUSY":        2,
 		"STATUS_DOWN":        3,
 		"STATUS_LEFT":        4,
+		"STATUS_REFUSED":     5,
 	}
 )
 
@@ -4646,13 +4649,14 @@ const file_stage_proto_rawDesc = "" +
 	"\rCODE_DEADLINE\x10\x04\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x05\x12\x14\n" +
 	"\x10CODE_UNAVAILABLE\x10\x06\x12\x10\n" +
-	"\fCODE_STOPPED\x10\a*b\n" +
+	"\fCODE_STOPPED\x10\a*v\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tSTATUS_OK\x10\x01\x12\x0f\n" +
 	"\vSTATUS_BUSY\x10\x02\x12\x0f\n" +
 	"\vSTATUS_DOWN\x10\x03\x12\x0f\n" +
-	"\vSTATUS_LEFT\x10\x042\xe9\x01\n" +
+	"\vSTATUS_LEFT\x10\x04\x12\x12\n" +
+	"\x0eSTATUS_REFUSED\x10\x052\xe9\x01\n" +
 	"\x05Stage\x12N\n" +
 	"\bDescribe\x12!.racflow.stage.v1.DescribeRequest\x1a\x1f.racflow.stage.v1.DescribeReply\x12Q\n" +
 	"\tConfigure\x12\".racflow.stage.v1.ConfigureRequest\x1a .racflow.stage.v1.ConfigureReply\x12=\n" +
