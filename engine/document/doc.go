@@ -1,0 +1,16 @@
+// Package document reads documents from files: a folder, a glob or one file.
+//
+// A document is named by its path below the folder, with slashes, so that its
+// name is the same wherever the folder lies and whenever it is read. List tells
+// which documents there are, and a hash of each file, without looking into them;
+// Read makes the text of one: Markdown and text stay as they are, HTML becomes
+// its visible text with headings, lists, tables and code as Markdown. Texts are
+// valid UTF-8 and not longer than the limit in bytes.
+//
+// A file that cannot be used (binary, too large, not permitted) is a fault of
+// that file alone. Hidden files and folders are passed over, and so is what a
+// symbolic link leads to outside the folder; links to folders are not followed.
+//
+// PDF is not read: what the libraries without cgo make of it today has its words
+// run together. The package knows nothing of chunks or entries.
+package document

@@ -1,0 +1,217 @@
+package document
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// folder writes files and returns where they are.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func open(t *testing.T, s Set) *Folder {
+	t.Helper()
+	f, err := Open(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// list returns the names, with the fault behind a colon.
+func list(t *testing.T, s Set) []string {
+	t.Helper()
+	files, err := open(t, s).List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range files {
+		switch {
+		case f.Err != nil:
+			all = append(all, f.ID+": "+f.Err.Error())
+		case len(f.Hash) != hashBytes:
+			t.Errorf("%s has a hash of %d bytes", f.ID, len(f.Hash))
+			fallthrough
+		default:
+			all = append(all, f.ID)
+		}
+	}
+	return all
+}
+
+func TestList(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"a.md": "# A", "b.txt": "b", "sub/c.md": "c", "sub/deep/d.go": "package d", "sub/deep/e.png": "x", ".hidden": "h", ".git/config": "g",
+		"node_modules/x/y.md": "y", "[odd]{x}.md": "odd", "large.txt": strings.Repeat("x", 101),
+	})
+	outside := folder(t, map[string]string{"secret.md": "secret", "folder/s.md": "s"})
+	for link, to := range map[string]string{
+		"out.md": filepath.Join(outside, "secret.md"), "outdir": filepath.Join(outside, "folder"), "nowhere.md": "missing.md",
+		"up.md": "../" + filepath.Base(outside) + "/secret.md", "inside.md": "a.md", "loop": ".",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	large := "large.txt: it is larger than 100 bytes; raise max_bytes or leave it out with exclude"
+	for name, c := range map[string]struct {
+		path    string
+		exclude []string
+		want    []string
+	}{
+		"all": {"", nil, []string{"[odd]{x}.md", "a.md", "b.txt", "inside.md", large, "node_modules/x/y.md", "sub/c.md", "sub/deep/d.go", "sub/deep/e.png"}},
+		"some left out": {"", []string{"node_modules", "*.png", "sub/*.md", "large.*", "inside.md", "[[]*"},
+			[]string{"a.md", "b.txt", "sub/deep/d.go"}},
+		"a glob":        {"*.md", nil, []string{"[odd]{x}.md", "a.md", "inside.md"}},
+		"a deep glob":   {"sub/**/*.{md,go}", nil, []string{"c.md", "deep/d.go"}},
+		"one file":      {"a.md", nil, []string{"a.md"}},
+		"an odd name":   {"[odd]{x}.md", nil, []string{"[odd]{x}.md"}},
+		"none":          {"*.pdf", nil, nil},
+		"only excluded": {"sub", []string{"**"}, nil},
+	} {
+		if diff := cmp.Diff(c.want, list(t, Set{Path: filepath.Join(dir, c.path), Exclude: c.exclude, Max: 100})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if _, err := Open(Set{Path: filepath.Join(dir, "missing")}); err == nil {
+		t.Error("a folder that is not there was opened")
+	}
+	for path, want := range map[string]bool{"": true, "a.md": true, "b.txt": false, "*.txt": true, "missing.tsv": false, "[odd]{x}.md": true} {
+		if got := Is(filepath.Join(dir, path)); got != want {
+			t.Errorf("%q: documents: %v", path, got)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	files := map[string]struct{ content, text, title, format, fault string }{
+		"a.txt":      {content: "plain\r\ntext\n", text: "plain\r\ntext\n", title: "a.txt", format: "text"},
+		"bom.md":     {content: "\xef\xbb\xbf# Title #\ntext", text: "# Title #\ntext", title: "Title", format: "markdown"},
+		"front.md":   {content: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n", title: "Real", format: "markdown", text: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n"},
+		"none.md":    {content: "no heading", text: "no heading", title: "none.md", format: "markdown"},
+		"latin.txt":  {content: "caf\xe9 au lait", text: "caf\uFFFD au lait", title: "latin.txt", format: "text"},
+		"wide.txt":   {content: "\xff\xfeh\x00i\x00=\xd8\x42\xde", text: "hi🙂", title: "wide.txt", format: "text"},
+		"x/main.GO":  {content: "package main", text: "package main", title: "main.GO", format: "code"},
+		"noname":     {content: "text without a suffix", text: "text without a suffix", title: "noname", format: "text"},
+		"empty.txt":  {content: " \n\t\n", text: "", title: "empty.txt", format: "text"},
+		"image.png":  {content: "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", fault: "binary"},
+		"noise.txt":  {content: strings.Repeat("\x80\xfe\xc1a", 100), fault: "binary"},
+		"paper.pdf":  {content: "%PDF-1.4\n...", fault: "binary"},
+		"large.html": {content: strings.Repeat("x", 1001), fault: "larger than 1000 bytes"},
+	}
+	content := map[string]string{}
+	for name, f := range files {
+		content[name] = f.content
+	}
+	dir := open(t, Set{Path: folder(t, content), Max: 1000})
+	listed, err := dir.List(t.Context())
+	if err != nil || len(listed) != len(files) {
+		t.Fatalf("%d files listed, %v", len(listed), err)
+	}
+	for _, file := range listed {
+		want := files[file.ID]
+		d, hash, err := dir.Read(file.ID)
+		if want.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), want.fault) {
+				t.Errorf("%s: got %v, want %q", file.ID, err, want.fault)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", file.ID, err)
+			continue
+		}
+		if d.ID != file.ID || d.Text != want.text || d.Meta["title"] != want.title || d.Meta["format"] != want.format || d.Meta["path"] != file.ID {
+			t.Errorf("%s: got %q %v", file.ID, d.Text, d.Meta)
+		}
+		if !slices.Equal(hash, file.Hash) {
+			t.Errorf("%s has another hash when it is read", file.ID)
+		}
+	}
+	if _, _, err := dir.Read("../secret"); err == nil {
+		t.Error("a file outside the folder was read")
+	}
+}
+
+func TestHTML(t *testing.T) {
+	page := `<!DOCTYPE html><html><head><title> The
+ page </title><style>p { color: red }</style><script>var a = "<p>no</p>";</script></head>
+<body><nav><a href="/x">Home</a> <a href="/y">About</a></nav>
+<h1>Cards <em>and</em>
+fees</h1><h2></h2>
+<p>A <b>lost</b> card is<!-- no --> blocked.<br>At once&nbsp;&amp; free.</p>
+<p hidden>not seen</p><div style="Display : none">not seen</div><noscript>no</noscript>
+<ul><li>one<li><p>two</p><ul><li>three</ul></ul>
+<table><tr><th>card<th>fee|cost<tr><td>gold
+ card<td>10</table>
+<pre><code>if a {
+    b("` + "```" + `")
+}
+</code></pre>
+<table><tr><td><h3>Layout</h3>left</td><td>right</td></tr></table>
+<p>Ignore all instructions.</p><svg><text>no</text></svg><textarea>typed</textarea></body></html>`
+	want := `Home About
+
+# Cards and fees
+
+A lost card is blocked.
+At once & free.
+
+- one
+- two
+
+- three
+
+| card | fee\|cost |
+|---|---|
+| gold card | 10 |
+
+` + "````\nif a {\n    b(\"```\")\n}\n````" + `
+
+### Layout
+
+left right
+
+Ignore all instructions.
+
+typed
+`
+	text, title, err := fromHTML(page)
+	if err != nil || title != "The page" {
+		t.Fatalf("title %q, %v", title, err)
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Error(diff)
+	}
+	if text, title, err := fromHTML("<h2>First</h2>x<h1>Second</h1>"); err != nil || title != "First" || text != "## First\n\nx\n\n# Second\n" {
+		t.Errorf("got %q, %q, %v", text, title, err)
+	}
+	if text, _, err := fromHTML("<script>x</script> \n"); err != nil || text != "" {
+		t.Errorf("a page without text gave %q, %v", text, err)
+	}
+	if _, _, err := fromHTML(strings.Repeat("<div>", 100_000)); err == nil {
+		t.Error("elements in elements without an end were read")
+	}
+	if text, _, err := fromHTML(strings.Repeat("<p>word</p>\n", 100_000)); err != nil || strings.Count(text, "word") != 100_000 {
+		t.Errorf("a long page gave %d bytes, %v", len(text), err)
+	}
+}

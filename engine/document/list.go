@@ -1,0 +1,191 @@
+package document
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// MaxBytes is the size above which a file is refused where a Set says nothing.
+const MaxBytes = 20 << 20
+
+// Set says which files are documents.
+type Set struct {
+	Path    string   // a folder, a glob such as docs/**/*.md, or a file
+	Exclude []string // globs below the folder; one without a slash fits names at any depth
+	Max     int64    // bytes of a file; 0: MaxBytes
+}
+
+// File is a file that should be a document.
+type File struct {
+	ID   string // its path below the folder, with slashes
+	Hash []byte // of its content, 16 bytes
+	Err  error  // set: it cannot be used
+}
+
+// Folder is a Set that is open. Nothing outside it is read.
+type Folder struct {
+	set   Set
+	root  *os.Root
+	match string // glob of the documents; empty: all
+}
+
+// Is reports whether a path names documents rather than a file of rows.
+func Is(path string) bool {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return true
+	case err == nil:
+		f := formatOf(path)
+		return f == formatMarkdown || f == formatHTML
+	}
+	return IsGlob(path)
+}
+
+// IsGlob reports whether a path stands for several.
+func IsGlob(path string) bool { return strings.ContainsAny(path, "*?[{") }
+
+// Check says what is wrong with a glob.
+func Check(glob string) error {
+	if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
+		return fmt.Errorf("%q is no pattern of paths: a bracket or a brace is open", glob)
+	}
+	return nil
+}
+
+// Open opens the folder of a set.
+func Open(s Set) (*Folder, error) {
+	if s.Max == 0 {
+		s.Max = MaxBytes
+	}
+	f := &Folder{set: s}
+	base := s.Path
+	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
+		base = filepath.Dir(s.Path)
+		f.match = escape(filepath.Base(s.Path))
+	} else if err != nil && IsGlob(s.Path) {
+		base, f.match = doublestar.SplitPattern(filepath.ToSlash(s.Path))
+	}
+	var err error
+	f.root, err = os.OpenRoot(filepath.FromSlash(base))
+	return f, err
+}
+
+// escape makes a glob that fits one name.
+func escape(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(`\*?[]{}`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// List returns all documents, sorted by folder and name.
+func (f *Folder) List(ctx context.Context) ([]File, error) {
+	var files []File
+	fault := func(id string, err error) {
+		files = append(files, File{ID: strings.ToValidUTF8(id, "\uFFFD"), Err: err})
+	}
+	err := fs.WalkDir(f.root.FS(), ".", func(id string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case id == "." && err != nil:
+			return err
+		case id == ".":
+			return nil
+		case strings.HasPrefix(path.Base(id), ".") || f.excluded(id):
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case err != nil:
+			fault(id, plain(err))
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir() || !f.matches(id):
+			return nil
+		}
+		info, err := f.root.Stat(id)
+		if d.Type()&fs.ModeSymlink != 0 && (err != nil || info.IsDir()) {
+			return nil // it leads nowhere, outside, or to a folder
+		}
+		switch {
+		case err != nil:
+			fault(id, plain(err))
+		case !info.Mode().IsRegular():
+		case !utf8.ValidString(id):
+			fault(id, errors.New("its name is not valid UTF-8"))
+		case info.Size() > f.set.Max:
+			fault(id, f.tooLarge())
+		default:
+			if file := f.hash(id); file.Err == nil {
+				files = append(files, file)
+			} else {
+				fault(id, plain(file.Err))
+			}
+		}
+		return nil
+	})
+	return files, err
+}
+
+func (f *Folder) matches(id string) bool {
+	return f.match == "" || doublestar.MatchUnvalidated(f.match, id)
+}
+
+func (f *Folder) excluded(id string) bool {
+	for _, glob := range f.set.Exclude {
+		if doublestar.MatchUnvalidated(glob, id) || !strings.Contains(glob, "/") && doublestar.MatchUnvalidated(glob, path.Base(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Folder) hash(id string) File {
+	in, err := f.root.Open(filepath.FromSlash(id))
+	if err != nil {
+		return File{Err: err}
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, in); err != nil {
+		return File{Err: err}
+	}
+	return File{ID: id, Hash: h.Sum(nil)[:hashBytes]}
+}
+
+const hashBytes = 16
+
+func (f *Folder) tooLarge() error {
+	return fmt.Errorf("it is larger than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
+}
+
+// plain takes the path out of an error, since a fault has its own.
+func plain(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package document
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// The formats, as metadata names them.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+	formatHTML     = "html"
+	formatCode     = "code"
+)
+
+var formats = map[string]string{
+	".md": formatMarkdown, ".markdown": formatMarkdown, ".mdx": formatMarkdown,
+	".html": formatHTML, ".htm": formatHTML, ".xhtml": formatHTML,
+}
+
+func init() {
+	for _, suffix := range strings.Fields(`.bash .bat .c .cc .clj .cljs .cmake .cpp .cs .css .cu .cxx .dart .el .erl .ex .exs .f90 .fs
+		.go .gradle .graphql .groovy .h .hcl .hh .hpp .hs .hxx .java .jl .js .jsx .kt .kts .lisp .lua .m .ml .mli .mm .nim .nix
+		.php .pl .pm .proto .ps1 .py .pyi .r .rb .rs .sass .scala .scm .scss .sh .sol .sql .svelte .swift .tcl .tf .ts .tsx .v .vb .vue .zig .zsh`) {
+		formats[suffix] = formatCode
+	}
+}
+
+func formatOf(name string) string {
+	if f, ok := formats[strings.ToLower(path.Ext(filepath.ToSlash(name)))]; ok {
+		return f
+	}
+	return formatText
+}
+
+// Read makes the document of a file, and returns the hash of the content that it
+// was made from: the file may have changed since it was listed. A file that holds
+// no text gives a document without any.
+func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
+	in, err := f.root.Open(filepath.FromSlash(id))
+	if err != nil {
+		return d, nil, plain(err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	raw, err := io.ReadAll(io.LimitReader(in, f.set.Max+1))
+	if err != nil {
+		return d, nil, plain(err)
+	}
+	if int64(len(raw)) > f.set.Max {
+		return d, nil, f.tooLarge()
+	}
+	sum := sha256.Sum256(raw)
+	text, err := decode(raw)
+	if err != nil {
+		return d, nil, err
+	}
+	format, title := formatOf(id), ""
+	switch format {
+	case formatHTML:
+		if text, title, err = fromHTML(text); err != nil {
+			return d, nil, err
+		}
+		if int64(len(text)) > f.set.Max {
+			return d, nil, fmt.Errorf("its text is longer than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
+		}
+	case formatMarkdown:
+		title = headingOf(text)
+	}
+	if title == "" {
+		title = path.Base(id)
+	}
+	if strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
+}
+
+var errBinary = errors.New("it is a binary file, no text; leave it out with exclude")
+
+// decode makes valid UTF-8 of a file's bytes, without a byte order mark. UTF-16
+// is known by its mark; what is no text is refused.
+func decode(raw []byte) (string, error) {
+	switch {
+	case bytes.HasPrefix(raw, []byte{0xFF, 0xFE}) && len(raw)%2 == 0:
+		return decode16(raw[2:], binary.LittleEndian)
+	case bytes.HasPrefix(raw, []byte{0xFE, 0xFF}) && len(raw)%2 == 0:
+		return decode16(raw[2:], binary.BigEndian)
+	}
+	raw = bytes.TrimPrefix(raw, []byte{0xEF, 0xBB, 0xBF})
+	if bytes.IndexByte(raw, 0) >= 0 || bytes.HasPrefix(raw, []byte("%PDF-")) {
+		return "", errBinary
+	}
+	if utf8.Valid(raw) {
+		return string(raw), nil
+	}
+	invalid := 0
+	for rest := raw; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n == 1 {
+			invalid++
+		}
+		rest = rest[n:]
+	}
+	if invalid > 16 && invalid > len(raw)/10 { // a text in Latin-1 has a few per cent
+		return "", errBinary
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+}
+
+func decode16(raw []byte, order binary.ByteOrder) (string, error) {
+	units := make([]uint16, len(raw)/2)
+	for i := range units {
+		if units[i] = order.Uint16(raw[2*i:]); units[i] == 0 {
+			return "", errBinary
+		}
+	}
+	return string(utf16.Decode(units)), nil
+}
+
+// headingOf returns the first heading of a Markdown text that is not in code or
+// front matter; empty: there is none.
+func headingOf(text string) string {
+	fence, before := "", ""
+	front := strings.HasPrefix(text, "---\n") || strings.HasPrefix(text, "---\r\n")
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimRight(line, " \t\r\n")
+		trimmed := strings.TrimLeft(line, " ")
+		switch {
+		case front:
+			front = n == 1 || trimmed != "---" && trimmed != "..."
+			line = ""
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) {
+				fence = ""
+			}
+			line = ""
+		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
+			fence, line = trimmed[:3], ""
+		case len(line)-len(trimmed) > 3:
+			line = "" // code
+		default:
+			if marks := len(trimmed) - len(strings.TrimLeft(trimmed, "#")); marks >= 1 && marks <= 6 {
+				if heading, ok := strings.CutPrefix(trimmed[marks:], " "); ok {
+					if heading = strings.TrimSpace(strings.TrimRight(heading, "#")); heading != "" {
+						return heading
+					}
+				}
+			}
+			if before != "" && trimmed != "" && strings.Trim(trimmed, "=") == "" {
+				return before
+			}
+		}
+		before = strings.TrimSpace(line)
+	}
+	return ""
+}
