@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -28,9 +30,42 @@ type callFlags struct {
 func (f *callFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
 	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
-	c.Flags().Float64Var(&f.budget.Cost, "max-cost", 0, "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost")
-	c.Flags().Int64Var(&f.budget.Tokens, "max-tokens", 0, "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens")
+	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost")
+	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens")
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
+}
+
+// money and tokens are the values of flags that set a bound. A bound of 0 is
+// none, so whoever writes 0 is told, and does not spend without one.
+type (
+	money  float64
+	tokens int64
+)
+
+var errNoBound = errors.New("it must be more than 0; leave it out to set no bound")
+
+func (m *money) Type() string   { return "float" }
+func (m *money) String() string { return strconv.FormatFloat(float64(*m), 'g', -1, 64) }
+
+func (m *money) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return errNoBound
+	}
+	*m = money(v)
+	return nil
+}
+
+func (t *tokens) Type() string   { return "int" }
+func (t *tokens) String() string { return strconv.FormatInt(int64(*t), 10) }
+
+func (t *tokens) Set(text string) error {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%w; it is a whole number", errNoBound)
+	}
+	*t = tokens(v)
+	return nil
 }
 
 // of returns what all calls share; before the first call there is nothing.
@@ -39,9 +74,6 @@ func (f *callFlags) of(s *session) (*calls.Control, error) {
 	defer f.mu.Unlock()
 	if f.control != nil {
 		return f.control, nil
-	}
-	if f.budget.Cost < 0 || f.budget.Tokens < 0 {
-		return nil, errors.New("--max-cost and --max-tokens are more than 0: leave them out to set no bound")
 	}
 	kept, err := cache.Open(filepath.Join(s.state, cacheDir), newLog())
 	if err != nil {

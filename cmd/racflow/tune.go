@@ -98,6 +98,9 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
+	if err := t.check(j); err != nil {
+		return err
+	}
 	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: costOf(j.session.pipeline)}
 	o, err := j.run(ctx, func(batch []run.Result) error {
 		for _, r := range batch {
@@ -109,9 +112,6 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) err
 	})
 	if err != nil {
 		return err
-	}
-	if len(task.Results) == 0 {
-		return fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", j.path)
 	}
 	task.Elections = func(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
 		p, err := j.session.reload(t.path, append(subject.Everything(), set...))
@@ -162,6 +162,33 @@ func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
 		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price, or one of 0", s.pipeline.Unpriced()[0])
 	}
 	return subject, nil
+}
+
+// check looks through the rows for what tuning needs of them, before any voter
+// is asked: that may cost money.
+func (t *tuning) check(j *job) error {
+	items, err := t.input.open(j.session.pipeline, nil)
+	if err != nil {
+		return err
+	}
+	defer items.Close() // it was only read
+	var texts []string
+	for next := t.input.rows(items); ; {
+		row, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if row.Label != "" {
+			texts = append(texts, row.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", j.path)
+	}
+	return tune.Check(texts, t.folds)
 }
 
 // warn tells where the figures would be too good, and returns the digest of the

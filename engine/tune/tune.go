@@ -79,6 +79,13 @@ const steps = 20
 
 // Run tunes.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	texts := make([]string, len(t.Results))
+	for i, r := range t.Results {
+		texts[i] = r.Text
+	}
+	if err := Check(texts, t.Folds); err != nil {
+		return Outcome{}, err
+	}
 	w := &work{Task: t, counter: eval.NewCounter(t.Labels...)}
 	all := make([]int, len(t.Results))
 	for i := range all {
@@ -126,9 +133,6 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*run.Again, error) {
 	gain, plainRight, fittedRight := 0, 0, 0
 	for f := range w.Folds {
 		train, test := w.split(f)
-		if len(train) == 0 || len(test) == 0 {
-			return nil, fmt.Errorf("%d items do not fill %d folds: give more rows, or fewer --folds", o.Items, w.Folds)
-		}
 		all = append(all, test...)
 		weights, err := w.fit(ctx, train)
 		if err != nil {
@@ -228,13 +232,30 @@ func (w *work) threshold(items []int, share float64) float64 {
 	return (signals[n-1] + signals[n]) / 2
 }
 
+// Check returns an error where items with these texts do not fill the folds. It
+// needs no answers: it can be called before any is paid for.
+func Check(texts []string, folds int) error {
+	sizes := make([]int, folds)
+	for _, text := range texts {
+		sizes[foldOf(text, folds)]++
+	}
+	if slices.Contains(sizes, 0) || slices.Contains(sizes, len(texts)) {
+		return fmt.Errorf("%d items do not fill %d folds, where those with the same text share one: give more rows, or fewer --folds", len(texts), folds)
+	}
+	return nil
+}
+
+func foldOf(text string, folds int) int {
+	h := fnv.New64a()
+	h.Write([]byte(text)) //nolint:errcheck // a hash takes everything
+	return int(h.Sum64() % uint64(folds))
+}
+
 // split returns the items outside of a fold and those in it. Items with the
 // same text fall into the same fold.
 func (w *work) split(fold int) (train, test []int) {
 	for i, r := range w.Results {
-		h := fnv.New64a()
-		h.Write([]byte(r.Text)) //nolint:errcheck // a hash takes everything
-		if int(h.Sum64()%uint64(w.Folds)) == fold {
+		if foldOf(r.Text, w.Folds) == fold {
 			test = append(test, i)
 		} else {
 			train = append(train, i)
