@@ -19,7 +19,7 @@ func BenchmarkEncode(b *testing.B) {
 			for i := range texts {
 				texts[i] = strings.Repeat(sentence, copies)
 			}
-			tokens := len(m.tokenizer.encode(texts[0]))
+			tokens := len(m.tokenizer.Encode(texts[0], m.limit))
 			b.Run(fmt.Sprintf("%v/%dtokens", k, tokens), func(b *testing.B) {
 				for b.Loop() {
 					encode(b, m, texts...)

@@ -2,9 +2,9 @@
 // needs no server, no cgo and no Python, only the files of the model.
 //
 // A run must work on a machine that has nothing installed, and embedding is what
-// it waits for. So the package carries its own WordPiece tokenizer, its own
-// reader for safetensors and its own forward pass over the kernels of the
-// package simd, and it is held to the vectors of sentence-transformers on a
+// it waits for. So the package carries its own reader for safetensors and its
+// own forward pass over the kernels of the package simd, tokenizes with the package
+// wordpiece, and is held to the vectors of sentence-transformers on a
 // thousand texts (testdata) to a cosine of 0.9999. All arithmetic is as exact as
 // float32, whatever the CPU.
 //
@@ -22,8 +22,5 @@
 // vectors is refused with the reason.
 //
 // The package does not fetch models, train or quantise them, and knows no other
-// architecture. It does not cache vectors. Its tokenizer follows the tables of
-// the original, which are older than today's Unicode; about sixty characters that
-// are newer than Go's own tables may come out in another case, or as another
-// class, than in the original.
+// architecture. It does not cache vectors.
 package minilm

@@ -30,7 +30,7 @@ func (m *Model) Encode(ctx context.Context, texts []string) ([][]float32, error)
 			break
 		}
 		vectors[i] = values[i*dim : (i+1)*dim : (i+1)*dim]
-		jobs[i] = job{tokens: m.tokenizer.encode(text), vector: vectors[i]}
+		jobs[i] = job{tokens: m.tokenizer.Encode(text, m.limit), vector: vectors[i]}
 	}
 	// Long texts first, so that no goroutine is left with one at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(len(b.tokens), len(a.tokens)) })

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/plugins/internal/wordpiece"
 )
 
 // weightsFile is the name of the weights in a model's folder.
@@ -19,7 +20,8 @@ const weightsFile = "model.safetensors"
 
 // Model is a loaded encoder. It is safe for concurrent use.
 type Model struct {
-	tokenizer   *tokenizer
+	tokenizer   *wordpiece.Tokenizer
+	limit       int // tokens of a text
 	encoder     *encoder
 	fingerprint string
 	workspaces  sync.Pool // of *workspace
@@ -42,9 +44,9 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 	// give other vectors.
 	fmt.Fprintf(sum, "minilm 1 %+v\n", c)
 
-	m := &Model{}
+	m := &Model{limit: c.MaxTokens}
 	err = withFile(dir, "vocab.txt", func(f *os.File, _ int64) error {
-		m.tokenizer, err = newTokenizer(io.TeeReader(f, sum), f.Name(), c.MaxTokens)
+		m.tokenizer, err = wordpiece.New(io.TeeReader(f, sum), f.Name())
 		return err
 	})
 	if err != nil {
@@ -57,7 +59,7 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 			_, err := io.Copy(sum, io.NewSectionReader(f, 0, size))
 			summed <- err
 		}()
-		m.encoder, err = readEncoder(f, size, c, m.tokenizer.size, kernel)
+		m.encoder, err = readEncoder(f, size, c, m.tokenizer.Size(), kernel)
 		if sumErr := <-summed; err == nil && sumErr != nil {
 			err = fmt.Errorf("read the weights: %w", sumErr)
 		}

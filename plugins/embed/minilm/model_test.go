@@ -1,8 +1,10 @@
 package minilm
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -167,3 +169,31 @@ func TestEncodeCancelled(t *testing.T) {
 		t.Errorf("got %v, %v", v, err)
 	}
 }
+
+// lines calls f with every line of a file in testdata.
+func lines(t testing.TB, name string, f func(line []byte)) {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	s := bufio.NewScanner(file)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		f(s.Bytes())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// parts decodes a JSON array into the values that vs point to.
+func parts(t testing.TB, line []byte, vs ...any) {
+	t.Helper()
+	if err := json.Unmarshal(line, &vs); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+}
+
+const smallVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n##a\n!\nable\n"

@@ -42,7 +42,7 @@ func newRandomModel(c config, dtype, prefix string, r *rand.Rand) *randomModel {
 		add(name+".weight", 0, 1.5/math.Sqrt(float64(in)), out, in)
 		add(name+".bias", 0, 0.3, out)
 	}
-	add("embeddings.word_embeddings.weight", 0, 1, len(strings.Fields(smallVocab))+3, c.Hidden)
+	add("embeddings.word_embeddings.weight", 0, 1, len(strings.Fields(smallVocabulary))+3, c.Hidden)
 	add("embeddings.position_embeddings.weight", 0, 1, c.Positions, c.Hidden)
 	add("embeddings.token_type_embeddings.weight", 0, 1, 2, c.Hidden)
 	norm("embeddings.LayerNorm")
@@ -114,7 +114,7 @@ func (m *randomModel) files(t *testing.T, shift int) map[string]string {
 	}
 	return map[string]string{
 		"model.safetensors": string(tensorFile(asJSON(header), data...)),
-		"vocab.txt":         smallVocab,
+		"vocab.txt":         smallVocabulary,
 		"config.json": asJSON(map[string]any{
 			"model_type": "bert", "hidden_size": m.Hidden, "num_hidden_layers": m.Layers, "num_attention_heads": m.Heads,
 			"intermediate_size": m.Intermediate, "max_position_embeddings": m.Positions, "layer_norm_eps": m.Epsilon,
@@ -253,7 +253,7 @@ func TestReference(t *testing.T) {
 			for _, k := range simd.Kernels() {
 				m := loadFor(t, dir, k)
 				for n, got := range encode(t, m, texts...) {
-					tokens := m.tokenizer.encode(texts[n])
+					tokens := m.tokenizer.Encode(texts[n], m.limit)
 					if len(tokens) > min(c.MaxTokens, c.Positions) {
 						t.Fatalf("%d tokens", len(tokens))
 					}

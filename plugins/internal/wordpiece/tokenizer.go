@@ -1,4 +1,4 @@
-package minilm
+package wordpiece
 
 import (
 	"bufio"
@@ -11,16 +11,15 @@ import (
 // maxWord is the length in characters above which a word becomes [UNK].
 const maxWord = 100
 
-// tokenizer turns text into token ids by WordPiece (Wu et al. 2016,
+// Tokenizer turns text into token ids by WordPiece (Wu et al. 2016,
 // arXiv:1609.08144), the way of BERT's uncased models. It is read-only and safe
 // for concurrent use.
-type tokenizer struct {
+type Tokenizer struct {
 	first         map[string]int32 // pieces that begin a word
 	rest          map[string]int32 // pieces that go on with one, without their ##
 	specials      []special
 	unk, cls, sep int32
 	size          int // ids run from 0 to size-1
-	limit         int // tokens in a sequence, [CLS] and [SEP] included
 }
 
 // special is a token that stands for itself wherever its name is in a text.
@@ -29,10 +28,10 @@ type special struct {
 	id   int32
 }
 
-// newTokenizer reads a vocabulary, one token a line, the number of the line
-// being its id. name is the file's name, for errors.
-func newTokenizer(vocab io.Reader, name string, limit int) (*tokenizer, error) {
-	t := &tokenizer{first: map[string]int32{}, rest: map[string]int32{}, limit: limit}
+// New reads a vocabulary, one token a line, the number of the line being its
+// id. name is the file's name, for errors.
+func New(vocab io.Reader, name string) (*Tokenizer, error) {
+	t := &Tokenizer{first: map[string]int32{}, rest: map[string]int32{}}
 	lines := bufio.NewScanner(vocab)
 	for ; lines.Scan(); t.size++ {
 		id := int32(t.size)
@@ -61,14 +60,17 @@ func newTokenizer(vocab io.Reader, name string, limit int) (*tokenizer, error) {
 	return t, nil
 }
 
-// encode returns the ids of a text between [CLS] and [SEP], cut to the limit. It
-// reads no more of a long text than it needs.
-func (t *tokenizer) encode(text string) []int32 {
+// Size is the number of tokens: their ids run from 0 to Size-1.
+func (t *Tokenizer) Size() int { return t.size }
+
+// Encode returns the ids of a text between [CLS] and [SEP], at most limit of them
+// in all, two or more. It reads no more of a long text than it needs.
+func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	ids := append(make([]int32, 0, 32), t.cls)
-	for text != "" && len(ids) < t.limit-1 {
+	for text != "" && len(ids) < limit-1 {
 		plain, after, found := t.cutSpecial(text)
 		for word := range words(plain) {
-			if ids = t.appendPieces(ids, word); len(ids) >= t.limit-1 {
+			if ids = t.appendPieces(ids, word); len(ids) >= limit-1 {
 				break
 			}
 		}
@@ -77,15 +79,15 @@ func (t *tokenizer) encode(text string) []int32 {
 		}
 		text = after
 	}
-	if len(ids) > t.limit-1 {
-		ids = ids[:t.limit-1]
+	if len(ids) > limit-1 {
+		ids = ids[:limit-1]
 	}
 	return append(ids, t.sep)
 }
 
 // cutSpecial cuts text around the first special token in it. found is nil where
 // there is none.
-func (t *tokenizer) cutSpecial(text string) (before, after string, found *special) {
+func (t *Tokenizer) cutSpecial(text string) (before, after string, found *special) {
 	for at := 0; ; at++ {
 		bracket := strings.IndexByte(text[at:], '[')
 		if bracket < 0 {
@@ -102,7 +104,7 @@ func (t *tokenizer) cutSpecial(text string) (before, after string, found *specia
 
 // appendPieces appends the ids of the longest pieces that make up word, from the
 // left, or [UNK] where a remainder matches none.
-func (t *tokenizer) appendPieces(ids []int32, word string) []int32 {
+func (t *Tokenizer) appendPieces(ids []int32, word string) []int32 {
 	if utf8.RuneCountInString(word) > maxWord {
 		return append(ids, t.unk)
 	}

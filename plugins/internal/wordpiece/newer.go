@@ -1,11 +1,12 @@
-package minilm
+package wordpiece
 
 import "unicode"
 
 // newer holds the characters that today's Unicode calls marks, punctuation or
 // format controls and that the tables of the original tokenizer, which are
 // those of Unicode 8, do not know: it keeps them inside words as they are.
-// Recorded from the original over all code points; see testdata/record.py.
+// Recorded from the original over all code points; see record.py in the test data of package
+// minilm.
 var newer = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x061d, 0x061d, 1}, {0x07fd, 0x07fd, 1}, {0x0890, 0x0891, 1}, {0x0898, 0x089f, 1},

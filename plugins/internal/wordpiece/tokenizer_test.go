@@ -1,4 +1,4 @@
-package minilm
+package wordpiece
 
 import (
 	"bufio"
@@ -9,12 +9,17 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/racflow/racflow/sdk"
 )
 
-// lines calls f with every line of a file in testdata.
+// recorded is what the original makes of texts, recorded with the vectors.
+const recorded = "../../embed/minilm/testdata"
+
+// lines calls f with every line of a recorded file.
 func lines(t testing.TB, name string, f func(line []byte)) {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata", name))
+	file, err := os.Open(filepath.Join(recorded, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,24 +78,28 @@ func TestEncodeTokens(t *testing.T) {
 		var text string
 		var want []int32
 		parts(t, line, &text, &want)
-		if got := tok.encode(text); !slices.Equal(got, want) {
+		if got := tok.Encode(text, 256); !slices.Equal(got, want) {
 			t.Errorf("%.80q: got %v, want %v", text, got, want)
 		}
 	})
-	if got := tok.encode("caf\xe9 \xff"); !slices.Equal(got, tok.encode("caf")) {
+	if got := tok.Encode("caf\xe9 \xff", 256); !slices.Equal(got, tok.Encode("caf", 256)) {
 		t.Errorf("bytes that are not UTF-8 are not dropped: %v", got)
 	}
 }
 
-func realTokenizer(t testing.TB) *tokenizer {
+func realTokenizer(t testing.TB) *Tokenizer {
 	t.Helper()
-	path := filepath.Join(modelDir(t), "vocab.txt")
+	dir, err := sdk.ModelDir("minilm")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(dir, "vocab.txt")
 	file, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("no model: ", err)
 	}
 	defer file.Close()
-	tok, err := newTokenizer(file, path, 256)
+	tok, err := New(file, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +109,7 @@ func realTokenizer(t testing.TB) *tokenizer {
 const smallVocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n##a\n!\nable\n"
 
 func TestSmallVocabulary(t *testing.T) {
-	tok, err := newTokenizer(strings.NewReader(smallVocab), "vocab.txt", 6)
+	tok, err := New(strings.NewReader(smallVocab), "vocab.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +124,7 @@ func TestSmallVocabulary(t *testing.T) {
 		"un unablea":      {2, 5, 5, 6, 7, 3},
 		"un un unableaaa": {2, 5, 5, 5, 6, 3},
 	} {
-		if got := tok.encode(text); !slices.Equal(got, want) {
+		if got := tok.Encode(text, 6); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
@@ -123,7 +132,7 @@ func TestSmallVocabulary(t *testing.T) {
 
 func TestVocabularyWithoutSpecial(t *testing.T) {
 	for _, name := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
-		_, err := newTokenizer(strings.NewReader(strings.Replace(smallVocab, name, "x", 1)), "vocab.txt", 6)
+		_, err := New(strings.NewReader(strings.Replace(smallVocab, name, "x", 1)), "vocab.txt")
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: error %v", name, err)
 		}
@@ -131,13 +140,13 @@ func TestVocabularyWithoutSpecial(t *testing.T) {
 }
 
 func FuzzTokenizer(f *testing.F) {
-	tok, err := newTokenizer(strings.NewReader(smallVocab), "vocab.txt", 16)
+	tok, err := New(strings.NewReader(smallVocab), "vocab.txt")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add("un[CLS]é\x00漢[")
 	f.Fuzz(func(t *testing.T, text string) {
-		ids := tok.encode(text)
+		ids := tok.Encode(text, 16)
 		if len(ids) < 2 || len(ids) > 16 || ids[0] != tok.cls || ids[len(ids)-1] != tok.sep {
 			t.Errorf("%q: %v", text, ids)
 		}
