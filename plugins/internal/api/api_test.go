@@ -74,6 +74,20 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// What a server repeats of a key would be kept with the answer.
+func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
+	c, _ := client(t, api.Config{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"answer": "card_lost %s %s"}`, r.Header.Get("Authorization"), r.Header.Get("X-Gateway"))
+	})
+	var reply struct{ Answer string }
+	if err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &reply); err != nil {
+		t.Fatal(err)
+	}
+	if want := "card_lost Bearer (secret) (secret)"; reply.Answer != want {
+		t.Errorf("got %q, want %q", reply.Answer, want)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	message := func(text string) string { return fmt.Sprintf(`{"error": {"message": %q, "type": "x"}}`, text) }
 	soon := time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,6 +112,23 @@ func secrets(c Config) []string {
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // what holds another goes first
 	return all
 }
+
+// unmistakable is the length from which a secret stands in no text by chance, so
+// that it may be taken out of replies: answers can be any short word.
+const unmistakable = 16
+
+// redact takes out of a reply the secrets that a server repeats in it.
+func (c *Client) redact(reply []byte) []byte {
+	for _, secret := range c.secrets {
+		if len(secret) >= unmistakable {
+			reply = bytes.ReplaceAll(reply, []byte(secret), []byte(hiddenSecret))
+		}
+	}
+	return reply
+}
+
+// hiddenSecret is shown in place of a secret.
+const hiddenSecret = "(secret)"
 
 func printable(text string, spaces bool) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {

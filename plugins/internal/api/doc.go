@@ -11,8 +11,8 @@
 // that comes with status 200, as gateways send it, is one all the same.
 //
 // The key and the values of the headers go into the request and nowhere else:
-// no error holds them. A redirect is not followed, so that they cannot reach
-// another host.
+// no error holds them, and no reply those that are long enough to be told from
+// any word. A redirect is not followed, so that they cannot reach another host.
 //
 // It does not try again, does not limit and does not keep replies: the engine
 // retries and limits, and stages keep single answers through Host.

@@ -171,6 +171,17 @@ func BadRequest(err error) bool {
 	return false
 }
 
+// TooLong reports whether an error is a BadRequest whose prompt does not fit the
+// model: there is no other way to ask for the same. Servers say so in words.
+func TooLong(err error) bool {
+	e := new(statusError)
+	if !BadRequest(err) || !errors.As(err, &e) {
+		return false
+	}
+	text := strings.ToLower(e.text)
+	return e.status == http.StatusRequestEntityTooLarge || strings.Contains(text, "context") || strings.Contains(text, "too long")
+}
+
 // retryable follows OpenAI's own clients: the server's word in x-should-retry
 // first, then its status. An account without money is not waited for.
 func retryable(res *http.Response, code string) bool {
@@ -207,7 +218,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // without the secrets, which some servers repeat.
 func (c *Client) excerpt(text string) string {
 	for _, secret := range c.secrets {
-		text = strings.ReplaceAll(text, secret, "(secret)")
+		text = strings.ReplaceAll(text, secret, hiddenSecret)
 	}
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if runes := []rune(text); len(runes) > maxExcerpt {

@@ -90,7 +90,7 @@ func (r *Request) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r.usage = outcome.Usage
-	res.Body = io.NopCloser(bytes.NewReader(text))
+	res.Body = io.NopCloser(bytes.NewReader(c.redact(text)))
 	return res, nil
 }
 

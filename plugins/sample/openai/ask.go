@@ -38,7 +38,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), int(v.choices.Load()))
 		replies, err := v.request(ctx, slots[0].question, slots[0].number, want)
-		if refused := want; want > 1 && api.BadRequest(err) { // it may be n: some servers take few choices, or only one
+		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // it may be n: some servers take few choices, or only one
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
 				replies, err = v.request(ctx, slots[0].question, slots[0].number, want)
@@ -48,7 +48,10 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 				v.once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
 			}
 		}
-		if api.BadRequest(err) && slots[0].question.schema != nil {
+		switch {
+		case api.TooLong(err):
+			return fmt.Errorf("%w; max_tokens in the config of the prompt makes it shorter", err)
+		case api.BadRequest(err) && slots[0].question.schema != nil:
 			return fmt.Errorf("%w; where the server knows no JSON schemas, write structured = \"off\"", err)
 		}
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -336,6 +338,31 @@ func TestABadPromptIsNotNsFault(t *testing.T) {
 	}
 	if got := asked(f.server); !slices.Equal(got, []int{3, 1, 3}) {
 		t.Errorf("n of the requests %v", got)
+	}
+}
+
+// A prompt that is too long for the model is not asked again with a smaller n,
+// and the advice is about its length.
+func TestATooLongPrompt(t *testing.T) {
+	for name, message := range map[string]string{
+		"openai":    "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+		"llama.cpp": "the request exceeds the available context size, try increasing it",
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls++
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"error": {"message": %q}}`, message)
+			}))
+			t.Cleanup(server.Close)
+			f := fixture{server: &openaitest.Server{URL: server.URL}, host: &apitest.Host{}, log: &strings.Builder{}}
+			f.reopen(t, 6, "")
+			_, err := f.one(t, texts("p"))
+			if err == nil || !strings.Contains(err.Error(), "max_tokens in the config of the prompt") || calls != 1 {
+				t.Errorf("%d calls, error %v", calls, err)
+			}
+		})
 	}
 }
 
