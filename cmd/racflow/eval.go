@@ -50,6 +50,11 @@ for each. Parts are ` + partNames() + `.`,
 			if err != nil {
 				return err
 			}
+			for _, k := range e.cuts {
+				if k < 1 {
+					return fmt.Errorf("--k: %d is no length of a list; it is at least 1", k)
+				}
+			}
 			e.path, e.stdin, e.stderr = args[0], c.InOrStdin(), c.ErrOrStderr()
 			switch {
 			case len(targets) > 0 && len(ablate) > 0:
