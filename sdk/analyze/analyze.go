@@ -15,6 +15,7 @@ type Analyzer struct {
 
 var analyzers = []Analyzer{
 	{"code", appendCode},
+	{"english", appendEnglish},
 	{"ngram", appendNgram},
 	{"standard", appendStandard},
 }

@@ -50,7 +50,7 @@ func TestAppend(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	if _, err := Named("english"); err == nil || !strings.Contains(err.Error(), "code, ngram, standard") {
+	if _, err := Named("latin"); err == nil || !strings.Contains(err.Error(), "code, english, ngram, standard") {
 		t.Errorf("unknown name: %v", err)
 	}
 	for _, name := range Names() {
