@@ -13,6 +13,8 @@ import (
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
+	rerankhttp "github.com/racflow/racflow/plugins/rerank/http"
+	reranklocal "github.com/racflow/racflow/plugins/rerank/local"
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/prototype"
@@ -31,6 +33,8 @@ func All() []sdk.Stage {
 		embedopenai.Stage(),
 		local.Stage(),
 		milvus.Stage(),
+		reranklocal.Stage(),
+		rerankhttp.Stage(),
 		completion.Stage(),
 		chat.Stage(),
 		neighbours.Stage(),

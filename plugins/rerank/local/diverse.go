@@ -1,0 +1,91 @@
+package local
+
+import (
+	"cmp"
+	"slices"
+)
+
+// vocabulary numbers the words of an item's candidates.
+type vocabulary struct {
+	numbers map[string]int
+	last    []int // the set that a word was put into last
+	sets    int
+}
+
+// set returns the words of a text, each once, as numbers.
+func (v *vocabulary) set(words []string) []int {
+	v.sets++
+	set := make([]int, 0, len(words))
+	for _, w := range words {
+		n, ok := v.numbers[w]
+		if !ok {
+			n = len(v.last)
+			v.numbers[w] = n
+			v.last = append(v.last, 0)
+		}
+		if v.last[n] != v.sets {
+			v.last[n] = v.sets
+			set = append(set, n)
+		}
+	}
+	return set
+}
+
+// overlap is the Jaccard similarity of a set and one of so many words, which are
+// marked.
+func overlap(marked []bool, size int, set []int) float64 {
+	both := 0
+	for _, n := range set {
+		if marked[n] {
+			both++
+		}
+	}
+	return ratio(float64(both), float64(size+len(set)-both))
+}
+
+// places is how many of the first candidates are chosen for their diversity. The
+// others follow in the order of what is left of their relevance by then: nobody
+// looks that far down for something new, and it would cost as much again.
+const places = 50
+
+// diverse orders candidates by relevance less what the most similar one before
+// them takes away: maximal marginal relevance (Carbonell and Goldstein, "The use
+// of MMR, diversity-based reranking for reordering documents and producing
+// summaries", SIGIR 1998). It returns the order and the values by which they
+// were chosen, which never rise. Those that tie stay in their order. Sets are of
+// numbers below the given one.
+func diverse(relevance []float64, sets [][]int, words int, weight float64) (order []int, values []float64) {
+	worth := slices.Clone(relevance)
+	nearest := make([]float64, len(relevance)) // overlap with the most similar one that was chosen
+	marked := make([]bool, words)
+	left := make([]int, len(relevance))
+	for i := range left {
+		left[i] = i
+	}
+	for weight > 0 && len(left) > 0 && len(order) < places {
+		at := 0
+		for i, n := range left {
+			if worth[n] > worth[left[at]] {
+				at = i
+			}
+		}
+		chosen := left[at]
+		order, values = append(order, chosen), append(values, worth[chosen])
+		left = slices.Delete(left, at, at+1)
+		for _, n := range sets[chosen] {
+			marked[n] = true
+		}
+		for _, n := range left {
+			nearest[n] = max(nearest[n], overlap(marked, len(sets[chosen]), sets[n]))
+			worth[n] = relevance[n] - weight*nearest[n]
+		}
+		for _, n := range sets[chosen] {
+			marked[n] = false
+		}
+	}
+	slices.SortStableFunc(left, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
+	for _, n := range left {
+		order, values = append(order, n), append(values, worth[n])
+	}
+	return order, values
+}

@@ -1,0 +1,76 @@
+package local
+
+import (
+	"math"
+
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// query is what is looked for, word by word. Words are those of the analyzer for
+// code: identifiers whole and in parts, everything else as it is.
+type query struct {
+	analyzer analyze.Analyzer
+	terms    map[string]int  // its words, numbered in the order in which they come
+	pairs    map[[2]int]bool // words that stand next to each other
+}
+
+func newQuery(analyzer analyze.Analyzer, text string) *query {
+	q := &query{analyzer: analyzer, terms: map[string]int{}, pairs: map[[2]int]bool{}}
+	before := -1
+	for _, w := range analyzer.Append(nil, text) {
+		n, ok := q.terms[w]
+		if !ok {
+			n = len(q.terms)
+			q.terms[w] = n
+		}
+		if before >= 0 && before != n {
+			q.pairs[[2]int{before, n}] = true
+		}
+		before = n
+	}
+	return q
+}
+
+// matches is what of a query stands in a text.
+type matches struct {
+	counts []int           // by word of the query
+	pairs  map[[2]int]bool // that stand next to each other here, too; nil: none
+	length int             // words of the text
+}
+
+func (q *query) match(words []string) matches {
+	m := matches{counts: make([]int, len(q.terms)), length: len(words)}
+	before := -1
+	for _, w := range words {
+		n, ok := q.terms[w]
+		if !ok {
+			before = -1
+			continue
+		}
+		m.counts[n]++
+		if pair := [2]int{before, n}; before >= 0 && q.pairs[pair] {
+			if m.pairs == nil {
+				m.pairs = map[[2]int]bool{}
+			}
+			m.pairs[pair] = true
+		}
+		before = n
+	}
+	return m
+}
+
+// rarity weighs the words of a query by how few of the candidates have them: the
+// idf of BM25 among them.
+func (q *query) rarity(all []matches) []float64 {
+	idf := make([]float64, len(q.terms))
+	for n := range idf {
+		with := 0.0
+		for i := range all {
+			if all[i].counts[n] > 0 {
+				with++
+			}
+		}
+		idf[n] = math.Log(1 + (float64(len(all))-with+.5)/(with+.5))
+	}
+	return idf
+}
