@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -411,7 +412,17 @@ func TestCircuit(t *testing.T) {
 		tell(sdk.StatusBusy, 1)
 		tell(sdk.StatusDown, downInARow-1)
 		tell(sdk.StatusOK, 1)
-		tell(sdk.StatusDown, 4*downInARow) // all of one moment
+		var together []func(sdk.Outcome)
+		for range downInARow + 2 {
+			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			together = append(together, done)
+		}
+		for _, done := range together { // all of one moment
+			done(sdk.Outcome{Status: sdk.StatusDown})
+		}
 		tell(sdk.StatusOK, 1)
 		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "endpoint=http://api/v1") {
 			t.Errorf("the log has %d lines, want one when it opens and one when it closes:\n%s", n, log)
@@ -448,6 +459,46 @@ func TestCircuit(t *testing.T) {
 		refused()
 		late(sdk.Outcome{Status: sdk.StatusOK})
 		tell(sdk.StatusOK, 1)
+	})
+}
+
+// TestAShortOutage is that of a service which is restarted: few calls are lost
+// to it, and no caller is sent away.
+func TestAShortOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 8}})
+		if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+			t.Fatal(err)
+		}
+		back := time.Now().Add(downFor - 2*downPause)
+		var all sync.WaitGroup
+		var failed atomic.Int64
+		for range 100 {
+			all.Go(func() {
+				for {
+					done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Millisecond)
+					if !time.Now().Before(back) {
+						done(sdk.Outcome{Status: sdk.StatusOK})
+						return
+					}
+					failed.Add(1)
+					done(sdk.Outcome{Status: sdk.StatusDown})
+				}
+			})
+		}
+		all.Wait()
+		if n := failed.Load(); n < downInARow || n > 100 {
+			t.Errorf("%d calls were lost", n)
+		}
+		if took := time.Since(back); took > 2*downPause {
+			t.Errorf("the last call was answered %s after the service was back", took)
+		}
 	})
 }
 

@@ -10,8 +10,9 @@
 //     admitted in order, and the stages of a limit in turns.
 //   - Its endpoint: one that has asked for fewer calls is left alone for as long
 //     as it said, or for a while that grows with every further refusal. One that
-//     is down has an open circuit: calls fail at once, and from time to time one
-//     is let through to see whether it is back.
+//     has failed several times in a row gets a few calls a second, until it
+//     answers or counts as down. One that is down has an open circuit: calls fail
+//     at once, and from time to time one is let through to see whether it is back.
 //   - The budget: what was spent, and what the calls under way may cost by their
 //     own estimates, leaves room for it. Where it does not, calls wait for those
 //     under way to cost less than they were estimated at; when none is under way

@@ -13,6 +13,7 @@ import (
 const (
 	downInARow = 5               // calls that failed, one after the other, until an endpoint counts as down,
 	downFor    = 5 * time.Second // and how long none has been answered: many calls fail together when a service is only restarted
+	downPause  = time.Second     // the longest for which calls wait meanwhile, each time that some have failed
 	downAtOnce = 3               // calls that failed where none has ever been answered
 
 	firstCoolDown = 10 * time.Second // until an open circuit lets a call through
@@ -98,7 +99,7 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 		e.close()
 		e.refuse(now, began, o.RetryAfter)
 	case sdk.StatusDown:
-		e.down(now, probe)
+		e.down(now, began, probe)
 	}
 }
 
@@ -119,7 +120,7 @@ func (e *endpoint) refuse(now, began time.Time, after time.Duration) {
 	}
 }
 
-func (e *endpoint) down(now time.Time, probe bool) {
+func (e *endpoint) down(now, began time.Time, probe bool) {
 	if e.downs++; e.downs == 1 {
 		e.since = now
 	}
@@ -129,8 +130,13 @@ func (e *endpoint) down(now time.Time, probe bool) {
 	case !e.open && (e.downs >= downInARow && now.Sub(e.since) >= downFor || !e.answered && e.downs >= downAtOnce):
 		e.open, e.coolDown = true, firstCoolDown
 		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs)
+	case !e.open && e.downs >= downInARow && !began.Before(e.paused):
+		// It may only be restarted: to go on as before would use up the tries of
+		// many items.
+		e.paused = now.Add(downPause/2 + rand.N(downPause/2))
+		return
 	default:
-		return // a call from before the circuit opened says nothing new
+		return // a call from before the circuit opened, or the pause, says nothing new
 	}
 	e.retry = now.Add(e.coolDown)
 }
