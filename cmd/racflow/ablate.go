@@ -51,17 +51,22 @@ func disabled(block string) func(*pipeline.Pipeline) []pipeline.Override {
 
 // oneSided lets all searches of both sides search in one mode. A keep that reads
 // a score of the side that is left out, or the fused score, which is another one
-// then, would drop what it was not written for: it is left out too.
+// then, would drop what it was not written for: it is left out too. A reranker's
+// score is its own.
 func oneSided(mode sdk.Mode, without string) func(*pipeline.Pipeline) []pipeline.Override {
 	return func(p *pipeline.Pipeline) []pipeline.Override {
 		var set []pipeline.Override
 		for _, s := range p.Stages {
-			if !s.Enabled || s.Retrieve == nil || s.Retrieve.Ranking.Mode != sdk.ModeHybrid {
-				continue
+			stage, drop := s.Block+"."+s.Name, false
+			switch {
+			case !s.Enabled:
+			case s.Retrieve != nil && s.Retrieve.Ranking.Mode == sdk.ModeHybrid:
+				set = append(set, pipeline.Override{Target: stage + ".mode", Value: string(mode)})
+				drop = s.Keep.Reads(without) || s.Keep.Reads("score")
+			case s.Kind == sdk.KindRerank && len(set) > 0:
+				drop = s.Keep.Reads(without)
 			}
-			stage := "retrieve." + s.Name
-			set = append(set, pipeline.Override{Target: stage + ".mode", Value: string(mode)})
-			if s.Keep.Reads(without) || s.Keep.Reads("score") {
+			if drop {
 				set = append(set, pipeline.Override{Target: stage + ".keep", Value: "null"})
 			}
 		}
