@@ -53,6 +53,7 @@ type Outcome struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
+	Reason     string // StatusDown: what went wrong, for people to read, without a secret
 }
 
 // Status is what a call's end says about the service.

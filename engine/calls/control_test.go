@@ -375,7 +375,7 @@ func TestCircuit(t *testing.T) {
 		tell := func(status sdk.Status, n int) {
 			t.Helper()
 			for range n {
-				if _, err := ask(t, h, sdk.Outcome{Status: status}); err != nil {
+				if _, err := ask(t, h, sdk.Outcome{Status: status, Reason: "no such host"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -389,6 +389,9 @@ func TestCircuit(t *testing.T) {
 		}
 		tell(sdk.StatusDown, downAtOnce) // it was never answered
 		refused()
+		if _, err := ask(t, h, sdk.Outcome{}); !strings.Contains(err.Error(), "is down (no such host): it is tried again in 10s") {
+			t.Errorf("the cause is not told: %v", err)
+		}
 		cool := firstCoolDown
 		for range 6 {
 			time.Sleep(cool - 2*time.Millisecond)

@@ -44,6 +44,7 @@ type endpoint struct {
 	answered bool      // ever
 	downs    int       // in a row
 	since    time.Time // the first of them
+	why      string    // the last of them, as the stage says
 	open     bool
 	coolDown time.Duration
 	retry    time.Time // when an open circuit lets a call through
@@ -55,10 +56,10 @@ type endpoint struct {
 func (e *endpoint) ready(now time.Time) (time.Duration, error) {
 	if e.open {
 		if wait := e.retry.Sub(now); wait > 0 {
-			return 0, e.unavailable(fmt.Errorf("%s is down: its last calls failed, and it is tried again in %s; see to the service, or give the stage a fallback", e.name, wait.Round(time.Second)))
+			return 0, e.unavailable(fmt.Errorf("%s is down%s: it is tried again in %s; see to the service, or give the stage a fallback", e.name, e.because(), wait.Round(time.Second)))
 		}
 		if e.probing {
-			return 0, e.unavailable(fmt.Errorf("%s is down, and being tried again; see to the service, or give the stage a fallback", e.name))
+			return 0, e.unavailable(fmt.Errorf("%s is down%s: it is being tried again; see to the service, or give the stage a fallback", e.name, e.because()))
 		}
 	}
 	wait := max(e.paused.Sub(now), 0)
@@ -66,6 +67,14 @@ func (e *endpoint) ready(now time.Time) (time.Duration, error) {
 		return 0, e.unavailable(fmt.Errorf("%s wants no calls for another %s: go on with --resume then", e.name, wait.Round(time.Second)))
 	}
 	return wait, nil
+}
+
+// because is why the last call failed.
+func (e *endpoint) because() string {
+	if e.why == "" {
+		return ""
+	}
+	return " (" + e.why + ")"
 }
 
 func (e *endpoint) unavailable(err error) error {
@@ -99,6 +108,7 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 		e.close()
 		e.refuse(now, began, o.RetryAfter)
 	case sdk.StatusDown:
+		e.why = o.Reason
 		e.down(now, began, probe)
 	}
 }
@@ -129,7 +139,7 @@ func (e *endpoint) down(now, began time.Time, probe bool) {
 		e.coolDown = min(2*e.coolDown, maxCoolDown)
 	case !e.open && (e.downs >= downInARow && now.Sub(e.since) >= downFor || !e.answered && e.downs >= downAtOnce):
 		e.open, e.coolDown = true, firstCoolDown
-		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs)
+		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs, "error", e.why)
 	case !e.open && e.downs >= downInARow && !began.Before(e.paused):
 		// It may only be restarted: to go on as before would use up the tries of
 		// many items.

@@ -49,7 +49,6 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 	for i := range at {
 		at[i] = i
 	}
-	before := make([]error, len(records)) // why a record is tried again
 	for attempt := 0; len(at) > 0; attempt++ {
 		todo := make([]*record, len(at))
 		for i, n := range at {
@@ -61,16 +60,9 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 		for i, n := range at {
 			errs[n] = results[i]
 			var coded *sdk.Error
-			if !errors.As(errs[n], &coded) {
+			if !errors.As(errs[n], &coded) || coded.Code != sdk.CodeTransient {
 				continue
 			}
-			if coded.Code == sdk.CodeUnavailable && before[n] != nil { // the cause, where the service is given up meanwhile
-				errs[n] = fmt.Errorf("%w (before that: %v)", errs[n], before[n]) //nolint:errorlint // its code would say that it may pass
-			}
-			if coded.Code != sdk.CodeTransient {
-				continue
-			}
-			before[n] = errs[n]
 			if coded.RetryAfter > maxWait {
 				errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", errs[n], coded.RetryAfter)
 				continue

@@ -307,23 +307,6 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A service that is given up while an item is tried again says why it was.
-func TestTheCauseOfGivingUp(t *testing.T) {
-	var calls atomic.Int64
-	r := open(t, newCatalog(voter("v", func(sdk.Item) ([]string, error) {
-		if calls.Add(1) == 1 {
-			return nil, sdk.Transient(errors.New("no such host"), 0)
-		}
-		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("it is down")}
-	})), `
-		sample "v" { use = "v" }
-		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a"), "!sample.v: it is down (before that: no such host)")
-	if n := calls.Load(); n != 2 {
-		t.Errorf("%d calls", n)
-	}
-}
-
 // A stage that fails a batch as a whole because of one item, or because of its
 // size, is asked again with parts of it.
 func TestAPoisonousItemFailsAlone(t *testing.T) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -55,6 +56,7 @@ func EncodeOutcome(o sdk.Outcome) *stagepb.Done {
 	return &stagepb.Done{
 		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
 		InputTokens: o.Usage.InputTokens, CachedTokens: o.Usage.CachedTokens, OutputTokens: o.Usage.OutputTokens,
+		Reason: strings.ToValidUTF8(o.Reason, "?"),
 	}
 }
 
@@ -67,6 +69,7 @@ func DecodeOutcome(d *stagepb.Done) sdk.Outcome {
 	}
 	return sdk.Outcome{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
-		Usage: sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
+		Usage:  sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
+		Reason: d.GetReason(),
 	}
 }

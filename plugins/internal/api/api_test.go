@@ -148,6 +148,9 @@ func TestFailures(t *testing.T) {
 			if len(told) != 1 || told[0].Status != test.told || test.told == sdk.StatusBusy && !near(told[0].RetryAfter, test.after) {
 				t.Errorf("told %+v, want status %d after %s", told, test.told, test.after)
 			}
+			if len(told) == 1 && (told[0].Reason != "") != (test.told == sdk.StatusDown) || told[0].Reason != "" && told[0].Reason != err.Error() {
+				t.Errorf("told %q of %v", told[0].Reason, err)
+			}
 			hush(t, err)
 		})
 	}
@@ -200,7 +203,7 @@ func TestLost(t *testing.T) {
 	if err := (&api.Request{Client: slow}).Post(ctx, "/ask", map[string]any{}, &struct{}{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown}, {Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}, {Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 

@@ -52,7 +52,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) error 
 // Do sends a request whose body is a JSON object, and reads the whole reply,
 // which is JSON. Every error it returns is a context's, the Host's or a coded
 // one, and none of them holds a secret.
-func (r *Request) Do(req *http.Request) (*http.Response, error) {
+func (r *Request) Do(req *http.Request) (_ *http.Response, err error) {
 	ctx, c := req.Context(), r.Client
 	body, err := r.body(req)
 	if err != nil {
@@ -74,6 +74,9 @@ func (r *Request) Do(req *http.Request) (*http.Response, error) {
 	defer func() {
 		if ctx.Err() != nil && outcome.Status != sdk.StatusOK {
 			outcome.Status = sdk.StatusLeft
+		}
+		if outcome.Status == sdk.StatusDown && err != nil {
+			outcome.Reason = err.Error()
 		}
 		done(outcome)
 	}()

@@ -3237,6 +3237,7 @@ type Done struct {
 	InputTokens   uint64                 `protobuf:"varint,3,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	CachedTokens  uint64                 `protobuf:"varint,4,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
 	OutputTokens  uint64                 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // STATUS_DOWN: what went wrong, for people to read, without a secret
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3304,6 +3305,13 @@ func (x *Done) GetOutputTokens() uint64 {
 		return x.OutputTokens
 	}
 	return 0
+}
+
+func (x *Done) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type HostReply struct {
@@ -4478,13 +4486,14 @@ const file_stage_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value\";\n" +
 	"\x05Admit\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\rR\x06tokens\"\xcb\x01\n" +
+	"\x06tokens\x18\x02 \x01(\rR\x06tokens\"\xe3\x01\n" +
 	"\x04Done\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.racflow.stage.v1.StatusR\x06status\x12$\n" +
 	"\x0eretry_after_ms\x18\x02 \x01(\rR\fretryAfterMs\x12!\n" +
 	"\finput_tokens\x18\x03 \x01(\x04R\vinputTokens\x12#\n" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
-	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\"|\n" +
+	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"|\n" +
 	"\tHostReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x123\n" +
 	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v1.FailureR\afailure\x12*\n" +
