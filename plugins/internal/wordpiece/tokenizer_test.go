@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -151,4 +152,34 @@ func FuzzTokenizer(f *testing.F) {
 			t.Errorf("%q: %v", text, ids)
 		}
 	})
+}
+
+// TestEach compares the number of tokens with what Encode makes of the texts.
+func TestEach(t *testing.T) {
+	tok := realTokenizer(t)
+	texts := 0
+	lines(t, "tokens.jsonl", func(line []byte) {
+		var text string
+		var ids []int32
+		parts(t, line, &text, &ids)
+		long := slices.ContainsFunc(strings.Fields(text), func(s string) bool { return utf8.RuneCountInString(s) > maxWord/2 })
+		if strings.Contains(text, "[") || long {
+			return // special tokens and long words are other ones to Encode
+		}
+		last, count := -1, 0
+		tok.Each(text, func(at int) {
+			if at <= last || at >= len(text) {
+				t.Errorf("%.80q: a token at byte %d after one at %d", text, at, last)
+			}
+			last = at
+			count++
+		})
+		texts++
+		if want := len(tok.Encode(text, 1<<20)) - 2; want != count {
+			t.Errorf("%.80q: %d tokens, Encode has %d", text, count, want)
+		}
+	})
+	if texts < 100 {
+		t.Errorf("only %d texts", texts)
+	}
 }

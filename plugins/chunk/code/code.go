@@ -1,0 +1,68 @@
+package code
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	Size      int    `config:"size" default:"200" doc:"Most tokens of a chunk."`
+	Language  string `config:"language" doc:"The language of all documents, as go or python; without it the end of a document's path says it."`
+	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
+}
+
+// Stage describes the chunker.
+func Stage() sdk.Stage {
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.PreferBatch(16))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
+	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, 0)
+	if err != nil {
+		return nil, err
+	}
+	if c.Language != "" && named(c.Language) == nil {
+		var known []string
+		for i := range all {
+			known = append(known, all[i].name())
+		}
+		return nil, &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(known, ", "))}
+	}
+	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+		x := tokenizer.Read(d.Text)
+		if x.Blank(0, len(d.Text)) {
+			return nil
+		}
+		l := named(c.Language)
+		if l == nil {
+			l = languageOf(d)
+		}
+		if l == nil {
+			var out []sdk.Chunk
+			for _, s := range (cut.Splitter{Size: c.Size, Breaks: cut.Prose()}).Split(x, 0, len(d.Text)) {
+				out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
+			}
+			return out
+		}
+		f := file{language: l, text: x, size: c.Size, lines: l.read(d.Text)}
+		f.cut(0, len(f.lines), f.shallowest(), 0, 0, nil, true)
+		return f.chunks()
+	}), nil
+}
+
+// languageOf tells a document's language by the end of its path; nil: unknown.
+func languageOf(d sdk.Document) *language {
+	name, _ := d.Meta["path"].(string)
+	if name == "" {
+		name = d.ID
+	}
+	if end := path.Ext(name); end != "" {
+		return named(end[1:])
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package code
+
+import "strings"
+
+// What a line is.
+type kind uint8
+
+const (
+	blank kind = iota
+	comment
+	attribute // an annotation or decorator on a line of its own
+	code
+)
+
+// line is one of a source file.
+type line struct {
+	start, end int // with its end
+	kind       kind
+	depth      int  // brackets around its beginning, or columns that it is indented
+	goesOn     bool // it belongs to the unit of the line above
+}
+
+// read reads the lines of a source file.
+func (l *language) read(text string) []line {
+	s := scanner{language: l, text: text}
+	for _, c := range []byte("()[]{}'`/" + l.quotes + strings.ReplaceAll(l.comments, " ", "") + l.raw + strings.ToUpper(l.raw)) {
+		s.special[c] = true
+	}
+	for s.at < len(text) {
+		s.line()
+	}
+	if l.indented {
+		indentComments(s.lines)
+	}
+	return s.lines
+}
+
+// indentComments gives comments the depth of the line below, where that is deeper:
+// code that is commented out, inside a block, is often not indented.
+func indentComments(lines []line) {
+	below := 0
+	for i := len(lines) - 1; i >= 0; i-- {
+		switch l := &lines[i]; {
+		case l.kind == comment && !l.goesOn:
+			l.depth = max(l.depth, below)
+		case l.kind != blank && !l.goesOn:
+			below = l.depth
+		}
+	}
+}
+
+// line reads one line.
+func (s *scanner) line() {
+	end := len(s.text)
+	if i := strings.IndexByte(s.text[s.at:], '\n'); i >= 0 {
+		end = s.at + i + 1
+	}
+	trimmed := strings.TrimSpace(s.text[s.at:end])
+	l := line{start: s.at, end: end, kind: code, depth: s.depth}
+	inside := s.until != "" || len(s.templates) > 0
+	switch {
+	case trimmed == "":
+		l.kind, l.goesOn = blank, true
+	case inside:
+		l.goesOn = true
+		if s.inComment {
+			l.kind = comment
+		}
+	case s.directive || s.continued:
+		l.goesOn = true
+	case s.isComment(trimmed):
+		l.kind, l.goesOn = comment, s.unfinished && !s.indented
+	default:
+		l.goesOn = s.unfinished && !s.indented || s.follows(trimmed)
+		if s.isAttribute(trimmed) && !l.goesOn {
+			l.kind = attribute
+		}
+	}
+	if s.indented {
+		if s.depth > 0 {
+			l.goesOn = true
+		}
+		l.depth = indentation(s.text[s.at:end])
+	}
+	attribute := l.kind == attribute
+	s.scan(l, trimmed)
+	if attribute && s.depth == l.depth {
+		s.unfinished = false
+	}
+	s.at = end
+	s.lines = append(s.lines, l)
+}
+
+// indentation is the width of a line's white space, with tabs to every eighth
+// column.
+func indentation(text string) int {
+	n := 0
+	for _, c := range text {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n = n/8*8 + 8
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// isComment says whether a line begins with one.
+func (s *scanner) isComment(line string) bool {
+	if s.block != "" && strings.HasPrefix(line, s.block) {
+		i := strings.Index(line, "*/")
+		return i < 0 || strings.TrimSpace(line[i+2:]) == ""
+	}
+	for mark := range strings.FieldsSeq(s.comments) {
+		if strings.HasPrefix(line, mark) && !strings.HasPrefix(line, "#[") {
+			return true
+		}
+	}
+	return false
+}
+
+// isAttribute says whether a line is nothing but attributes or annotations.
+func (s *scanner) isAttribute(line string) bool {
+	switch {
+	case line[0] == '@' && !s.has("c cpp", s.name()):
+		return s.indented || !strings.ContainsAny(line, "{;")
+	case strings.HasPrefix(line, "#[") || line[0] == '[' && s.has("csharp", s.name()):
+		return strings.HasSuffix(line, "]")
+	}
+	return false
+}
+
+func (l *language) name() string {
+	name, _, _ := strings.Cut(l.names, " ")
+	return name
+}
+
+// follows says whether a line goes on with the statement above, whatever that
+// ends in.
+func (s *scanner) follows(line string) bool {
+	word := line
+	if i := strings.IndexFunc(line, func(r rune) bool { return r == ' ' || r == '(' || r == ':' || r == '{' || r == '\t' || r == ';' }); i > 0 {
+		word = line[:i]
+	}
+	if s.indented {
+		return s.has(s.closers, word) || strings.ContainsRune(")]", rune(line[0]))
+	}
+	if strings.ContainsRune(")]}", rune(line[0])) || s.has("else catch finally", word) {
+		return true
+	}
+	return !s.semicolons && (strings.ContainsRune(".?:&|=", rune(line[0])) || line == "{")
+}

@@ -1,0 +1,148 @@
+package code
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/sdk"
+)
+
+// deepest is how far units are looked for inside units.
+const deepest = 12
+
+// declarationLimit is how many bytes of signatures a chunk's metadata holds.
+const declarationLimit = 400
+
+// file is a document that is being cut.
+type file struct {
+	*language
+	text   *cut.Text
+	size   int
+	lines  []line
+	pieces []piece
+}
+
+// piece is a unit that fits, or a part of one that does not.
+type piece struct {
+	cut.Span
+	within    []string // the signatures of what it is in
+	signature string   // its own
+}
+
+// shallowest is the least depth of a line with code.
+func (f *file) shallowest() int {
+	least := -1
+	for _, l := range f.lines {
+		if l.kind != blank && !l.goesOn && (least < 0 || l.depth < least) {
+			least = l.depth
+		}
+	}
+	return max(0, least)
+}
+
+// cut cuts the units in the lines from low up to high. What is before them, from
+// byte start on, goes with the first. declared says whether units in it are
+// declarations.
+func (f *file) cut(low, high, base, start, level int, within []string, declared bool) {
+	for _, u := range units(f.lines, low, high, base) {
+		p := piece{Span: cut.Span{Start: start, End: f.lines[u.high-1].end}, within: within}
+		start = p.End
+		if declared {
+			p.signature = f.signature(f.text.String, f.lines, u)
+		}
+		if f.text.Tokens(p.Start, p.End) <= f.size {
+			f.pieces = append(f.pieces, p)
+			continue
+		}
+		inner := within
+		if p.signature != "" {
+			inner = append(slices.Clip(within), p.signature)
+		}
+		first, depth := body(f.lines, u)
+		if first == u.high || level == deepest {
+			f.split(p.Span, inner)
+			continue
+		}
+		// The lines above the body are a part of their own, joined with what follows
+		// where that fits.
+		if at := f.lines[first].start; f.text.Tokens(p.Start, at) > f.size {
+			f.split(cut.Span{Start: p.Start, End: at}, inner)
+		} else {
+			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: inner})
+		}
+		f.cut(first, u.high, depth, f.lines[first].start, level+1, inner, declared && f.holds(p.signature))
+	}
+}
+
+// split cuts what has no units.
+func (f *file) split(s cut.Span, within []string) {
+	breaks := []cut.Break{cut.Paragraphs, cut.Lines, cut.Words}
+	for _, part := range (cut.Splitter{Size: f.size, Breaks: breaks}).Split(f.text, s.Start, s.End) {
+		f.pieces = append(f.pieces, piece{Span: part, within: within})
+	}
+}
+
+// chunks joins pieces that follow each other: those in the same unit, and small
+// ones with whatever is next to them.
+func (f *file) chunks() []sdk.Chunk {
+	var out []sdk.Chunk
+	for i := 0; i < len(f.pieces); {
+		next := i + 1
+		for next < len(f.pieces) && f.joins(i, next) {
+			next++
+		}
+		c := sdk.Chunk{Start: f.pieces[i].Start, End: f.pieces[next-1].End}
+		if d := f.declaration(f.pieces[i:next]); d != "" {
+			c.Meta = sdk.Meta{"declaration": d}
+		}
+		if n := len(out); n > 0 && f.text.Blank(c.Start, c.End) {
+			out[n-1].End = c.End
+		} else {
+			out = append(out, c)
+		}
+		i = next
+	}
+	if len(out) > 0 {
+		out[0].Start = 0
+		out[len(out)-1].End = len(f.text.String)
+	}
+	return out
+}
+
+// joins says whether a piece can join those from first on.
+func (f *file) joins(first, next int) bool {
+	a, b := f.pieces[next-1], f.pieces[next]
+	if f.text.Tokens(f.pieces[first].Start, b.End) > f.size {
+		return false
+	}
+	small := f.size / 8
+	return slices.Equal(a.within, b.within) || f.text.Tokens(f.pieces[first].Start, a.End) <= small || f.text.Tokens(b.Start, b.End) <= small
+}
+
+// declaration is what a chunk's metadata say it is in, and holds. Where it is in
+// several units, the one counts that it has most of.
+func (f *file) declaration(pieces []piece) string {
+	main, most, tokens := pieces[0].within, 0, 0
+	for i, p := range pieces {
+		if i > 0 && !slices.Equal(p.within, pieces[i-1].within) {
+			tokens = 0
+		}
+		if tokens += f.text.Tokens(p.Start, p.End); tokens > most {
+			main, most = p.within, tokens
+		}
+	}
+	var own []string
+	size := 0
+	for _, p := range pieces {
+		if p.signature != "" && slices.Equal(p.within, main) && size+len(p.signature) < declarationLimit {
+			own = append(own, p.signature)
+			size += len(p.signature)
+		}
+	}
+	path := slices.Clip(main)
+	if len(own) > 0 {
+		path = append(path, strings.Join(own, "; "))
+	}
+	return strings.Join(path, " > ")
+}

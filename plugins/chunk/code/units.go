@@ -1,0 +1,142 @@
+package code
+
+import "strings"
+
+// unit is a declaration, or a statement, with what is directly above it.
+type unit struct {
+	low, high int // its lines
+	first     int // the first that is not a comment or attribute; high: none
+}
+
+// units finds the units in the lines from low up to high whose first line has
+// depth base.
+func units(lines []line, low, high, base int) []unit {
+	var all []unit
+	var seen [code + 1]bool // the kinds of lines at base in the last unit
+	apart := false          // the last unit is a comment with an empty line below
+	for i := low; i < high; i++ {
+		l := lines[i]
+		last := len(all) - 1
+		inside := l.kind == blank || l.goesOn || l.depth != base
+		switch {
+		case last >= 0 && inside:
+			if all[last].high = i + 1; l.kind == blank {
+				apart = seen[comment] && !seen[attribute]
+			}
+		case last >= 0 && !seen[code] && !apart:
+			all[last].high = i + 1
+		default:
+			all = append(all, unit{low: i, high: i + 1, first: high})
+			last, seen, apart = last+1, [code + 1]bool{}, false
+		}
+		if l.kind == code && all[last].first == high {
+			all[last].first = i
+		}
+		seen[l.kind] = seen[l.kind] || !inside || l.kind == code
+	}
+	for i := range all {
+		all[i].first = min(all[i].first, all[i].high)
+	}
+	return all
+}
+
+// body finds the lines inside a unit that have units of their own, and their
+// depth. Their first is high where there are none.
+func body(lines []line, u unit) (first, depth int) {
+	first, depth = u.high, 0
+	if u.first == u.high {
+		return first, depth
+	}
+	for i := u.first + 1; i < u.high; i++ {
+		l := lines[i]
+		if l.kind == blank || l.goesOn || l.depth <= lines[u.first].depth {
+			continue
+		}
+		if first == u.high || l.depth < depth {
+			if first == u.high {
+				first = i
+			}
+			depth = l.depth
+		}
+	}
+	return first, depth
+}
+
+// Words that begin statements with a body which declare nothing.
+const statements = "if for while switch do else return match try with select case defer go when catch finally unless until loop foreach using lock synchronized elif except import from package throw new await yield"
+
+// containers are words of signatures whose bodies hold declarations.
+const containers = "class struct interface enum trait impl namespace module mod object extension record union extern protocol actor companion describe service message contract"
+
+// signatureLimit is how many bytes of a signature are kept.
+const signatureLimit = 160
+
+// signature is the text of a declaration up to its body; "" where a unit declares
+// nothing that has one.
+func (l *language) signature(text string, lines []line, u unit) string {
+	var words []string
+	size, body := 0, false
+	for i := u.first; i < min(u.high, u.first+8) && size < signatureLimit && !body; i++ {
+		part := strings.TrimSpace(text[lines[i].start:lines[i].end])
+		if lines[i].kind != code || strings.HasPrefix(part, "template") && size == 0 {
+			continue
+		}
+		switch {
+		case l.indented:
+			body = true
+			part = strings.TrimSuffix(part, ":")
+			if strings.HasSuffix(part, "(") || strings.HasSuffix(part, ",") {
+				body = false
+			}
+		case strings.HasSuffix(part, "{"):
+			part, body = part[:len(part)-1], true
+		case strings.Contains(part, "{"):
+			part, body = part[:strings.IndexByte(part, '{')], true
+		case strings.HasSuffix(part, ";"):
+			return ""
+		}
+		words = append(words, strings.Fields(part)...)
+		size += len(part)
+	}
+	if !body || len(words) == 0 || l.has(statements, strings.TrimRight(words[0], "(:")) || l.indented && !l.declares(words[0]) {
+		return ""
+	}
+	return shorten(strings.Join(words, " "), signatureLimit)
+}
+
+// declares says whether a line of an indented language begins a declaration by
+// its first word.
+func (l *language) declares(word string) bool {
+	if l.name() == "yaml" {
+		return !strings.HasPrefix(word, "-")
+	}
+	return l.has("def class async module function local defmodule defp struct macro abstract mutable", word) ||
+		l.name() == "shell" && strings.HasSuffix(word, "()")
+}
+
+// holds says whether the body of a signature has declarations.
+func (l *language) holds(signature string) bool {
+	if l.name() == "yaml" {
+		return true
+	}
+	if i := strings.IndexByte(signature, '('); i >= 0 {
+		signature = signature[:i]
+	}
+	for word := range strings.FieldsSeq(signature) {
+		if l.has(containers+" defmodule", strings.TrimRight(word, "<:")) || strings.HasPrefix(word, "impl<") {
+			return true
+		}
+	}
+	return false
+}
+
+// shorten cuts s to a number of bytes, at a character.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && s[limit]&0xC0 == 0x80 {
+		limit--
+	}
+	return s[:limit] + "…"
+}

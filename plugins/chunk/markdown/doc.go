@@ -1,0 +1,24 @@
+// Package markdown cuts Markdown by its headings.
+//
+// A section is a heading with what follows, up to the next heading of any level;
+// its path is its own heading below those it belongs to, and becomes the chunk's
+// metadata "headings": "Guide > Install > Linux". What stands before the first
+// heading, front matter included, goes with the first section.
+//
+// A section that fits `size` stays whole. Small ones that follow each other are
+// joined up to size: a section with those below it, or sections below the same
+// heading; the chunk's path is then that of the one which all belong to.
+// A section that is too long is cut between its blocks, its heading with the
+// first of them. Tables, fenced and indented code, lists, quotes and paragraphs
+// are blocks, which are cut only where one alone is larger than size: at lines if
+// it is a table, code or list, otherwise as recursive does.
+//
+// Headings are ATX (# Title) and setext (underlined with === or ---). What looks
+// like one in fenced code, comments, <pre>, <script>, <style> or front matter (YAML
+// between ---, TOML between +++) is none. This reads the structure of CommonMark,
+// line by line, not its inline marks; links and images are text. Headings inside
+// lists and quotes do not count.
+//
+// The chunks joined are the document: white space between two chunks belongs to
+// the first.
+package markdown

@@ -1,0 +1,88 @@
+package sentences
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/plugins/internal/sentence"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	Sentences int    `config:"sentences" default:"5" doc:"Most sentences of a chunk; 0: as many as size allows."`
+	Overlap   int    `config:"overlap" default:"1" doc:"Sentences that a chunk repeats of the one before it."`
+	Size      int    `config:"size" default:"200" doc:"Most tokens of a chunk."`
+	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
+}
+
+// Stage describes the chunker.
+func Stage() sdk.Stage {
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.PreferBatch(16))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
+	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, 0)
+	faults := []error{err}
+	if c.Sentences < 0 {
+		faults = append(faults, &sdk.ArgumentError{Argument: "sentences", Err: errors.New("it must be 0 or more")})
+	}
+	if c.Overlap < 0 || c.Sentences > 0 && c.Overlap >= c.Sentences {
+		faults = append(faults, &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, less than sentences", max(0, c.Sentences-1))})
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+		var out []sdk.Chunk
+		for _, s := range c.spans(tokenizer.Read(d.Text)) {
+			out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
+		}
+		return out
+	}), nil
+}
+
+// split finds the sentences of a text, with those that are too long cut.
+func (c config) split(x *cut.Text) []cut.Span {
+	if x.Blank(0, len(x.String)) {
+		return nil
+	}
+	var all []cut.Span
+	whole := cut.Splitter{Size: c.Size, Breaks: cut.Prose()}
+	start := len(x.String) - len(strings.TrimLeftFunc(x.String, unicode.IsSpace))
+	for start < len(x.String) {
+		end := sentence.Next(x.String, start, len(x.String))
+		if end < 0 {
+			end = len(x.String)
+		}
+		if x.Blank(start, end) {
+			all[len(all)-1].End = end
+		} else {
+			all = append(all, whole.Split(x, start, end)...)
+		}
+		start = end
+	}
+	all[0].Start = 0 // white space before the first sentence is its own
+	return all
+}
+
+// spans joins sentences to chunks.
+func (c config) spans(x *cut.Text) []cut.Span {
+	var out []cut.Span
+	all := c.split(x)
+	for first, done := 0, 0; done < len(all); {
+		end := done + 1 // a new sentence is in every chunk
+		for first < done && x.Tokens(all[first].Start, all[end-1].End) > c.Size {
+			first++
+		}
+		for end < len(all) && (c.Sentences == 0 || end-first < c.Sentences) && x.Tokens(all[first].Start, all[end].End) <= c.Size {
+			end++
+		}
+		out = append(out, cut.Span{Start: all[first].Start, End: all[end-1].End})
+		first, done = max(first+1, end-c.Overlap), end
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package cut
+
+// Span is the part of a text from byte Start up to End.
+type Span struct{ Start, End int }
+
+// Splitter cuts parts of a text that are too long.
+type Splitter struct {
+	Size    int     // most tokens of a span
+	Overlap int     // tokens that a span repeats of the one before it; at most half of Size
+	Breaks  []Break // where to cut, strongest first
+}
+
+// Prose is where texts are cut that have no other structure.
+func Prose() []Break { return []Break{Paragraphs, Lines, Sentences, Words} }
+
+// Split returns the spans of the text from start up to end. A span ends at the
+// last break of the strongest kind that leaves it at least half full, at the last
+// of any kind but words where none does, else between words, and inside one only
+// if it is larger than a span.
+func (s Splitter) Split(x *Text, start, end int) []Span {
+	var spans []Span
+	if x.Blank(start, end) {
+		return nil
+	}
+	for done := start; ; {
+		limit := x.Forward(start, s.Size, end)
+		stop := s.stop(x, start, done, limit, end)
+		if x.Tokens(stop, end) == 0 { // white space is left, or what no tokenizer counts
+			stop = end
+		}
+		spans = append(spans, Span{start, stop})
+		if stop == end {
+			return spans
+		}
+		start, done = s.overlap(x, start, stop), stop
+	}
+}
+
+// stop is where a span from start ends, behind done and at limit at the latest.
+func (s Splitter) stop(x *Text, start, done, limit, end int) int {
+	if limit == end {
+		return end
+	}
+	half := max(done, x.Forward(start, s.Size/2, end))
+	for _, low := range []int{half, done} {
+		for _, b := range s.Breaks {
+			if low == half && b.fine || low >= limit {
+				continue
+			}
+			if p := b.last(x.String, low, limit); p >= 0 && x.Tokens(start, p) > 0 {
+				return p
+			}
+		}
+	}
+	return limit
+}
+
+// overlap is where the span after one that ends at stop starts: at the first break
+// in what it repeats, not between words if there is another one.
+func (s Splitter) overlap(x *Text, start, stop int) int {
+	if s.Overlap == 0 {
+		return stop
+	}
+	low := x.back(stop, s.Overlap)
+	if low <= start || low >= stop {
+		return stop
+	}
+	best := -1
+	for _, fine := range []bool{false, true} {
+		for _, b := range s.Breaks {
+			if b.fine != fine {
+				continue
+			}
+			if p := b.firstIn(x.String, low-1, stop-1); p >= 0 && (best < 0 || p < best) {
+				best = p
+			}
+		}
+		if best > start {
+			return best
+		}
+	}
+	return low
+}

@@ -1,0 +1,170 @@
+package cut
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/wordpiece"
+	"github.com/racflow/racflow/sdk"
+)
+
+// run is the number of letters and digits that count as one token.
+const run = 6
+
+// Tokenizer tells where the tokens of a text begin. It is safe for concurrent
+// use.
+type Tokenizer struct {
+	begin func(text string, at func(int))
+}
+
+// Named returns the tokenizer that an argument named tokenizer chooses. Its
+// error is a sdk.ArgumentError.
+func Named(name string) (*Tokenizer, error) {
+	switch name {
+	case "words":
+		return &Tokenizer{words}, nil
+	case "characters":
+		return &Tokenizer{characters}, nil
+	case "minilm":
+		t, err := minilm()
+		if err != nil {
+			return nil, &sdk.ArgumentError{Argument: "tokenizer", Err: err}
+		}
+		return &Tokenizer{t.Each}, nil
+	}
+	return nil, &sdk.ArgumentError{Argument: "tokenizer", Err: fmt.Errorf("%q is not one of words, characters, minilm", name)}
+}
+
+func minilm() (*wordpiece.Tokenizer, error) {
+	dir, err := sdk.ModelDir("minilm")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, "vocab.txt"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the model's vocabulary is not on this machine (%s): racflow model pull minilm brings it; words needs no model", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return wordpiece.New(f, f.Name())
+}
+
+func characters(text string, at func(int)) {
+	for i, r := range text {
+		if !unicode.IsSpace(r) {
+			at(i)
+		}
+	}
+}
+
+func words(text string, at func(int)) {
+	length := 0 // of the run so far
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+				if length%run == 0 {
+					at(i)
+				}
+				length++
+			default:
+				if c > ' ' || !unicode.IsSpace(rune(c)) {
+					at(i)
+				}
+				length = 0
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			at(i)
+			length = 0
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			if length%run == 0 {
+				at(i)
+			}
+			length++
+		case unicode.IsMark(r): // part of the letter before it
+			if length == 0 {
+				at(i)
+				length = 1
+			}
+		default:
+			if !unicode.IsSpace(r) {
+				at(i)
+			}
+			length = 0
+		}
+		i += n
+	}
+}
+
+// Text is a document with its tokens counted.
+type Text struct {
+	String string
+	begins []uint64 // a bit for each byte
+	before []int    // tokens that begin before each word of begins
+}
+
+// Read counts the tokens of a text.
+func (t *Tokenizer) Read(text string) *Text {
+	x := &Text{String: text, begins: make([]uint64, len(text)/64+1)}
+	t.begin(text, func(i int) { x.begins[i/64] |= 1 << (i % 64) })
+	x.before = make([]int, len(x.begins)+1)
+	for i, w := range x.begins {
+		x.before[i+1] = x.before[i] + bits.OnesCount64(w)
+	}
+	return x
+}
+
+// upTo is the number of tokens that begin before byte i.
+func (x *Text) upTo(i int) int {
+	return x.before[i/64] + bits.OnesCount64(x.begins[i/64]&(1<<(i%64)-1))
+}
+
+// Tokens is the number of tokens that begin in the bytes from start up to end.
+func (x *Text) Tokens(start, end int) int { return x.upTo(end) - x.upTo(start) }
+
+// token is the byte at which the token with that number begins, or the text's
+// length where there are not so many.
+func (x *Text) token(number int) int {
+	w := sort.SearchInts(x.before, number+1) - 1
+	if w >= len(x.begins) {
+		return len(x.String)
+	}
+	rest := x.begins[w]
+	for range number - x.before[w] {
+		rest &= rest - 1
+	}
+	return x.boundary(w*64 + bits.TrailingZeros64(rest))
+}
+
+// boundary is i, or where it is inside a character the next place that is not.
+func (x *Text) boundary(i int) int {
+	for i < len(x.String) && !utf8.RuneStart(x.String[i]) {
+		i++
+	}
+	return i
+}
+
+// Forward is the end of the longest part from start that has at most n tokens,
+// and no more than limit.
+func (x *Text) Forward(start, n, limit int) int { return min(x.token(x.upTo(start)+n), limit) }
+
+// back is where the last n tokens before end begin.
+func (x *Text) back(end, n int) int { return x.token(max(0, x.upTo(end)-n)) }
+
+// Blank says whether there is nothing but white space from start up to end.
+func (x *Text) Blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }

@@ -1,0 +1,163 @@
+package sentence
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// look is how many bytes around a place the rules look at.
+const look = 64
+
+// abbreviations are those that do not end a sentence, in small letters.
+var abbreviations = set(`mr mrs ms dr prof st sr jr rev hon gen col sgt capt lt cmdr gov sen rep
+	e.g i.e eg ie cf vs viz al resp approx ca fig figs eq eqs sec ch chap no nos vol vols pp ed eds
+	art dept est inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec
+	z.b d.h u.a bzw nr abb bspw vgl hr fr str p.ex m mme mlle`)
+
+func set(words string) map[string]bool {
+	all := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		all[w] = true
+	}
+	return all
+}
+
+// Next is the first end of a sentence p with from < p <= limit, or -1. It is
+// behind the white space that follows the sentence, up to the first line break.
+func Next(text string, from, limit int) int {
+	for i := max(0, from-1); i < limit; {
+		c := text[i]
+		switch {
+		case c == '\n':
+			if p := emptyLine(text, i); p > from && p <= limit {
+				return p
+			}
+			i++
+		case c == '.' || c == '!' || c == '?' || c >= utf8.RuneSelf && isMark(text[i:]):
+			p := end(text, i)
+			if p > limit {
+				return -1
+			}
+			if p > from {
+				return p
+			}
+			_, n := utf8.DecodeRuneInString(text[i:])
+			i += n
+		default:
+			i++
+		}
+	}
+	return -1
+}
+
+// emptyLine is behind the white space from the line break at i, or 0 where it has
+// no second line break.
+func emptyLine(text string, i int) int {
+	p, breaks := i, 0
+	for p < len(text) && (text[p] == '\n' || text[p] == '\r' || text[p] == ' ' || text[p] == '\t') {
+		if text[p] == '\n' {
+			if breaks++; breaks == 2 {
+				return p + 1
+			}
+		}
+		if p++; p-i > look {
+			break
+		}
+	}
+	return 0
+}
+
+func isMark(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r == '…' || wide(r)
+}
+
+// wide marks end a sentence without white space behind them.
+func wide(r rune) bool {
+	switch r {
+	case '。', '！', '？', '．', '｡', '।', '॥':
+		return true
+	}
+	return false
+}
+
+func closes(r rune) bool {
+	switch r {
+	case '"', '\'', ')', ']', '}', '*', '_', '»':
+		return true
+	}
+	return unicode.In(r, unicode.Pe, unicode.Pf)
+}
+
+// end is where the sentence whose mark is at i ends, or 0 where it goes on.
+func end(text string, i int) int {
+	mark, n := utf8.DecodeRuneInString(text[i:])
+	p, stop := i+n, min(len(text), i+look)
+	for p < stop { // more marks, and what closes
+		r, n := utf8.DecodeRuneInString(text[p:])
+		if r != '.' && r != '!' && r != '?' && r != '…' && !wide(r) && !closes(r) {
+			break
+		}
+		p += n
+	}
+	spaces := p
+	for p < stop {
+		r, n := utf8.DecodeRuneInString(text[p:])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		p += n
+		if r == '\n' {
+			break // more of it is the next line's
+		}
+	}
+	if wide(mark) {
+		return p
+	}
+	if p == spaces && p < len(text) {
+		return 0
+	}
+	next, _ := utf8.DecodeRuneInString(strings.TrimLeft(text[p:stop], " \t\r\n"))
+	if p < stop && unicode.IsLower(next) || mark == '.' && spaces == i+1 && abbreviated(text, i) {
+		return 0
+	}
+	return p
+}
+
+// abbreviated says whether the point at i belongs to the word before it.
+func abbreviated(text string, i int) bool {
+	low := max(0, i-16)
+	start := i
+	for start > low {
+		r, n := utf8.DecodeLastRuneInString(text[:start])
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' {
+			break
+		}
+		start -= n
+	}
+	word := text[start:i]
+	if word == "" {
+		return false
+	}
+	first, n := utf8.DecodeRuneInString(word)
+	if n == len(word) && unicode.IsUpper(first) && first != 'I' {
+		return true
+	}
+	if strings.Trim(word, "0123456789.") == "" { // the number of a list, but not a sentence's last
+		return len(word) <= 3 && strings.TrimSpace(text[lineStart(text, start):start]) == ""
+	}
+	return abbreviations[strings.ToLower(word)]
+}
+
+// lineStart is the start of the line that i is in, if that is near.
+func lineStart(text string, i int) int {
+	low := max(0, i-look)
+	if j := strings.LastIndexByte(text[low:i], '\n'); j >= 0 {
+		return low + j + 1
+	}
+	if low == 0 {
+		return 0
+	}
+	return i - 1 // inside a line
+}
