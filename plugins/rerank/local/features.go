@@ -39,7 +39,7 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 		heads[i] = q.match(words)
 	}
 	sides(item.Candidates, all)
-	idf := q.rarity(bodies)
+	idf := q.rarity(bodies, heads)
 	mean := 0.0
 	for i := range bodies {
 		mean += float64(bodies[i].length) / float64(len(bodies))

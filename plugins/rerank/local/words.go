@@ -59,18 +59,21 @@ func (q *query) match(words []string) matches {
 	return m
 }
 
-// rarity weighs the words of a query by how few of the candidates have them: the
-// idf of BM25 among them.
-func (q *query) rarity(all []matches) []float64 {
+// rarity weighs the words of a query by how few of the candidates have them, in
+// the text or in the fields: the idf of BM25 among them. A word that none of them
+// has tells nothing, and weighs nothing.
+func (q *query) rarity(texts, fields []matches) []float64 {
 	idf := make([]float64, len(q.terms))
 	for n := range idf {
 		with := 0.0
-		for i := range all {
-			if all[i].counts[n] > 0 {
+		for i := range texts {
+			if texts[i].counts[n]+fields[i].counts[n] > 0 {
 				with++
 			}
 		}
-		idf[n] = math.Log(1 + (float64(len(all))-with+.5)/(with+.5))
+		if with > 0 {
+			idf[n] = math.Log(1 + (float64(len(texts))-with+.5)/(with+.5))
+		}
 	}
 	return idf
 }
