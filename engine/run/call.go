@@ -39,7 +39,8 @@ func (s *stage) call(ctx context.Context, records []*record) []error {
 }
 
 // maxWait is the longest that a stage may ask to be left alone. Items that
-// would have to wait longer fail, and say so.
+// would have to wait longer fail, and say so. For as long it may ask again and
+// again: that an item has to wait its turn is no failure of its own.
 const maxWait = 2 * time.Minute
 
 // callWithRetries calls once and then again with the records that failed in a
@@ -49,7 +50,8 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 	for i := range at {
 		at[i] = i
 	}
-	for attempt := 0; len(at) > 0; attempt++ {
+	start, failed := time.Now(), make([]int, len(records)) // how often
+	for len(at) > 0 {
 		todo := make([]*record, len(at))
 		for i, n := range at {
 			todo[i] = records[n]
@@ -57,6 +59,7 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 		results := s.callApart(ctx, todo)
 		var again []int
 		var wait time.Duration
+		most := 1
 		for i, n := range at {
 			errs[n] = results[i]
 			var coded *sdk.Error
@@ -67,15 +70,21 @@ func (s *stage) callWithRetries(ctx context.Context, records []*record, errs []e
 				errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", errs[n], coded.RetryAfter)
 				continue
 			}
+			if coded.RetryAfter == 0 || time.Since(start) >= maxWait {
+				failed[n]++
+			}
+			if s.Retries == 0 || failed[n] > s.Retries {
+				continue
+			}
 			again = append(again, n)
-			wait = max(wait, coded.RetryAfter)
+			wait, most = max(wait, coded.RetryAfter), max(most, failed[n])
 		}
-		if at = again; len(at) == 0 || attempt >= s.Retries {
+		if at = again; len(at) == 0 {
 			return
 		}
 		// The jitter comes on top: all that were sent away together are told the
 		// same time to wait.
-		if !s.sleep(ctx, wait+backOff(attempt)) {
+		if !s.sleep(ctx, wait+backOff(most-1)) {
 			for _, n := range at {
 				if err := s.ending.err(); err != nil {
 					errs[n] = err

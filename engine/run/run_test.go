@@ -287,7 +287,9 @@ func TestRetries(t *testing.T) {
 		calls[item.Text]++
 		switch {
 		case item.Text == "never", item.Text == "once" && calls["once"] < 2:
-			return nil, sdk.Transient(errors.New("busy"), time.Millisecond)
+			return nil, sdk.Transient(errors.New("busy"), 0)
+		case item.Text == "its turn" && calls["its turn"] < 9: // is no failure
+			return nil, sdk.Transient(errors.New("not yet"), time.Millisecond)
 		case item.Text == "invalid":
 			return nil, sdk.Invalid(errors.New("no good"))
 		}
@@ -299,8 +301,8 @@ func TestRetries(t *testing.T) {
 			retries = 1
 		}
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "fine", "once", "never", "invalid"), "x", "x", "!sample.v: busy", "!sample.v: no good")
-	for text, n := range map[string]int{"fine": 1, "once": 2, "never": 2, "invalid": 1} {
+	want(t, answers(t, r, "fine", "once", "never", "invalid", "its turn"), "x", "x", "!sample.v: busy", "!sample.v: no good", "x")
+	for text, n := range map[string]int{"fine": 1, "once": 2, "never": 2, "invalid": 1, "its turn": 9} {
 		if calls[text] != n {
 			t.Errorf("%q was asked %d times, want %d", text, calls[text], n)
 		}
