@@ -19,6 +19,9 @@ func reranked(t testing.TB) func(sdk.Item) []string {
 	}
 }
 
+// everything names the variable that asks for the long comparisons, too.
+const everything = "RACFLOW_TEST_QUALITY"
+
 var (
 	rrf      = sdk.Fusion{Method: "rrf", K: 60}
 	weighted = sdk.Fusion{Method: "weighted", DenseWeight: 0.7}
@@ -31,6 +34,7 @@ func TestQuality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it embeds a few hundred chunks")
 	}
+	all := os.Getenv(everything) != ""
 	for name, c := range map[string]struct {
 		context  bool
 		analyzer string
@@ -42,6 +46,9 @@ func TestQuality(t *testing.T) {
 		"weighted": {true, "code", weighted, .03},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "context" && !all {
+				t.Skip(everything + " is not set: it embeds them all again")
+			}
 			questions := codebases(t, c.context).retrieve(t, c.analyzer, c.fusion)
 			without, with := pass(questions, 5, order), pass(questions, 5, reranked(t))
 			t.Logf("pass@5 %.4f without, %.4f with; pass@20 %.4f and %.4f", without, with,
@@ -55,8 +62,8 @@ func TestQuality(t *testing.T) {
 
 // TestScifact does the same on claims that no weight was tuned on.
 func TestScifact(t *testing.T) {
-	if os.Getenv("RACFLOW_TEST_QUALITY") == "" {
-		t.Skip("RACFLOW_TEST_QUALITY is not set: it embeds 5,183 abstracts")
+	if os.Getenv(everything) == "" {
+		t.Skip(everything + " is not set: it embeds 5,183 abstracts")
 	}
 	for name, fusion := range map[string]sdk.Fusion{"rrf": rrf, "weighted": weighted} {
 		s := scifact(t, "queries_train.jsonl")
