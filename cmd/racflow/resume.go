@@ -92,7 +92,7 @@ func (j *job) open(f *journalFlags) error {
 		return err
 	case newest:
 		if !left {
-			return fmt.Errorf("no run of %s in %s left anything to do", j.session.file.Path, filepath.Join(j.session.state, "runs"))
+			return fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", j.session.file.Path, filepath.Join(j.session.state, "runs"))
 		}
 	default:
 		if before, err = runs.Manifest(f.resume); err != nil {

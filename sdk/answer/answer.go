@@ -57,6 +57,12 @@ func meant(text string, p sdk.Prompt, o Options) string {
 			return label
 		}
 	}
+	for _, label := range p.Labels {
+		// A line cannot hold such a label otherwise, and prompts show it so.
+		if line := strings.Join(strings.Fields(label), " "); line != label && line == text {
+			return label
+		}
+	}
 	names := p.Labels
 	if p.None != "" {
 		names = append(names[:len(names):len(names)], p.None)
