@@ -61,8 +61,8 @@ func (s *session) planKnowledge(ctx context.Context, p *report.Plan) error {
 		case block.Source.Path == "-":
 		case block.Embed.Info.Network:
 			var err error
-			if r, p.Texts[block.Name], err = textsOf(block); err != nil {
-				return &knowledge.SourceError{Range: block.Source.Range, Err: err}
+			if r, p.Texts[block.Name], err = s.textsOf(ctx, block); err != nil {
+				return err
 			}
 		default:
 			k, err := knowledge.Open(ctx, block, run.Stages(block, s.launch), knowledge.Options{Plan: true})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -108,7 +107,9 @@ func (s *session) unrehearsable(p *report.Plan) string {
 func (s *session) mask() func(string) string {
 	var secrets []string
 	for _, k := range s.file.Knowledge {
-		secrets = append(append(secrets, k.Embed.Config.Secrets...), k.Store.Config.Secrets...)
+		for _, stage := range k.Stages() {
+			secrets = append(secrets, stage.Config.Secrets...)
+		}
 	}
 	for _, stage := range s.pipeline.Stages {
 		secrets = append(secrets, stage.Config.Secrets...)
@@ -147,25 +148,11 @@ func spread(next func() (source.Row, error), total, n int) func() (source.Row, e
 
 // textsOf counts what a service would embed of a source, at most: what is kept
 // already is not asked for again.
-func textsOf(block *pipeline.Knowledge) (knowledge.Report, report.Texts, error) {
-	r := knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+func (s *session) textsOf(ctx context.Context, block *pipeline.Knowledge) (knowledge.Report, report.Texts, error) {
 	var t report.Texts
-	rows, err := block.Source.Open(nil)
-	if err != nil {
-		return r, t, err
-	}
-	defer rows.Close() //nolint:errcheck // it was only read
-	for {
-		row, err := rows.Next()
-		if errors.Is(err, io.EOF) {
-			return r, t, nil
-		}
-		if err != nil {
-			return r, t, err
-		}
-		if row.Fault == nil {
-			t.Count++
-			t.Tokens += estimate.TokensOf(len([]rune(row.Text)))
-		}
-	}
+	r, err := knowledge.Texts(ctx, block, run.Stages(block, s.launch), func(text string) {
+		t.Count++
+		t.Tokens += estimate.TokensOf(len([]rune(text)))
+	})
+	return r, t, err
 }

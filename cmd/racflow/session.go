@@ -173,7 +173,9 @@ func (s *session) explain(err error) error {
 func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
 	for _, k := range s.file.Knowledge {
-		blocks[k.Embed], blocks[k.Store] = k.Name, k.Name
+		for _, stage := range k.Stages() {
+			blocks[stage] = k.Name
+		}
 	}
 	if s.pipeline != nil {
 		for _, stage := range s.pipeline.Stages {
@@ -212,10 +214,14 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
 		if i == maxTold {
-			fmt.Fprintf(os.Stderr, "... and %d more rows that cannot be used\n", r.FaultCount-maxTold)
+			fmt.Fprintf(os.Stderr, "... and %d more that cannot be used\n", r.FaultCount-maxTold)
 			break
 		}
-		fmt.Fprintf(os.Stderr, "%s (the row is left out)\n", f)
+		what := "the row"
+		if f.Line == 0 {
+			what = "it"
+		}
+		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", f, what)
 	}
 	for _, g := range r.Retired {
 		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%d entries), which this build replaces\n", r.Name, g.Collection, g.Entries)
@@ -233,6 +239,9 @@ func describeKnowledge(r knowledge.Report) string {
 		if r.Removed > 0 {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}
+	}
+	if r.Documents > 0 {
+		return fmt.Sprintf("%d documents, %d entries, %s", r.Documents, r.Entries, what)
 	}
 	return fmt.Sprintf("%d entries, %s", r.Entries, what)
 }

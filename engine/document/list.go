@@ -19,6 +19,9 @@ import (
 // MaxBytes is the size above which a file is refused where a Set says nothing.
 const MaxBytes = 20 << 20
 
+// Version changes when the same files give other texts.
+const Version = 1
+
 // Set says which files are documents.
 type Set struct {
 	Path    string   // a folder, a glob such as docs/**/*.md, or a file
@@ -36,6 +39,7 @@ type File struct {
 // Folder is a Set that is open. Nothing outside it is read.
 type Folder struct {
 	set   Set
+	path  string
 	root  *os.Root
 	match string // glob of the documents; empty: all
 }
@@ -78,9 +82,13 @@ func Open(s Set) (*Folder, error) {
 		base, f.match = doublestar.SplitPattern(filepath.ToSlash(s.Path))
 	}
 	var err error
-	f.root, err = os.OpenRoot(filepath.FromSlash(base))
+	f.path = filepath.FromSlash(base)
+	f.root, err = os.OpenRoot(f.path)
 	return f, err
 }
+
+// Path is the folder that the names of documents are below.
+func (f *Folder) Path() string { return f.path }
 
 // escape makes a glob that fits one name.
 func escape(name string) string {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -33,17 +32,13 @@ type builder struct {
 	rows      *rows // of the source; nil: not read yet
 	note      note
 	previous  string            // note.Source before this build
-	old       map[string]stored // what the store holds
-	changed   map[string]bool   // entries of the store that the source has another content for
+	old       map[string]stored // what the store holds of units, by id; at last of the changed ones
+	changed   map[string]bool   // entries of the store that get another content
 	refused   refusals
-	fresh     bool // nothing was ever committed
-	completed bool // this build is the one that completed the generation
-}
-
-// stored is what is known of an entry in the store.
-type stored struct {
-	label string
-	hash  []byte
+	unusable  map[string]error // units that turned out to be so when they were loaded, by id
+	held      int              // entries before this build
+	fresh     bool             // nothing was ever committed
+	completed bool             // this build is the one that completed the generation
 }
 
 func (b *builder) build(ctx context.Context) error {
@@ -59,19 +54,19 @@ func (b *builder) build(ctx context.Context) error {
 		}
 		b.note = n
 	}
-	b.fresh, b.previous = len(have.Note) == 0, b.note.Source
+	b.fresh, b.previous, b.held = len(have.Note) == 0, b.note.Source, have.Entries
 	if b.note.State != nil {
 		if b.embedder, err = b.stages.Embedder(ctx, b.note.State); err != nil {
 			return err
 		}
 	}
-	digest, err := source.Digest(b.block.Source.Path)
+	digest, err := b.digestOf(ctx)
 	if err != nil {
 		return &SourceError{b.block.Source.Range, err}
 	}
 	changed := map[string]bool{} // labels whose centroid must be made again
 	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults == 0 {
-		b.Report.Unchanged = true
+		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
 	} else if err := b.update(ctx, changed); err != nil {
 		return err
 	}
@@ -84,19 +79,15 @@ func (b *builder) build(ctx context.Context) error {
 
 // update redoes what differs between source and store.
 func (b *builder) update(ctx context.Context, changedLabels map[string]bool) error {
-	if b.rows == nil { // another try does not read standard input again
-		var err error
-		if b.rows, err = b.read(); err != nil {
-			return &SourceError{b.block.Source.Range, err}
-		}
+	if err := b.read(ctx); err != nil {
+		return &SourceError{b.block.Source.Range, err}
 	}
-	b.Report.Faults, b.Report.FaultCount = b.rows.faults, b.rows.count
-	entries := slices.Clone(b.rows.entries)
+	b.Report.Faults, b.Report.FaultCount = slices.Clone(b.rows.faults), b.rows.count
 	var err error
 	if b.old, err = b.stored(ctx); err != nil {
 		return err
 	}
-	refit := b.mustFit(len(entries))
+	refit := b.mustFit(len(b.rows.units))
 	if !b.options.Plan {
 		if err := b.begin(ctx); err != nil {
 			return err
@@ -106,37 +97,36 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 			return err
 		}
 		if refit {
-			if err := b.fit(ctx, entries); err != nil {
+			if err := b.fit(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	b.stamp(entries)
-	todo := b.differences(entries, refit, changedLabels)
-	var gone []string
-	for id, old := range b.old { // differences took out what the source still has
-		gone = append(gone, id)
-		changedLabels[old.label] = true
-	}
-	slices.Sort(gone)
-	b.Report.Removed = len(gone)
-	if b.options.Plan {
-		return nil
-	}
+	todo, gone := b.differences(refit, changedLabels)
 	first := !b.note.Complete
-	b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
-	b.note.describe(b.block)
-	if err := b.put(ctx, todo, first); err != nil {
+	if !b.options.Plan {
+		b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
+		b.note.describe(b.block)
+	}
+	surplus, err := b.put(ctx, todo, first)
+	if err != nil {
 		return err
 	}
+	gone = append(gone, surplus...)
+	slices.Sort(gone)
+	b.Report.Removed += len(gone)
 	stale, err := b.leaveOut()
 	if err != nil {
 		return err
 	}
+	b.countDocuments()
+	if b.options.Plan {
+		return nil
+	}
 	if err := written("delete", b.store.Delete(ctx, b.main, append(gone, stale...))); err != nil {
 		return err
 	}
-	b.note.Complete = true
+	b.note.Complete, b.note.Documents = true, b.Report.Documents
 	if first {
 		b.note.Built = now()
 	}
@@ -155,42 +145,52 @@ func (b *builder) begin(ctx context.Context) error {
 	return b.commit(ctx)
 }
 
-func (b *builder) read() (*rows, error) {
-	r, err := readSource(b.block.Source, b.options.Stdin)
-	if err != nil {
-		return nil, err
+// read reads the source, unless that is done: another try does not read standard
+// input again.
+func (b *builder) read(ctx context.Context) error {
+	if b.rows != nil {
+		return nil
 	}
-	if len(r.entries) == 0 {
+	r, err := readSource(ctx, b.block, b.options.Stdin)
+	if err != nil {
+		return err
+	}
+	if len(r.units) == 0 {
 		err = fmt.Errorf("%s holds no usable row: below the header a row needs a text", b.block.Source.Path)
+		if b.block.Source.Documents != nil {
+			err = fmt.Errorf("%s holds no document", b.block.Source.Path)
+		}
 		if len(r.faults) > 0 {
 			err = fmt.Errorf("%w. The first fault: %s", err, r.faults[0])
 		}
-		return nil, err
+		return err
 	}
-	return r, nil
+	b.rows = r
+	return nil
 }
 
-// stamp makes the hashes depend on what the embedder was fitted to, so that
-// vectors of different fits never pass for each other, whenever a build was
-// cut off.
-func (b *builder) stamp(entries []sdk.Entry) {
+// digestOf identifies what the source holds, empty where that is not known
+// before it is read.
+func (b *builder) digestOf(ctx context.Context) (string, error) {
+	if b.block.Source.Documents == nil {
+		return source.Digest(b.block.Source.Path)
+	}
+	if err := b.read(ctx); err != nil {
+		return "", err
+	}
+	return b.rows.digest, nil
+}
+
+// stamp is the hash of a unit that its entries get. It depends on what the
+// embedder was fitted to, so that vectors of different fits never pass for each
+// other, whenever a build was cut off.
+func (b *builder) stamp(hash []byte) []byte {
 	if b.note.State == nil {
-		return
+		return hash
 	}
 	fitted := sha256.Sum256(b.note.State)
-	for i := range entries {
-		sum := sha256.Sum256(append(fitted[:], entries[i].Hash...))
-		entries[i].Hash = sum[:16]
-	}
-}
-
-// stored lists what the main collection holds.
-func (b *builder) stored(ctx context.Context) (map[string]stored, error) {
-	all := map[string]stored{}
-	err := scan(ctx, b.store, b.main, sdk.Scan{}, func(e sdk.Entry) {
-		all[e.ID] = stored{e.Label, e.Hash}
-	})
-	return all, err
+	sum := sha256.Sum256(append(fitted[:], hash...))
+	return sum[:hashBytes]
 }
 
 // scan calls f with every entry that s asks for.
@@ -219,85 +219,112 @@ func (b *builder) mustFit(rows int) bool {
 	return b.embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
 }
 
-// fit lets a fresh embedder learn from the entries (Fit adds to what one
+// fit lets a fresh embedder learn from all entries (Fit adds to what one
 // knows) and goes on with one that has the outcome.
-func (b *builder) fit(ctx context.Context, entries []sdk.Entry) (err error) {
+func (b *builder) fit(ctx context.Context) (err error) {
 	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
 		return err
 	}
-	for batch := range batches(entries, scanPage) {
-		if err := b.embedder.Fit(ctx, passages(batch)); err != nil {
-			return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
-		}
+	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
+		return b.embedder.Fit(ctx, passages(made.entries))
+	})
+	if err != nil {
+		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 	}
 	if b.note.State, err = b.embedder.State(); err != nil {
 		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 	}
-	b.note.Fitted = len(entries)
+	b.note.Fitted = len(b.rows.units)
 	b.embedder, err = b.stages.Embedder(ctx, b.note.State)
 	return err
 }
 
-// differences returns the entries to store. It takes those that the source
-// has out of b.old.
-func (b *builder) differences(entries []sdk.Entry, all bool, changedLabels map[string]bool) []sdk.Entry {
-	var todo []sdk.Entry
-	b.changed = map[string]bool{}
-	for _, e := range entries {
-		old, known := b.old[e.ID]
-		delete(b.old, e.ID)
-		switch {
-		case !known:
-			b.Report.Added++
-		case all || !bytes.Equal(old.hash, e.Hash):
-			b.Report.Changed++
-			b.changed[e.ID] = true
-			changedLabels[old.label] = true
-		default:
+// differences returns the units to make entries of, and the ids of the entries
+// whose unit is gone. It takes the unchanged ones out of b.old.
+func (b *builder) differences(all bool, changedLabels map[string]bool) (todo []unit, gone []string) {
+	there := make(map[string]bool, len(b.rows.units))
+	for _, u := range b.rows.units {
+		there[u.ID] = true
+		old, known := b.old[u.ID]
+		if known && !all && old.whole && bytes.Equal(old.hash, b.stamp(u.Hash)) {
+			delete(b.old, u.ID)
 			continue
 		}
-		changedLabels[e.Label] = true
-		todo = append(todo, e)
+		if known {
+			changedLabels[old.label] = true
+		}
+		changedLabels[u.Label] = true
+		todo = append(todo, u)
 	}
-	return todo
+	for id, old := range b.old {
+		if !there[id] {
+			gone = append(gone, b.idsOf(id, old.numbers)...)
+			changedLabels[old.label] = true
+			delete(b.old, id)
+		}
+	}
+	return todo, gone
 }
 
-// put embeds and stores entries. A first build is committed now and then, to
-// go on from after a kill; later changes appear all at once.
-func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) error {
-	embedded := make(chan []sdk.Entry, inFlight)
+// put makes the entries of units, embeds and stores them; a plan only makes
+// them. It returns the ids of entries that the units no longer have. A first
+// build is committed now and then, to go on from after a kill, never in the middle
+// of a unit; later changes appear all at once.
+func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []string, err error) {
+	b.unusable, b.changed = nil, map[string]bool{}
+	produce := func(ctx context.Context, f func(batch) error) error {
+		err := b.stream(ctx, units, embedBatch, func(m batch) error {
+			surplus = append(surplus, b.compare(m)...)
+			return f(m)
+		})
+		for id, old := range b.old { // what turned out to be unusable, or is gone since it was listed
+			surplus = append(surplus, b.idsOf(id, old.numbers)...)
+		}
+		return err
+	}
+	if b.options.Plan {
+		err = produce(ctx, func(batch) error { return nil })
+		return surplus, err
+	}
+	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
+		defer close(made)
+		return produce(ctx, func(m batch) error { return send(ctx, made, m) })
+	})
+	g.Go(func() error {
 		defer close(embedded)
-		for batch := range batches(entries, embedBatch) {
-			vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(batch))
-			failed, err := b.refused.take(batch, err)
-			if err != nil {
-				return fmt.Errorf("embed: %w", err)
+		for m := range made {
+			if len(m.entries) > 0 {
+				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(m.entries))
+				failed, err := b.refused.take(m.entries, err)
+				if err != nil {
+					return fmt.Errorf("embed: %w", err)
+				}
+				for i := range m.entries {
+					m.entries[i].Vector = vectors[i]
+				}
+				m.entries = without(m.entries, failed)
 			}
-			for i := range batch {
-				batch[i].Vector = vectors[i]
-			}
-			batch = without(batch, failed)
-			select {
-			case embedded <- batch:
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := send(ctx, embedded, m); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	g.Go(func() error {
 		done, committed := 0, time.Now()
-		for batch := range embedded {
-			if _, err := b.refused.take(batch, b.store.Put(ctx, b.main, batch)); err != nil {
-				return written("store", err)
+		for m := range embedded {
+			if len(m.entries) > 0 {
+				if _, err := b.refused.take(m.entries, b.store.Put(ctx, b.main, m.entries)); err != nil {
+					return written("store", err)
+				}
 			}
-			done += len(batch)
+			done += len(m.units)
 			if b.options.Progress != nil {
-				b.options.Progress(done, len(entries))
+				b.options.Progress(done, len(units))
 			}
-			if first && time.Since(committed) > checkpoint {
+			if first && m.whole && time.Since(committed) > checkpoint {
 				if err := b.commit(ctx); err != nil {
 					return err
 				}
@@ -306,7 +333,17 @@ func (b *builder) put(ctx context.Context, entries []sdk.Entry, first bool) erro
 		}
 		return nil
 	})
-	return g.Wait()
+	err = g.Wait()
+	return surplus, err
+}
+
+func send[T any](ctx context.Context, to chan<- T, value T) error {
+	select {
+	case to <- value:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (b *builder) commit(ctx context.Context) error {
@@ -316,24 +353,6 @@ func (b *builder) commit(ctx context.Context) error {
 		return err
 	}
 	return written("commit", b.store.Commit(ctx, b.main, n))
-}
-
-// batches cuts entries into batches of at most n entries and about batchBytes
-// bytes of text.
-func batches(entries []sdk.Entry, n int) iter.Seq[[]sdk.Entry] {
-	return func(yield func([]sdk.Entry) bool) {
-		for len(entries) > 0 {
-			size, end := 0, 0
-			for end < min(n, len(entries)) && (end == 0 || size < batchBytes) {
-				size += len(entries[end].Text) + len(entries[end].Context)
-				end++
-			}
-			if !yield(entries[:end]) {
-				return
-			}
-			entries = entries[end:]
-		}
-	}
 }
 
 // passages are the texts that are embedded: an entry's context stands before

@@ -30,6 +30,7 @@ type Generation struct {
 	Origin
 	Collection string // of the entries
 	Entries    int
+	Documents  int // that they were made of; 0: they were rows
 	State      State
 	Current    bool // it has the block's fingerprint, complete or not
 }
@@ -53,8 +54,12 @@ func ListGenerations(ctx context.Context, block *pipeline.Knowledge, stages Stag
 	}
 	current := ""
 	embedder, doubt := stages.Embedder(ctx, nil)
+	var chunker Chunker
+	if doubt == nil && block.Chunk != nil {
+		chunker, doubt = stages.Chunker(ctx)
+	}
 	if doubt == nil {
-		current = collectionName(block, embedder)
+		current = collectionName(block, chunker, embedder)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -85,7 +90,7 @@ func history(ctx context.Context, block *pipeline.Knowledge, store Store, curren
 		if !ours || !isGeneration(c.Name, block.Name) {
 			continue
 		}
-		g := Generation{Origin: n.Origin, Collection: c.Name, Entries: c.Entries, Current: c.Name == current}
+		g := Generation{Origin: n.Origin, Collection: c.Name, Entries: c.Entries, Documents: n.Documents, Current: c.Name == current}
 		switch {
 		case !n.Complete:
 			g.State = StateIncomplete

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
@@ -42,8 +43,16 @@ type Store interface {
 	sdk.Retriever
 }
 
-// Stages starts the two stages of a knowledge block.
+// Chunker is a chunk stage that runs.
+type Chunker interface {
+	sdk.Chunker
+	Fingerprint() string
+}
+
+// Stages starts the stages of a knowledge block.
 type Stages interface {
+	// Chunker starts the chunker of a block that has one.
+	Chunker(ctx context.Context) (Chunker, error)
 	// Embedder starts the embedder with the state that it was fitted to, or
 	// nil. An embedder started before by the same Stages is ended.
 	Embedder(ctx context.Context, state []byte) (Embedder, error)
@@ -53,7 +62,7 @@ type Stages interface {
 // Options are what Open needs beside the block and its stages.
 type Options struct {
 	Stdin    io.Reader
-	Progress func(done, total int)        // rows embedded so far; may be nil
+	Progress func(done, total int)        // rows or documents embedded so far; may be nil
 	Waiting  func(name string, why error) // told once when another process is building it; may be nil
 	Plan     bool                         // only report what would be done
 }
@@ -64,6 +73,7 @@ type Knowledge struct {
 	Report Report   // of the Open that made it
 
 	block     *pipeline.Knowledge
+	chunker   Chunker // nil: a row or document is one entry
 	embedder  Embedder
 	store     Store
 	main      string // collection of the entries
@@ -98,6 +108,7 @@ func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.se
 // Report says what Open found and did.
 type Report struct {
 	Name                    string
+	Documents               int // that the entries are made of; 0: they are rows
 	Entries                 int
 	Added, Changed, Removed int
 	Unchanged               bool // the source is as it was: no row was looked at
@@ -108,14 +119,19 @@ type Report struct {
 	Kept                    []error      // why others that it replaces could not be removed
 }
 
-// Fault is a row of the source that cannot be used.
+// Fault is a row or document of the source that cannot be used.
 type Fault struct {
 	Path string
-	Line int
+	Line int // 0: a document as a whole
 	Err  error
 }
 
-func (f Fault) String() string { return fmt.Sprintf("%s:%d: %v", f.Path, f.Line, f.Err) }
+func (f Fault) String() string {
+	if f.Line == 0 {
+		return fmt.Sprintf("%s: %v", f.Path, f.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", f.Path, f.Line, f.Err)
+}
 
 // SourceError says that a source block names something that cannot be read.
 type SourceError struct {
@@ -140,11 +156,17 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	if err != nil {
 		return nil, err
 	}
+	var chunker Chunker
+	if block.Chunk != nil {
+		if chunker, err = stages.Chunker(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// Before anything is learnt: what has learnt has a fingerprint of its own.
-	name := collectionName(block, embedder)
+	name := collectionName(block, chunker, embedder)
 	var source *rows
 	for try := 1; ; try++ {
-		k := &Knowledge{block: block, embedder: embedder, store: store, random: new(examples)}
+		k := &Knowledge{block: block, chunker: chunker, embedder: embedder, store: store, random: new(examples)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main = name
 		k.centroids = labelsOf(k.main)
@@ -207,7 +229,7 @@ func written(what string, err error) error {
 // collectionName names a collection after all that its content depends on,
 // the rows themselves aside. Another source file is another collection: two
 // runs over two files must not remove each other's rows.
-func collectionName(block *pipeline.Knowledge, e Embedder) string {
+func collectionName(block *pipeline.Knowledge, c Chunker, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	s := block.Source
@@ -217,6 +239,12 @@ func collectionName(block *pipeline.Knowledge, e Embedder) string {
 	}
 	if s.Context != "" { // a knowledge without one keeps the name that it always had
 		parts = append(parts, s.Context)
+	}
+	if d := s.Documents; d != nil {
+		parts = append(parts, document.Version, d.Exclude, d.Max)
+	}
+	if c != nil {
+		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Public, c.Fingerprint())
 	}
 	for _, part := range parts {
 		if err := enc.Encode(part); err != nil {

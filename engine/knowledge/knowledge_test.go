@@ -83,16 +83,19 @@ type stages struct {
 	t        *testing.T
 	dir      string
 	embedder *letters
-	losses   *atomic.Int64 // Puts at which the store's process ends; nil: none
-	keeps    error         // of every Drop; nil: it drops
-	broken   error         // of the start of the embedder
-	strict   bool          // the store refuses some texts
+	chunker  knowledge.Chunker // nil: the block has none
+	losses   *atomic.Int64     // Puts at which the store's process ends; nil: none
+	keeps    error             // of every Drop; nil: it drops
+	broken   error             // of the start of the embedder
+	strict   bool              // the store refuses some texts
 }
 
 func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
 	s.embedder.state = state
 	return s.embedder, s.broken
 }
+
+func (s stages) Chunker(context.Context) (knowledge.Chunker, error) { return s.chunker, nil }
 
 func (s stages) Store(context.Context) (knowledge.Store, error) {
 	opened, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")

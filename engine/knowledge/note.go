@@ -17,6 +17,8 @@ type note struct {
 	State    []byte `json:"state,omitempty"`  // of a fitted embedder
 	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
 	Faults   int    `json:"faults,omitempty"` // rows that could not be used
+	// Documents is how many the entries were made of; 0: they were rows.
+	Documents int `json:"documents,omitempty"`
 	Origin
 }
 
@@ -27,6 +29,8 @@ type Origin struct {
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
 	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
+	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
+	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
 	Analyzer string          `json:"analyzer,omitempty"` // of the lexical side
 	Built    time.Time       `json:"built,omitzero"`     // when it was complete for the first time
 	Changed  time.Time       `json:"changed,omitzero"`   // when it was committed last
@@ -37,6 +41,9 @@ func (o *Origin) describe(block *pipeline.Knowledge) {
 	o.File = fileOf(block)
 	o.Path, o.Analyzer = block.Source.Path, block.Analyzer
 	o.Embedder, o.Config = block.Embed.Use, block.Embed.Config.Public
+	if o.Chunker, o.Cut = "", nil; block.Chunk != nil {
+		o.Chunker, o.Cut = block.Chunk.Use, block.Chunk.Config.Public
+	}
 }
 
 // fileOf returns the file that a block stands in; empty if it is not known.

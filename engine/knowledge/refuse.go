@@ -53,32 +53,49 @@ func without(batch []sdk.Entry, failed sdk.RowErrors) []sdk.Entry {
 	return rest
 }
 
-// leaveOut reports the refused rows with their lines, and returns those of
-// which the store has an earlier content.
+// leaveOut reports what could not be used with its place, and returns those
+// entries of which the store has an earlier content.
 func (b *builder) leaveOut() (stale []string, err error) {
-	refused := b.refused.why
-	if len(refused) == 0 {
-		return nil, nil
-	}
 	var faults []Fault
-	for i, e := range b.rows.entries {
-		why := refused[e.ID]
-		if why == nil {
-			continue
-		}
-		faults = append(faults, Fault{b.block.Source.Path, b.rows.lines[i], why})
-		if b.changed[e.ID] {
-			stale = append(stale, e.ID)
-		}
+	for id, why := range b.unusable {
+		at := b.rows.places[id]
+		at.Err = why
+		faults = append(faults, at)
 	}
-	if len(faults) == len(b.rows.entries) {
-		return nil, &SourceError{b.block.Source.Range, fmt.Errorf("no row of %s can be used. The first fault: %s", b.block.Source.Path, faults[0])}
+	refused := b.refused.why
+	for id, why := range refused {
+		unit, number := b.unitOf(id)
+		at := b.rows.places[unit]
+		if at.Err = why; b.chunker != nil {
+			at.Err = fmt.Errorf("chunk %d: %w", number, why)
+		}
+		faults = append(faults, at)
+		if b.changed[id] {
+			stale = append(stale, id)
+		}
 	}
 	r := &b.Report
-	r.Added -= len(faults) - len(stale)
+	r.Added -= len(refused) - len(stale)
 	r.Changed -= len(stale)
 	r.Removed += len(stale)
 	r.FaultCount += len(faults)
+	slices.SortFunc(faults, func(x, y Fault) int {
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Err.Error(), y.Err.Error()))
+	})
+	if b.held+r.Added-r.Removed == 0 {
+		what := "row"
+		if b.block.Source.Documents != nil {
+			what = "document"
+		}
+		err := fmt.Errorf("no %s of %s can be used", what, b.block.Source.Path)
+		if len(faults) > 0 {
+			err = fmt.Errorf("%w. The first fault: %s", err, faults[0])
+		}
+		return nil, &SourceError{b.block.Source.Range, err}
+	}
+	if len(faults) == 0 {
+		return nil, nil
+	}
 	r.Faults = slices.Concat(r.Faults, faults)
 	slices.SortStableFunc(r.Faults, func(x, y Fault) int { return cmp.Compare(x.Line, y.Line) })
 	r.Faults = r.Faults[:min(len(r.Faults), maxFaults)]

@@ -1,12 +1,15 @@
 package knowledge
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -14,40 +17,108 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// rows is what a source holds.
-type rows struct {
-	entries []sdk.Entry // without vectors; Hash is that of the row alone
-	lines   []int       // of the entries
-	digest  string
-	faults  []Fault // the first maxFaults
-	count   int     // of all faults
+// unit is what a source is made of, and what is redone as a whole: a row or a
+// document. Hash is that of its content alone. Where a source is read again for
+// what has changed, the text and the metadata come with that.
+type unit struct {
+	sdk.Entry
+	line int // in a file of rows
 }
 
-// readSource reads all rows.
-func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
-	all := &rows{}
+// rows is what a source holds.
+type rows struct {
+	units  []unit
+	places map[string]Fault // where units stand, by id, without an error
+	digest string
+	faults []Fault // the first maxFaults
+	count  int     // of all faults
+	// load calls f with each of the wanted units, complete, or with why it cannot
+	// be used. An error of f ends it.
+	load func(ctx context.Context, wanted []unit, f func(unit, error) error) error
+}
+
+func (r *rows) fault(f Fault) {
+	if r.count++; len(r.faults) < maxFaults {
+		r.faults = append(r.faults, f)
+	}
+}
+
+// readSource reads what a source holds. Of rows that are to be cut into chunks
+// only the hashes are kept, unless they can be read only once.
+func readSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*rows, error) {
+	s := block.Source
+	if s.Documents != nil {
+		return listDocuments(ctx, s)
+	}
+	all := &rows{places: map[string]Fault{}, load: loadKept}
+	again := false
+	if block.Chunk != nil {
+		if info, err := os.Stat(s.Path); err == nil && info.Mode().IsRegular() {
+			again = true
+			all.load = loadRows(s)
+		}
+	}
+	var err error
+	all.digest, err = eachRow(s, stdin, all.fault, func(u unit) error {
+		all.places[u.ID] = Fault{Path: s.Path, Line: u.line}
+		if again {
+			u.Text, u.Meta, u.Context = "", nil, ""
+		}
+		all.units = append(all.units, u)
+		return nil
+	})
+	return all, err
+}
+
+// loadKept is the load of rows that are kept.
+func loadKept(ctx context.Context, wanted []unit, f func(unit, error) error) error {
+	for _, u := range wanted {
+		if err := cmp.Or(ctx.Err(), f(u, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadRows returns a load that reads a file again.
+func loadRows(s pipeline.Source) func(context.Context, []unit, func(unit, error) error) error {
+	return func(ctx context.Context, wanted []unit, f func(unit, error) error) error {
+		ids := make(map[string]bool, len(wanted))
+		for _, u := range wanted {
+			ids[u.ID] = true
+		}
+		_, err := eachRow(s, nil, func(Fault) {}, func(u unit) error {
+			if err := ctx.Err(); err != nil || !ids[u.ID] {
+				return err
+			}
+			return f(u, nil)
+		})
+		return err
+	}
+}
+
+// eachRow calls f with each usable row and fault with the others. It returns the
+// digest of the source.
+func eachRow(s pipeline.Source, stdin io.Reader, fault func(Fault), f func(unit) error) (digest string, err error) {
 	r, err := s.Open(stdin)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer r.Close()
 	lines := map[string]int{} // id -> line
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			all.digest = r.Digest()
-			return all, nil
+			return r.Digest(), nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", s.Path, err)
+			return "", fmt.Errorf("read %s: %w", s.Path, err)
 		}
 		if row.Fault == nil && row.ID != "" && lines[row.ID] != 0 {
 			row.Fault = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
 		}
 		if row.Fault != nil {
-			if all.count++; len(all.faults) < maxFaults {
-				all.faults = append(all.faults, Fault{s.Path, row.Line, row.Fault})
-			}
+			fault(Fault{s.Path, row.Line, row.Fault})
 			continue
 		}
 		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: contentHash(row)}
@@ -55,7 +126,9 @@ func readSource(s pipeline.Source, stdin io.Reader) (*rows, error) {
 			e.ID = contentID(e.Hash, lines)
 		}
 		lines[e.ID] = row.Line
-		all.entries, all.lines = append(all.entries, e), append(all.lines, row.Line)
+		if err := f(unit{e, row.Line}); err != nil {
+			return "", err
+		}
 	}
 }
 
@@ -79,5 +152,5 @@ func contentHash(row source.Row) []byte {
 		panic(err) // strings, numbers and booleans always encode
 	}
 	sum := sha256.Sum256(content)
-	return sum[:16]
+	return sum[:hashBytes]
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -35,13 +36,22 @@ type Variable struct {
 type Knowledge struct {
 	Name     string
 	Source   Source
+	Chunk    *Stage // cuts documents into entries; nil: a document is one entry
 	Embed    *Stage
 	Store    *Stage
 	Analyzer string // of the lexical side
 	Range    hcl.Range
 }
 
-// Source says where rows come from and which of their columns mean what.
+// Stages returns the stages of the block that there are.
+func (k *Knowledge) Stages() []*Stage {
+	if k.Chunk == nil {
+		return []*Stage{k.Embed, k.Store}
+	}
+	return []*Stage{k.Chunk, k.Embed, k.Store}
+}
+
+// Source says where rows or documents come from and which of their columns mean what.
 type Source struct {
 	Path   string // absolute, or "-" for standard input
 	Format string // tsv, csv or jsonl
@@ -52,10 +62,13 @@ type Source struct {
 	// of the gold passages, of an input. Empty: none.
 	Context, Gold string
 	Meta          []string // columns kept as metadata; nil: all others
-	Range         hcl.Range
+	// Documents says which files are read whole, instead of as rows, so that none
+	// of the columns above counts; nil: the source holds rows.
+	Documents *document.Set
+	Range     hcl.Range
 }
 
-// Open opens the source, or stdin where its path is "-".
+// Open opens a source of rows, or stdin where its path is "-".
 func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	m := source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta}
 	return source.Open(s.Path, source.Format(s.Format), m, stdin)
@@ -110,7 +123,7 @@ type Budget struct {
 	Tokens int64   // in and out; 0: any
 }
 
-// Stage is a block that does something: embed, store, retrieve, rerank, prompt,
+// Stage is a block that does something: chunk, embed, store, retrieve, rerank, prompt,
 // sample or elect.
 type Stage struct {
 	Block   string   // the block's type: "retrieve", "sample", ...

@@ -3,10 +3,12 @@ package pipeline
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -16,20 +18,24 @@ var sourceArguments = []hcl.AttributeSchema{
 	{Name: "path"}, {Name: "format"}, {Name: "id"}, {Name: "text"}, {Name: "label"}, {Name: "meta"},
 }
 
-// Only an entry has a context, and only an item has passages to be found.
+// Only an entry has a context and only knowledge is made of documents; only an
+// item has passages to be found.
 var (
-	contextArgument = hcl.AttributeSchema{Name: "context"}
-	goldArgument    = hcl.AttributeSchema{Name: "gold"}
+	knowledgeArguments = []hcl.AttributeSchema{{Name: "context"}, {Name: "exclude"}, {Name: "max_bytes"}}
+	inputArguments     = []hcl.AttributeSchema{{Name: "gold"}}
 )
 
 func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
 	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "source"}, {Type: "embed"}, {Type: "store"},
+		{Type: "source"}, {Type: "chunk"}, {Type: "embed"}, {Type: "store"},
 	}})
 	l.add(diags)
 	if s := l.single(b, content.Blocks, "source"); s != nil {
 		k.Source = l.readSource(s, "")
+	}
+	if len(content.Blocks.OfType("chunk")) > 0 {
+		k.Chunk = l.readStage(l.single(b, content.Blocks, "chunk"), place{})
 	}
 	if e := l.single(b, content.Blocks, "embed"); e != nil {
 		k.Embed = l.readStage(e, place{})
@@ -55,11 +61,11 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 
 // readSource reads a source or input block. instead replaces its path.
 func (l *loader) readSource(b *hcl.Block, instead string) Source {
-	own := contextArgument
+	own := knowledgeArguments
 	if b.Type == "input" {
-		own = goldArgument
+		own = inputArguments
 	}
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: append(sourceArguments[:len(sourceArguments):len(sourceArguments)], own)})
+	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: slices.Concat(sourceArguments, own)})
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{
@@ -80,7 +86,16 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 	} else if attr, ok := content.Attributes["path"]; !ok {
 		l.fault(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
 	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
+		if b.Type == "source" && document.Is(s.Path) {
+			l.readDocuments(&s, a, attr.Expr.Range())
+			return s
+		}
 		l.checkFile(s.Path, attr.Expr.Range())
+	}
+	for _, name := range []string{"exclude", "max_bytes"} {
+		if attr, ok := content.Attributes[name]; ok {
+			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents: the path is to be a folder, a glob or a Markdown or HTML file.", name)
+		}
 	}
 	byName := string(source.FormatOf(s.Path))
 	s.Format = a.choice("format", byName, string(source.TSV), string(source.CSV), string(source.JSONL))
@@ -104,7 +119,7 @@ func (l *loader) checkFile(path string, at hcl.Range) {
 	case err != nil:
 		l.fault(at, "Missing file", "%v.", err)
 	case info.IsDir():
-		l.fault(at, "Missing file", "%s is a folder. Name a file in it.", path)
+		l.fault(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
 	}
 }
 

@@ -57,12 +57,17 @@ type modelConfig struct {
 	Base    string            `config:"base_url" doc:"The endpoint."`
 }
 
+type sizeConfig struct {
+	Size int `config:"size" default:"300" doc:"Tokens of a chunk."`
+}
+
 type promptConfig struct {
 	Template sdk.Path `config:"template" doc:"The template's file."`
 }
 
 func stages() Catalog {
 	return catalog{
+		sdk.ChunkStage("sentences", "", opener[sizeConfig, sdk.Chunker]),
 		sdk.EmbedStage("minilm", "", opener[noConfig, sdk.Embedder]),
 		sdk.EmbedStage("hashing", "", opener[noConfig, sdk.Embedder]),
 		sdk.StoreStage("local", "", opener[noConfig, sdk.Store], sdk.Filters()),

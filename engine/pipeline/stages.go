@@ -16,6 +16,7 @@ import (
 // own are the arguments of each block that does something, beyond those of
 // every such block.
 var own = map[string][]string{
+	"chunk":    {"use"},
 	"embed":    {"use", "limit"},
 	"store":    {"use", "analyzer"},
 	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},

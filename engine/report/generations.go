@@ -29,9 +29,12 @@ type generation struct {
 	State      knowledge.State `json:"state"`
 	Current    *bool           `json:"current"` // null: not known
 	Entries    int             `json:"entries"`
+	Documents  int             `json:"documents,omitempty"`
 	Source     string          `json:"source,omitempty"`
 	Embedder   string          `json:"embedder,omitempty"`
 	Config     json.RawMessage `json:"config,omitempty"` // of the embedder
+	Chunker    string          `json:"chunker,omitempty"`
+	Cut        json.RawMessage `json:"cut,omitempty"` // config of the chunker
 	Analyzer   string          `json:"analyzer,omitempty"`
 	File       string          `json:"file,omitempty"` // that built it
 	Built      time.Time       `json:"built,omitzero"`
@@ -45,7 +48,8 @@ func NewGenerations(w io.Writer) *Generations { return &Generations{w: w} }
 func (l *Generations) Add(name, store string, h *knowledge.History) {
 	for _, g := range h.Generations {
 		row := generation{
-			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries,
+			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
+			Chunker: g.Chunker, Cut: g.Cut,
 			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
@@ -71,8 +75,8 @@ func (l *Generations) Table() error {
 	tw := tabwriter.NewWriter(l.w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tEMBEDDER\tANALYZER\tSOURCE")
 	for _, r := range l.rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			r.Knowledge, r.Collection, r.State, r.Entries, moment(r.Built), moment(r.Changed),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed),
 			recorded(strings.TrimSpace(r.Embedder+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
 	}
 	return tw.Flush()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -17,8 +18,12 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	for i, k := range f.Knowledge {
 		id := fmt.Sprintf("k%d", i)
 		g.line("  subgraph %s [\"knowledge %s\"]", id, label(k.Name))
-		g.line("    %ss[/\"%s\"/] --> %se[\"embed: %s\"] --> %sd[(\"store: %s\")]",
-			id, label(filepath.Base(k.Source.Path)), id, label(k.Embed.Use), id, label(k.Store.Use))
+		chunk := ""
+		if k.Chunk != nil {
+			chunk = fmt.Sprintf(" --> %sc[\"chunk: %s\"]", id, label(k.Chunk.Use))
+		}
+		g.line("    %ss[/\"%s\"/]%s --> %se[\"embed: %s\"] --> %sd[(\"store: %s\")]",
+			id, label(sourceOf(k)), chunk, id, label(k.Embed.Use), id, label(k.Store.Use))
 		g.line("  end")
 	}
 	for i, p := range f.Pipelines {
@@ -27,6 +32,21 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	g.line("  classDef off stroke-dasharray: 5 5,color:#888")
 	_, err := io.WriteString(w, g.String())
 	return err
+}
+
+// sourceOf names a source: a glob by all of it that tells its files from others.
+func sourceOf(k *pipeline.Knowledge) string {
+	base := filepath.Base(k.Source.Path)
+	if k.Source.Documents == nil {
+		return base
+	}
+	for dir := filepath.Dir(k.Source.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
+		base = filepath.Join(filepath.Base(dir), base)
+		if !document.IsGlob(filepath.Base(dir)) {
+			return base
+		}
+	}
+	return base
 }
 
 type graph struct{ strings.Builder }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/knowledge"
@@ -23,6 +24,15 @@ type Plan struct {
 // Texts are texts that a service would be sent.
 type Texts struct{ Count, Tokens int }
 
+// entries shows a number of entries; documents is what they are made of, 0 for
+// rows.
+func entries(n, documents int) string {
+	if documents == 0 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d of %d documents", n, documents)
+}
+
 // Write shows the plan to a person.
 func (p Plan) Write(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -33,12 +43,16 @@ func (p Plan) Write(w io.Writer) error {
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
 		if t, ok := p.Texts[k.Name]; ok {
-			fmt.Fprintf(tw, "%s\t%d\tat most %d (%d tokens)\t?\t%s\t%s\n", k.Name, t.Count, t.Count, t.Tokens, k.Embedder, k.Store)
+			fmt.Fprintf(tw, "%s\t%s\tat most %d (%d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, k.Embedder, k.Store)
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%s\t%s\n", k.Name, k.Entries, k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
 		if k.FaultCount > 0 {
-			fmt.Fprintf(tw, "\t%d rows cannot be used, %s among them\n", k.FaultCount, k.Faults[0])
+			what := "rows"
+			if k.Faults[0].Line == 0 {
+				what = "documents"
+			}
+			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.FaultCount, what, k.Faults[0])
 		}
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")

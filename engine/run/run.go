@@ -210,6 +210,10 @@ func (l *launcher) Embedder(ctx context.Context, state []byte) (e knowledge.Embe
 	return l.embedder, err
 }
 
+func (l *launcher) Chunker(ctx context.Context) (knowledge.Chunker, error) {
+	return launchAs[knowledge.Chunker](ctx, l.launch, LaunchRequest{l.block.Chunk, l.block.Name, nil})
+}
+
 func (l *launcher) Store(ctx context.Context) (knowledge.Store, error) {
 	return launchAs[knowledge.Store](ctx, l.launch, LaunchRequest{l.block.Store, l.block.Name, nil})
 }

@@ -1,0 +1,44 @@
+package pipeline
+
+import (
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/document"
+)
+
+// mostBytes is the largest size of a document that fits a message together with
+// what a stage says of it.
+const mostBytes = 32 << 20
+
+// readDocuments reads the arguments of a source whose path names documents.
+func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
+	for _, name := range []string{"format", "id", "text", "label", "meta", "context"} {
+		if attr, ok := a.attrs[name]; ok {
+			l.fault(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Path)
+		}
+	}
+	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
+	s.Documents = &document.Set{
+		Path: s.Path, Exclude: a.texts("exclude"),
+		Max: a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
+	}
+	if document.IsGlob(s.Path) {
+		if err := document.Check(s.Path); err != nil {
+			l.fault(at, "Missing file", "%v.", err)
+			return
+		}
+	}
+	for _, glob := range s.Documents.Exclude {
+		if err := document.Check(glob); err != nil {
+			l.fault(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
+		}
+	}
+	f, err := document.Open(*s.Documents)
+	if err != nil {
+		l.fault(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
+		return
+	}
+	_ = f.Close()
+}
