@@ -4,6 +4,10 @@
 package plugins
 
 import (
+	"github.com/racflow/racflow/plugins/chunk/code"
+	"github.com/racflow/racflow/plugins/chunk/markdown"
+	"github.com/racflow/racflow/plugins/chunk/recursive"
+	"github.com/racflow/racflow/plugins/chunk/sentences"
 	"github.com/racflow/racflow/plugins/elect/first"
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/plugins/elect/soft"
@@ -28,6 +32,10 @@ import (
 // kinds.
 func All() []sdk.Stage {
 	return []sdk.Stage{
+		recursive.Stage(),
+		markdown.Stage(),
+		code.Stage(),
+		sentences.Stage(),
 		minilm.Stage(),
 		hashing.Stage(),
 		embedopenai.Stage(),

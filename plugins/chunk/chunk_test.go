@@ -89,7 +89,7 @@ func check(text string, chunks []sdk.Chunk, tokenizer string, size int, overlaps
 			return fmt.Errorf("chunk %d cuts a character", i)
 		case strings.TrimSpace(text[c.Start:c.End]) == "":
 			return fmt.Errorf("chunk %d is white space", i)
-		case x.Tokens(c.Start, c.End) > size:
+		case x.Tokens(c.Start, c.End) > max(size, 4): // a character may have as many as it has bytes
 			return fmt.Errorf("chunk %d has %d tokens, more than %d: %.80q", i, x.Tokens(c.Start, c.End), size, text[c.Start:c.End])
 		}
 		joined.WriteString(text[last:c.End])
@@ -117,6 +117,15 @@ func random(r *rand.Rand) sdk.Document {
 	return sdk.Document{ID: "d", Text: b.String(), Meta: sdk.Meta{"path": "a." + ends[r.IntN(len(ends))]}}
 }
 
+// tokenizers are those that this machine has.
+func tokenizers() []string {
+	all := []string{"words", "characters"}
+	if _, err := cut.Named("minilm"); err == nil {
+		all = append(all, "minilm")
+	}
+	return all
+}
+
 func TestRandom(t *testing.T) {
 	rounds := 3000
 	if testing.Short() {
@@ -124,7 +133,7 @@ func TestRandom(t *testing.T) {
 	}
 	for _, s := range stages {
 		for _, size := range []int{1, 7, 40, 200} {
-			for _, tokenizer := range []string{"words", "characters"} {
+			for _, tokenizer := range tokenizers() {
 				c := open(t, s.stage, with(s.config, size, tokenizer))
 				r := rand.New(rand.NewPCG(uint64(size), 1))
 				for range rounds / 20 {
@@ -202,8 +211,12 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestLinear checks that what is repeated takes as much longer as it is longer.
+// TestLinear checks that nothing that is repeated takes time by its square: that
+// would be minutes.
 func TestLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	texts := map[string]string{
 		"word": "x", "spaces": " ", "lines": "\n", "points": ".", "sentences": "A sentence. ", "quotes": "\"", "hashes": "# ", "braces": "{\n", "closed": "}\n", "comments": "/*", "fences": "```\n",
 		"lists": "- a\n", "regular": "([/", "raw": `R"`, "rust": "r#", "templates": "`${", "indented": "  a:\n", "pipes": "|-", "underlines": "a\n-\n", "rules": "a\n", "html": "<!-- ", "minus": "-", "point and lines": ".\n \n",
@@ -215,19 +228,17 @@ func TestLinear(t *testing.T) {
 				if s.stage.Name != "code" && end != "cpp" {
 					continue
 				}
-				d := sdk.Document{Text: "a" + strings.Repeat(text, 1_000_000/len(text)), Meta: sdk.Meta{"path": "a." + end}}
+				d := sdk.Document{Text: "a" + strings.Repeat(text, 300_000/len(text)), Meta: sdk.Meta{"path": "a." + end}}
 				started := time.Now()
 				lists, err := c.Chunk(t.Context(), []sdk.Document{d})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(started); took > 5*time.Second {
-					t.Errorf("%s %s: 1 MB of %s takes %v", s.stage.Name, s.config, name, took)
-				} else if took > 500*time.Millisecond {
-					t.Logf("%s %s: 1 MB of %s (%s) takes %v", s.stage.Name, s.config, name, end, took)
+					t.Errorf("%s %s: 300 kB of %s takes %v", s.stage.Name, s.config, name, took)
 				}
 				if err := check(d.Text, lists[0], "words", 200, s.overlaps); err != nil {
-					t.Errorf("%s: 1 MB of %s (%s): %v", s.stage.Name, name, end, err)
+					t.Errorf("%s: 300 kB of %s (%s): %v", s.stage.Name, name, end, err)
 				}
 			}
 		}

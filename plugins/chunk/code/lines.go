@@ -82,9 +82,19 @@ func (s *scanner) line() {
 		}
 		l.depth = indentation(s.text[s.at:end])
 	}
-	attribute := l.kind == attribute
+	if s.annotation && l.kind == code {
+		l.kind, l.goesOn = attribute, true
+	}
+	isAttribute := l.kind == attribute
+	before := s.depth
 	s.scan(l, trimmed)
-	if attribute && s.depth == l.depth {
+	switch {
+	case isAttribute && !s.annotation:
+		s.annotation, s.outside = s.depth > before, before
+	case s.annotation:
+		s.annotation = s.depth > s.outside
+	}
+	if isAttribute && !s.annotation {
 		s.unfinished = false
 	}
 	s.at = end
@@ -111,8 +121,7 @@ func indentation(text string) int {
 // isComment says whether a line begins with one.
 func (s *scanner) isComment(line string) bool {
 	if s.block != "" && strings.HasPrefix(line, s.block) {
-		i := strings.Index(line, "*/")
-		return i < 0 || strings.TrimSpace(line[i+2:]) == ""
+		return !strings.Contains(line, "*/") || strings.HasSuffix(line, "*/")
 	}
 	for mark := range strings.FieldsSeq(s.comments) {
 		if strings.HasPrefix(line, mark) && !strings.HasPrefix(line, "#[") {
@@ -125,12 +134,33 @@ func (s *scanner) isComment(line string) bool {
 // isAttribute says whether a line is nothing but attributes or annotations.
 func (s *scanner) isAttribute(line string) bool {
 	switch {
-	case line[0] == '@' && !s.has("c cpp", s.name()):
-		return s.indented || !strings.ContainsAny(line, "{;")
+	case line[0] == '@' && s.indented:
+		return true
+	case line[0] == '@':
+		return alone(strings.TrimLeft(line[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:"))
 	case strings.HasPrefix(line, "#[") || line[0] == '[' && s.has("csharp", s.name()):
 		return strings.HasSuffix(line, "]")
 	}
 	return false
+}
+
+// alone says whether nothing but arguments is behind the name of an annotation.
+func alone(arguments string) bool {
+	if arguments == "" || arguments[0] != '(' {
+		return arguments == ""
+	}
+	open := 0
+	for i, c := range arguments {
+		switch c {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return i == len(arguments)-1
+			}
+		}
+	}
+	return true
 }
 
 func (l *language) name() string {

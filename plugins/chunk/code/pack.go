@@ -28,6 +28,7 @@ type piece struct {
 	cut.Span
 	within    []string // the signatures of what it is in
 	signature string   // its own
+	head      bool     // it is above the body that the next are in
 }
 
 // shallowest is the least depth of a line with code.
@@ -69,7 +70,7 @@ func (f *file) cut(low, high, base, start, level int, within []string, declared 
 		if at := f.lines[first].start; f.text.Tokens(p.Start, at) > f.size {
 			f.split(cut.Span{Start: p.Start, End: at}, inner)
 		} else {
-			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: inner})
+			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: inner, head: true})
 		}
 		f.cut(first, u.high, depth, f.lines[first].start, level+1, inner, declared && f.holds(p.signature))
 	}
@@ -83,8 +84,8 @@ func (f *file) split(s cut.Span, within []string) {
 	}
 }
 
-// chunks joins pieces that follow each other: those in the same unit, and small
-// ones with whatever is next to them.
+// chunks joins pieces that follow each other: those in the same unit, what is above
+// a body with what is in it, and small ones with whatever is next to them.
 func (f *file) chunks() []sdk.Chunk {
 	var out []sdk.Chunk
 	for i := 0; i < len(f.pieces); {
@@ -117,7 +118,8 @@ func (f *file) joins(first, next int) bool {
 		return false
 	}
 	small := f.size / 8
-	return slices.Equal(a.within, b.within) || f.text.Tokens(f.pieces[first].Start, a.End) <= small || f.text.Tokens(b.Start, b.End) <= small
+	return a.head || slices.Equal(a.within, b.within) ||
+		f.text.Tokens(f.pieces[first].Start, a.End) <= small || !b.head && f.text.Tokens(b.Start, b.End) <= small
 }
 
 // declaration is what a chunk's metadata say it is in, and holds. Where it is in

@@ -17,6 +17,8 @@ type scanner struct {
 	long       bool  // the string may have many lines
 	escapes    bool  // a backslash in the string takes the next character with it
 	templates  []int // depths at which the ${ of templates are open, -1: in the text of one
+	annotation bool  // an annotation goes on
+	outside    int   // the depth at which it began
 	unfinished bool  // the statement goes on
 	directive  bool  // the line of the preprocessor goes on
 	continued  bool  // the line above ends in a backslash
@@ -72,6 +74,9 @@ func (s *scanner) branch(line string) {
 
 // ends says whether a line whose last character of code is last ends a statement.
 func (s *scanner) ends(line string, last byte) bool {
+	if last == '{' || last == '(' || last == '[' { // what is inside begins anew
+		return true
+	}
 	if s.semicolons {
 		return last == ';' || last == '}' || last == ':' || strings.HasSuffix(line, "<?php") || strings.HasSuffix(line, "?>")
 	}

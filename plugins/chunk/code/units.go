@@ -63,7 +63,7 @@ func body(lines []line, u unit) (first, depth int) {
 }
 
 // Words that begin statements with a body which declare nothing.
-const statements = "if for while switch do else return match try with select case defer go when catch finally unless until loop foreach using lock synchronized elif except import from package throw new await yield"
+const statements = "if for while switch do else return match try with select case defer go when catch finally unless until loop foreach using lock synchronized elif except import from package throw new await yield use"
 
 // containers are words of signatures whose bodies hold declarations.
 const containers = "class struct interface enum trait impl namespace module mod object extension record union extern protocol actor companion describe service message contract"
@@ -75,7 +75,7 @@ const signatureLimit = 160
 // nothing that has one.
 func (l *language) signature(text string, lines []line, u unit) string {
 	var words []string
-	size, body := 0, false
+	size, open, body := 0, 0, false
 	for i := u.first; i < min(u.high, u.first+8) && size < signatureLimit && !body; i++ {
 		part := strings.TrimSpace(text[lines[i].start:lines[i].end])
 		if lines[i].kind != code || strings.HasPrefix(part, "template") && size == 0 {
@@ -83,11 +83,9 @@ func (l *language) signature(text string, lines []line, u unit) string {
 		}
 		switch {
 		case l.indented:
-			body = true
+			open += strings.Count(part, "(") - strings.Count(part, ")")
+			body = open <= 0
 			part = strings.TrimSuffix(part, ":")
-			if strings.HasSuffix(part, "(") || strings.HasSuffix(part, ",") {
-				body = false
-			}
 		case strings.HasSuffix(part, "{"):
 			part, body = part[:len(part)-1], true
 		case strings.Contains(part, "{"):
@@ -101,7 +99,11 @@ func (l *language) signature(text string, lines []line, u unit) string {
 	if !body || len(words) == 0 || l.has(statements, strings.TrimRight(words[0], "(:")) || l.indented && !l.declares(words[0]) {
 		return ""
 	}
-	return shorten(strings.Join(words, " "), signatureLimit)
+	all := strings.Join(words, " ")
+	if value := strings.Index(all, " ="); value > 0 && !strings.Contains(all[:value], "(") && !l.indented {
+		all = all[:value] // const f = () => ...
+	}
+	return shorten(strings.TrimRight(all, " ,"), signatureLimit)
 }
 
 // declares says whether a line of an indented language begins a declaration by

@@ -148,23 +148,36 @@ func (x *Text) token(number int) int {
 	for range number - x.before[w] {
 		rest &= rest - 1
 	}
-	return x.boundary(w*64 + bits.TrailingZeros64(rest))
+	return w*64 + bits.TrailingZeros64(rest)
 }
 
-// boundary is i, or where it is inside a character the next place that is not.
-func (x *Text) boundary(i int) int {
-	for i < len(x.String) && !utf8.RuneStart(x.String[i]) {
+// inside says whether i is inside a character.
+func (x *Text) inside(i int) bool { return i < len(x.String) && !utf8.RuneStart(x.String[i]) }
+
+// Forward is the end of the longest part from start that has at most n tokens, 1
+// or more, but one character with tokens at least, and ends at limit at the latest.
+func (x *Text) Forward(start, n, limit int) int {
+	begins := x.token(x.upTo(start) + n)
+	i := begins
+	for x.inside(i) {
+		i--
+	}
+	if x.Tokens(start, i) == 0 {
+		for i = begins; x.inside(i); {
+			i++
+		}
+	}
+	return min(i, limit)
+}
+
+// back is where the last n tokens before end begin.
+func (x *Text) back(end, n int) int {
+	i := x.token(max(0, x.upTo(end)-n))
+	for x.inside(i) {
 		i++
 	}
 	return i
 }
-
-// Forward is the end of the longest part from start that has at most n tokens,
-// and no more than limit.
-func (x *Text) Forward(start, n, limit int) int { return min(x.token(x.upTo(start)+n), limit) }
-
-// back is where the last n tokens before end begin.
-func (x *Text) back(end, n int) int { return x.token(max(0, x.upTo(end)-n)) }
 
 // Blank says whether there is nothing but white space from start up to end.
 func (x *Text) Blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }

@@ -1,0 +1,67 @@
+package markdown
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestChunks(t *testing.T) {
+	five := "one two three four five\n"
+	for name, c := range map[string]struct {
+		size int
+		text string
+		want []string // headings: first line
+	}{
+		"sections": {8, "# A\n" + five + "## B\n" + five + "# C\n" + five,
+			[]string{"A: # A", "A > B: ## B", "C: # C"}},
+		"a small one joins its parent": {20, "# A\n" + five + "## B\n" + five + "# C\n" + five,
+			[]string{"A: # A", "C: # C"}},
+		"siblings are joined, cousins not": {17, "# A\n" + five + five + five + "## B\n" + five + "## C\n" + five + "# D\n## E\nx\n",
+			[]string{"A: # A", "A: ## B", "D: # D"}},
+		"the whole":                {200, "# A\n" + five + "## B\n" + five + "# C\n" + five, []string{": # A"}},
+		"before the first heading": {200, "\n\nSome text.\n# A\n", []string{"A: "}},
+		"front matter":             {200, "---\ntitle: x\n# no\n---\n# A\n" + five, []string{"A: ---"}},
+		"no front matter":          {200, "---\ntitle\n", []string{": ---"}},
+		"setext":                   {14, "Title\nof it\n=====\n" + five + "\nOther\n---\n" + five, []string{"Title of it: Title", "Title of it > Other: Other"}},
+		"a rule is none":           {14, "# A\n\n---\n" + five + "\n---\n\n# B\n" + five, []string{"A: # A", "B: # B"}},
+		"closed heading":           {13, "## A ##\n" + five + "## C#\n" + five + "#no heading\n", []string{"A: ## A ##", "C#: ## C#"}},
+		"code":                     {100, "# A\n```sh\n# no\n~~~\n# no\n```\n# B\n~~~~\n# no\n~~~\n~~~~~\n", []string{": # A"}},
+		"code is kept whole": {16, "# A\n" + five + five + "\n```\n" + five + "\n" + five + "```\n" + five,
+			[]string{"A: # A", "A: ```", "A: one two three four five"}},
+		"an open fence": {100, "# A\n```\n# no\n# no\n", []string{"A: # A"}},
+		"indented code": {100, "# A\n\n    # no\n    # no\n", []string{"A: # A"}},
+		"comments":      {100, "# A\n<!--\n# no\n\n# no\n-->\n<pre>\n# no\n</pre>\n", []string{"A: # A"}},
+		"a table is kept whole": {26, "# A\n" + five + "\n" + five + "\n| a | b |\n|---|---|\n| c | d |\n\n" + five,
+			[]string{"A: # A", "A: | a | b |"}},
+		"a long table is cut at lines": {14, "# A\n\n| a | b |\n|---|---|\n| c | d |\n| e | f |\n",
+			[]string{"A: # A", "A: |---|---|", "A: | e | f |"}},
+		"a list is kept whole": {24, "# A\n" + five + "\n" + five + "\n- a\n\n  b c\n- d\n  ```\n  # no\n  ```\ne\n\n" + five,
+			[]string{"A: # A", "A: - a"}},
+		"levels are left out": {5, "# A\nx\n### B\nx\n## C\nx\n", []string{"A: # A", "A > B: ### B", "A > C: ## C"}},
+		"white space":         {10, " \n\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage, err := Stage().Open(t.Context(), sdk.Setup{}, fmt.Appendf(nil, `{"size": %d}`, c.size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: c.text}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, chunk := range lists[0] {
+				headings, _ := chunk.Meta["headings"].(string)
+				first, _, _ := strings.Cut(c.text[chunk.Start:chunk.End], "\n")
+				got = append(got, headings+": "+first)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}

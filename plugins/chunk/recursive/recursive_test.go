@@ -1,0 +1,79 @@
+package recursive
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestChunks(t *testing.T) {
+	for name, c := range map[string]struct{ config, text, want string }{ // | between chunks
+		"small paragraphs are joined": {`{"size": 6}`, "a b c\n\nd e\n\nf g h\n", "a b c\n\nd e\n\n|f g h\n"},
+		"a paragraph before a line":   {`{"size": 6}`, "a b\nc d\n\ne f\ng h\n", "a b\nc d\n\n|e f\ng h\n"},
+		"a line before a sentence":    {`{"size": 7}`, "a b. C d\ne. F g. H\n", "a b. C d\n|e. F g. H\n"},
+		"a sentence before a word":    {`{"size": 5}`, "A b. C d e f g h.", "A b. |C d e f g |h."},
+		"inside a word":               {`{"size": 2}`, strings.Repeat("x", 30), strings.Repeat("x", 12) + "|" + strings.Repeat("x", 12) + "|xxxxxx"},
+		"half full at least":          {`{"size": 8}`, "a\n\nb c d e f. G h i j", "a\n\nb c d e f. |G h i j"},
+		"separators":                  {`{"size": 4, "separators": ["--", "words"]}`, "a b--c d e f g", "a b--|c d e f |g"},
+		"characters":                  {`{"size": 4, "tokenizer": "characters"}`, "ab cd ef", "ab cd |ef"},
+		"leading white space":         {`{"size": 2}`, "\n\n a b c\n\n", "\n\n a b |c\n\n"},
+		"Chinese":                     {`{"size": 4}`, "我丢了。你呢？", "我丢了。|你呢？"},
+		"white space":                 {`{}`, " \n\t\u00a0", ""},
+	} {
+		var got []string
+		for _, chunk := range chunks(t, c.config, c.text) {
+			got = append(got, c.text[chunk.Start:chunk.End])
+		}
+		if want := slices.DeleteFunc(strings.Split(c.want, "|"), func(s string) bool { return s == "" }); !slices.Equal(got, want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", name, got, want)
+		}
+	}
+}
+
+func chunks(t *testing.T, config, text string) []sdk.Chunk {
+	t.Helper()
+	stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lists[0]
+}
+
+func TestOverlap(t *testing.T) {
+	text := "One two three four. Five six. Seven eight nine ten. Eleven."
+	var got []string
+	for _, c := range chunks(t, `{"size": 9, "overlap": 4}`, text) {
+		got = append(got, text[c.Start:c.End])
+	}
+	want := []string{"One two three four. Five six. ", "Five six. Seven eight nine ten. ", "eight nine ten. Eleven."}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Setenv(sdk.ModelsVariable, t.TempDir())
+	for config, want := range map[string]string{
+		`{"size": 0}`:                  "size",
+		`{"size": 10, "overlap": 6}`:   "overlap",
+		`{"overlap": -1}`:              "overlap",
+		`{"separators": ["lines",""]}`: "separators",
+		`{"tokenizer": "bytes"}`:       "tokenizer",
+		`{"tokenizer": "minilm"}`:      "tokenizer",
+	} {
+		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
+		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != want {
+			t.Errorf("%s: error %v, want one about %s", config, err, want)
+		}
+		if strings.Contains(config, "minilm") && !strings.Contains(err.Error(), "racflow model pull minilm") {
+			t.Errorf("%v does not say how to get the model", err)
+		}
+	}
+}
