@@ -1,0 +1,254 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// library is a folder of documents with a pipeline file that searches it.
+type library struct{ dir string }
+
+func newLibrary(t *testing.T, documents, size int) library {
+	t.Helper()
+	l := library{t.TempDir()}
+	random := rand.New(rand.NewPCG(7, uint64(documents)))
+	for i := range documents {
+		var text strings.Builder
+		fmt.Fprintf(&text, "# Document %d\n", i)
+		for text.Len() < size {
+			fmt.Fprintf(&text, "\n## Section %d\n\n", text.Len())
+			for range 60 {
+				fmt.Fprintf(&text, "word%d ", random.IntN(20_000))
+			}
+			text.WriteString("\n")
+		}
+		l.write(t, filepath.Join("docs", strconv.Itoa(i%100), fmt.Sprintf("%d.md", i)), text.String())
+	}
+	l.write(t, "items.tsv", "text\nword7 word8\n")
+	l.write(t, "p.hcl", `
+knowledge "k" {
+  source { path = "docs" }
+  chunk { use = "markdown" }
+  embed {
+    use = "hashing"
+    config { dimension = 384 }
+  }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+}
+`)
+	return l
+}
+
+func (l library) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the pipeline and returns what was told, and the most memory that its
+// processes held together.
+func (l library) run(t *testing.T) (told string, memory int) {
+	t.Helper()
+	c := racflow(t, l.dir, "run", "p.hcl")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &stderr)
+			}
+			return stderr.String(), memory
+		case <-time.After(50 * time.Millisecond):
+			memory = max(memory, residentOf(c.Process.Pid))
+		}
+	}
+}
+
+// residentOf is the resident memory of a process and its children in bytes.
+func residentOf(pid int) int {
+	total := 0
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+		if m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status); m != nil {
+			kb, _ := strconv.Atoi(string(m[1]))
+			total = kb << 10
+		}
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				total += residentOf(id)
+			}
+		}
+	}
+	return total
+}
+
+// kill starts a build and kills it once it has committed entries.
+func (l library) kill(t *testing.T, size int64) {
+	t.Helper()
+	build := racflow(t, l.dir, "run", "p.hcl")
+	if err := build.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); l.stored() < size; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 2*time.Minute {
+			t.Fatal("the build has stored nothing")
+		}
+	}
+	var exit *exec.ExitError
+	if err := errors.Join(build.Process.Kill(), build.Wait()); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("the build was not killed: %v", err)
+	}
+}
+
+// stored is the size of what the store has written.
+func (l library) stored() (size int64) {
+	files, _ := filepath.Glob(filepath.Join(l.dir, ".racflow", "knowledge", "k", "k-*", "*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// ids returns the ids of all entries, which must be there once each.
+func (l library) ids(t *testing.T) map[string]bool {
+	t.Helper()
+	collections, err := filepath.Glob(filepath.Join(l.dir, ".racflow", "knowledge", "k", "k-*[0-9a-f]"))
+	if err != nil || len(collections) != 1 {
+		t.Fatalf("collections %q, %v", collections, err)
+	}
+	c := racflow(t, l.dir, "store", "export", collections[0])
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for line := range bytes.Lines(out) {
+		var e struct{ ID string }
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if all[e.ID] {
+			t.Errorf("%s is there twice", e.ID)
+		}
+		all[e.ID] = true
+	}
+	return all
+}
+
+var (
+	toldOf     = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
+	errNotTold = errors.New("the run does not tell about its knowledge")
+)
+
+// counts reads what a run tells of its knowledge.
+func counts(t *testing.T, told string) (documents, entries, embedded int) {
+	t.Helper()
+	m := toldOf.FindStringSubmatch(told)
+	if m == nil {
+		t.Fatalf("%v:\n%s", errNotTold, told)
+	}
+	documents, _ = strconv.Atoi(m[1])
+	entries, _ = strconv.Atoi(m[2])
+	embedded, _ = strconv.Atoi(m[3])
+	return documents, entries, embedded
+}
+
+// TestKilledChunks kills a first build and starts it again: it ends with the
+// same entries as one that nobody disturbed, each once.
+func TestKilledChunks(t *testing.T) {
+	l := newLibrary(t, 400, 3000)
+	l.kill(t, 100_000)
+	told, _ := l.run(t)
+	documents, entries, _ := counts(t, told)
+	if all := l.ids(t); documents != 400 || len(all) != entries || !all["0/0.md#0"] || !all["99/399.md#0"] {
+		t.Errorf("%d entries stored, told %s", len(all), told)
+	}
+	undisturbed := newLibrary(t, 400, 3000)
+	told, _ = undisturbed.run(t)
+	if _, want, _ := counts(t, told); want != entries {
+		t.Errorf("%d entries, an undisturbed build has %d", entries, want)
+	}
+}
+
+// TestManyDocuments indexes 10,000 documents of 10 KB. It measures memory and
+// rate, so it has to be asked for:
+// RACFLOW_TEST_DOCUMENTS=1 go test -run TestManyDocuments -v ./cmd/racflow
+func TestManyDocuments(t *testing.T) {
+	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
+		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")
+	}
+	const most = 1 << 30
+	half := newLibrary(t, 5000, 10_000)
+	begun := time.Now()
+	half.run(t)
+	first := time.Since(begun)
+
+	l := newLibrary(t, 10_000, 10_000)
+	begun = time.Now()
+	told, memory := l.run(t)
+	took := time.Since(begun)
+	documents, entries, _ := counts(t, told)
+	t.Logf("%d documents, %d entries: %.1f s, %.0f documents a second, %d MB held; half of them %.1f s",
+		documents, entries, took.Seconds(), float64(documents)/took.Seconds(), memory>>20, first.Seconds())
+	if documents != 10_000 || memory > most {
+		t.Errorf("%d documents, %d MB", documents, memory>>20)
+	}
+	if took > 3*first {
+		t.Errorf("twice the documents took %.1f times as long", took.Seconds()/first.Seconds())
+	}
+	begun = time.Now()
+	told, again := l.run(t)
+	t.Logf("again: %.1f s, %d MB held", time.Since(begun).Seconds(), again>>20)
+	if !strings.Contains(told, "up to date") || again > most {
+		t.Errorf("again: %d MB, %s", again>>20, told)
+	}
+	l.write(t, filepath.Join("docs", "0", "0.md"), "# Another\n\nword7\n")
+	told, _ = l.run(t)
+	if _, _, embedded := counts(t, told); embedded != 1 {
+		t.Errorf("a changed document: %d entries were embedded", embedded)
+	}
+
+	if err := os.RemoveAll(filepath.Join(l.dir, ".racflow")); err != nil {
+		t.Fatal(err)
+	}
+	l.kill(t, 60<<20)
+	told, memory = l.run(t)
+	_, all, embedded := counts(t, told)
+	t.Logf("after a kill: %d of %d entries embedded, %d MB held", embedded, all, memory>>20)
+	if len(l.ids(t)) != all || memory > most {
+		t.Errorf("after the kill: %d MB, %s", memory>>20, told)
+	}
+}
