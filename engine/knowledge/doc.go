@@ -5,7 +5,18 @@
 // for its digest, a changed row is embedded again, a removed row disappears.
 // All changes of one Open become visible in one commit.
 //
-// A collection belongs to one fingerprint (source file, embedder, analyzer,
+// A source is made of units: rows, or documents of a folder. A unit is one entry
+// unless the block has a chunker. Chunks are named after their document and their
+// number in it; their hash is that of the document's content with the number of
+// its chunks. A document is unchanged if the store has that many of them, all with
+// its hash, so that it is recognised without being cut or even looked into, and
+// redone where a kill or a refusal left out a part. Commits are made between
+// documents. Texts of documents are read when they are cut and forgotten once
+// they are stored: no more of them are held than the batches under way have. Of
+// rows that are cut only hashes are kept, too, and the file is read a second
+// time; rows that are not cut, and standard input, are held.
+//
+// A collection belongs to one fingerprint (source file, chunker, embedder, analyzer,
 // layout), which is part of its name. Another embedder therefore builds another
 // generation and leaves the first one as it is: a build that fails or is killed
 // takes nothing away. Once it is complete, a build removes what it replaces of

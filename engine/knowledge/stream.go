@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const chunkBatch = 64 // documents per call of the chunker, at most
+const chunkBatch = 64 // documents per call of a chunker that has no opinion
 
 // batch is what is embedded and stored together.
 type batch struct {
@@ -30,7 +31,10 @@ type produced struct {
 func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch) error) error {
 	cut := cutter{n: n, f: f}
 	var waiting []unit // for the chunker
-	size := 0
+	size, most := 0, chunkBatch
+	if s := b.block.Chunk; s != nil {
+		most = cmp.Or(s.Batch, s.Info.Batch, chunkBatch)
+	}
 	chunk := func() error {
 		err := b.chunk(ctx, waiting, &cut)
 		waiting, size = nil, 0
@@ -47,7 +51,7 @@ func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch)
 		case b.chunker == nil:
 			return cut.add(u.ID, []sdk.Entry{u.Entry})
 		}
-		if len(waiting) > 0 && size+len(u.Text) > batchBytes || len(waiting) == chunkBatch {
+		if len(waiting) > 0 && size+len(u.Text) > batchBytes || len(waiting) == most {
 			if err := chunk(); err != nil {
 				return err
 			}
