@@ -53,7 +53,7 @@ type Outcome struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
-	Reason     string // StatusDown: what went wrong, for people to read, without a secret
+	Reason     string // StatusDown, StatusDenied: what went wrong, for people to read, without a secret
 }
 
 // Status is what a call's end says about the service.
@@ -65,7 +65,8 @@ const (
 	StatusBusy                      // it asks for fewer calls: 429, or 503 with a time to wait
 	StatusDown                      // it could not be reached, or failed: 5xx
 	StatusLeft                      // the caller gave up first
-	StatusRefused                   // it said that it will not do it: a bad key, say, or a bad request
+	StatusRefused                   // it said that it will not do this
+	StatusDenied                    // it said that it will do nothing for this caller: a wrong key, an unknown model
 )
 
 // Alone returns the Host of a stage that is opened without an engine: it keeps

@@ -124,5 +124,7 @@ func (s *session) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
 	}
 	return control.Stage(calls.Stage{
 		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
+		// An embedder is not: a search without its vectors may be what stands in.
+		Sole: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
 	}), nil
 }

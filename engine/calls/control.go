@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type Control struct {
 	stopped chan struct{}
 
 	mu        sync.Mutex
-	err       error // the budget is spent
+	err       error // why the run has to end
 	budget    budget
 	underWay  int // calls of all gates
 	gates     []*gate
@@ -51,11 +52,12 @@ func New(o Options) *Control {
 	}
 }
 
-// Stopped is closed when the run has to end because its budget is spent.
+// Stopped is closed when the run has to end.
 func (c *Control) Stopped() <-chan struct{} { return c.stopped }
 
-// Err is the error, of sdk.CodeStopped, with which the budget has ended the run;
-// nil while it has not.
+// Err is why the run has to end, an error of sdk.CodeStopped: the budget is
+// spent, or a service is not there for a stage that nothing stands in for; nil
+// while it need not.
 func (c *Control) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,12 +156,20 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 			return 0, true
 		}
 		pause, err := w.endpoint.ready(now)
+		waits := pause > 0
+		if err != nil && w.host.sole {
+			waits = true
+			if pause, err = w.endpoint.patience(now); err != nil {
+				c.stop(stopped(w.host, err))
+				return 0, true
+			}
+		}
 		if err != nil {
 			g.refuse(at, err)
 			return 0, true
 		}
-		if pause > 0 { // another stage's endpoint may be ready
-			if wait == 0 || pause < wait {
+		if waits { // another stage's endpoint may be ready
+			if pause > 0 && (wait == 0 || pause < wait) {
 				wait = pause
 			}
 			continue
@@ -178,6 +188,14 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		return 0, true
 	}
 	return wait, false
+}
+
+// deniedAtOnce is how many calls of a stage are denied, where none was ever
+// served, until the others are not sent: they would be denied as well.
+const deniedAtOnce = 5
+
+func stopped(h *host, err error) error {
+	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
 }
 
 // stop ends the run. Calls that are waiting are refused with the same error.
@@ -233,5 +251,8 @@ func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	}
 	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, w.host.price)
+	if s := w.host.stage; w.host.sole && !s.served && s.denied >= deniedAtOnce && c.err == nil {
+		c.stop(stopped(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason)))
+	}
 	c.pump()
 }

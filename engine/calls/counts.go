@@ -23,9 +23,19 @@ type Counts struct {
 }
 
 // stage is what is counted of a stage.
-type stage struct{ Counts }
+type stage struct {
+	Counts
+	served bool // one of its calls was
+	denied int  // calls in a row, where none was ever served
+}
 
 func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
+	switch o.Status {
+	case sdk.StatusOK:
+		s.served = true
+	case sdk.StatusDenied:
+		s.denied++
+	}
 	s.Calls++
 	if o.Status != sdk.StatusOK {
 		s.Failed++

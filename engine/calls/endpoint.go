@@ -69,6 +69,20 @@ func (e *endpoint) ready(now time.Time) (time.Duration, error) {
 	return wait, nil
 }
 
+// patience is how long a call waits that nothing takes over for, while others
+// fail at once; or why that is no use any more.
+func (e *endpoint) patience(now time.Time) (time.Duration, error) {
+	switch {
+	case !e.open:
+		return 0, fmt.Errorf("%s wants no calls for another %s", e.name, e.paused.Sub(now).Round(time.Second))
+	case !e.answered:
+		return 0, fmt.Errorf("%s does not answer%s; check its address, and whether it runs", e.name, e.because())
+	case now.Sub(e.since) >= maxPatience:
+		return 0, fmt.Errorf("%s has been down for %s%s", e.name, now.Sub(e.since).Round(time.Second), e.because())
+	}
+	return max(e.retry.Sub(now), 0), nil // 0: a call is under way that will tell
+}
+
 // because is why the last call failed.
 func (e *endpoint) because() string {
 	if e.why == "" {
@@ -100,7 +114,7 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 			e.refusals = max(e.refusals-1, 0)
 		}
 		e.close()
-	case sdk.StatusRefused:
+	case sdk.StatusRefused, sdk.StatusDenied:
 		e.answered, e.downs = true, 0
 		e.close()
 	case sdk.StatusBusy:

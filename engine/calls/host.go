@@ -17,17 +17,23 @@ type Stage struct {
 	Use   string          // the plugin stage
 	Limit *pipeline.Limit // nil: one per endpoint, shared by all stages without
 	Price *pipeline.Price // nil: nothing
+	// Sole says that nothing takes over what the stage fails on. Its calls then
+	// wait for a service that is down, and where it stays away, or serves none of
+	// the stage's calls, the run is stopped: it can be gone on with.
+	Sole bool
 }
 
 // host is the sdk.Host of a stage.
 type host struct {
 	control *Control
 	stage   *stage
+	name    string // of its block
 	about   string // its kind and plugin, for the keys of the cache and for who looks into it
 	kind    sdk.Kind
 	use     string
 	limit   *pipeline.Limit
 	price   pipeline.Price
+	sole    bool
 
 	mu   sync.Mutex
 	kept map[sdk.Key]bool // by this run, where older ones are not asked for
@@ -41,8 +47,8 @@ func (c *Control) Stage(s Stage) sdk.Host {
 		c.stages[s.Name] = &stage{}
 	}
 	h := &host{
-		control: c, stage: c.stages[s.Name], about: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
-		limit: s.Limit, kept: map[sdk.Key]bool{},
+		control: c, name: s.Name, stage: c.stages[s.Name], about: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
+		limit: s.Limit, sole: s.Sole, kept: map[sdk.Key]bool{},
 	}
 	if s.Price != nil {
 		h.price = *s.Price

@@ -53,6 +53,7 @@ var (
 		sdk.StatusLeft: stagepb.Status_STATUS_LEFT,
 
 		sdk.StatusRefused: stagepb.Status_STATUS_REFUSED,
+		sdk.StatusDenied:  stagepb.Status_STATUS_DENIED,
 	}
 )
 

@@ -90,9 +90,18 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	err := &statusError{res.StatusCode, text}
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
+		switch res.StatusCode {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
+		}
 		return sdk.Outcome{Status: sdk.StatusRefused}, sdk.Invalid(err)
 	}
 	outcome := sdk.Outcome{Status: sdk.StatusRefused}
+	if res.StatusCode == http.StatusTooManyRequests && after == 0 {
+		// So that an item waits its turn: the limits of services are over after a
+		// while, and how long to leave it alone is for its endpoint to find out.
+		return sdk.Outcome{Status: sdk.StatusBusy}, sdk.Transient(err, time.Second)
+	}
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:

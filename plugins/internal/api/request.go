@@ -75,7 +75,7 @@ func (r *Request) Do(req *http.Request) (_ *http.Response, err error) {
 		if ctx.Err() != nil && outcome.Status != sdk.StatusOK {
 			outcome.Status = sdk.StatusLeft
 		}
-		if outcome.Status == sdk.StatusDown && err != nil {
+		if (outcome.Status == sdk.StatusDown || outcome.Status == sdk.StatusDenied) && err != nil {
 			outcome.Reason = err.Error()
 		}
 		done(outcome)

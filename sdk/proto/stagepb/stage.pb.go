@@ -521,7 +521,7 @@ const (
 	Code_CODE_DEADLINE    Code = 4
 	Code_CODE_INTERNAL    Code = 5 // a fault of the plugin
 	Code_CODE_UNAVAILABLE Code = 6 // a service that the plugin needs is down: not worth another try now
-	Code_CODE_STOPPED     Code = 7 // the run has to end: its budget is spent
+	Code_CODE_STOPPED     Code = 7 // the run has to end: its budget is spent, or a service stays away
 )
 
 // Enum value maps for Code.
@@ -583,7 +583,8 @@ const (
 	Status_STATUS_BUSY        Status = 2 // it asks for fewer calls
 	Status_STATUS_DOWN        Status = 3 // it could not be reached, or failed
 	Status_STATUS_LEFT        Status = 4 // the plugin gave up first
-	Status_STATUS_REFUSED     Status = 5 // the service said that it will not do it: a bad key, say, or a bad request
+	Status_STATUS_REFUSED     Status = 5 // the service said that it will not do this
+	Status_STATUS_DENIED      Status = 6 // it said that it will do nothing for this caller: a wrong key, an unknown model
 )
 
 // Enum value maps for Status.
@@ -595,6 +596,7 @@ var (
 		3: "STATUS_DOWN",
 		4: "STATUS_LEFT",
 		5: "STATUS_REFUSED",
+		6: "STATUS_DENIED",
 	}
 	Status_value = map[string]int32{
 		"STATUS_UNSPECIFIED": 0,
@@ -603,6 +605,7 @@ var (
 		"STATUS_DOWN":        3,
 		"STATUS_LEFT":        4,
 		"STATUS_REFUSED":     5,
+		"STATUS_DENIED":      6,
 	}
 )
 
@@ -3237,7 +3240,7 @@ type Done struct {
 	InputTokens   uint64                 `protobuf:"varint,3,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	CachedTokens  uint64                 `protobuf:"varint,4,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
 	OutputTokens  uint64                 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // STATUS_DOWN: what went wrong, for people to read, without a secret
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // STATUS_DOWN, STATUS_DENIED: what went wrong, for people to read, without a secret
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4658,14 +4661,15 @@ const file_stage_proto_rawDesc = "" +
 	"\rCODE_DEADLINE\x10\x04\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x05\x12\x14\n" +
 	"\x10CODE_UNAVAILABLE\x10\x06\x12\x10\n" +
-	"\fCODE_STOPPED\x10\a*v\n" +
+	"\fCODE_STOPPED\x10\a*\x89\x01\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tSTATUS_OK\x10\x01\x12\x0f\n" +
 	"\vSTATUS_BUSY\x10\x02\x12\x0f\n" +
 	"\vSTATUS_DOWN\x10\x03\x12\x0f\n" +
 	"\vSTATUS_LEFT\x10\x04\x12\x12\n" +
-	"\x0eSTATUS_REFUSED\x10\x052\xe9\x01\n" +
+	"\x0eSTATUS_REFUSED\x10\x05\x12\x11\n" +
+	"\rSTATUS_DENIED\x10\x062\xe9\x01\n" +
 	"\x05Stage\x12N\n" +
 	"\bDescribe\x12!.racflow.stage.v1.DescribeRequest\x1a\x1f.racflow.stage.v1.DescribeReply\x12Q\n" +
 	"\tConfigure\x12\".racflow.stage.v1.ConfigureRequest\x1a .racflow.stage.v1.ConfigureReply\x12=\n" +

@@ -1,0 +1,100 @@
+package calls
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestSole: a stage that nothing stands in for waits for its service, and the
+// run ends where that does not come back.
+func TestSole(t *testing.T) {
+	down := sdk.Outcome{Status: sdk.StatusDown, Reason: "connection refused"}
+	good := sdk.Outcome{Status: sdk.StatusOK}
+	denied := sdk.Outcome{Status: sdk.StatusDenied, Reason: "401: check api_key"}
+	// fail makes the service count as down.
+	fail := func(t *testing.T, h sdk.Host) {
+		t.Helper()
+		for range downInARow {
+			if _, err := ask(t, h, down); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(downFor)
+		}
+	}
+	tests := map[string]func(*testing.T, *Control, sdk.Host) error{
+		"never there": func(t *testing.T, _ *Control, h sdk.Host) error {
+			for range downAtOnce {
+				if _, err := ask(t, h, down); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+		"back in time": func(t *testing.T, _ *Control, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			fail(t, h)
+			if waited, err := ask(t, h, good); err != nil || waited < firstCoolDown/2 || waited > maxPatience {
+				t.Errorf("it waited %s: %v", waited, err)
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+		"stays away": func(t *testing.T, _ *Control, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			fail(t, h)
+			start := time.Now()
+			for {
+				if _, err := ask(t, h, down); err != nil {
+					if took := time.Since(start); took < maxPatience/2 || took > 2*maxPatience {
+						t.Errorf("the run ended after %s", took)
+					}
+					return err
+				}
+			}
+		},
+		"denied": func(t *testing.T, c *Control, h sdk.Host) error {
+			for range deniedAtOnce {
+				if _, err := ask(t, h, denied); err != nil {
+					t.Fatal(err)
+				}
+			}
+			select {
+			case <-c.Stopped():
+			default:
+				t.Error("the run goes on")
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+		"denied now and then": func(t *testing.T, _ *Control, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			for range 3 * deniedAtOnce {
+				_, _ = ask(t, h, denied)
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+	}
+	wants := map[string]string{
+		"never there": "sample.llm: http://api/v1 does not answer (connection refused); check its address",
+		"stays away":  "sample.llm: http://api/v1 has been down for",
+		"denied":      "sample.llm: none of its calls was served: 401: check api_key",
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := newControl(Options{})
+				err := test(t, c, c.Stage(Stage{Name: "sample.llm", Sole: true}))
+				want := wants[name]
+				if want == "" && err != nil || want != "" && (sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), want)) {
+					t.Errorf("error %v, want %q", err, want)
+				}
+			})
+		})
+	}
+}
