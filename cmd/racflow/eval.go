@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
 )
 
 func newEval() *cobra.Command {
@@ -104,7 +106,7 @@ type evaluation struct {
 // ends where nothing else goes wrong.
 func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.Report, exit, err error) {
 	e.flags.set = set
-	j, err := newJob(c.Context(), e.stdin, &e.flags, &e.input, e.path)
+	j, err := newJob(c.Context(), e.stdin, &e.flags, &e.input, e.path, e.check)
 	if err != nil {
 		return r, nil, err
 	}
@@ -133,9 +135,32 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		return r, nil, err
 	}
 	if r.Scored == 0 && r.Retrieval == nil {
-		return r, nil, fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election", j.path)
+		return r, nil, nothingKnown(j)
 	}
 	return r, o.exit(), nil
+}
+
+// check refuses rows on which nothing can be measured, before any voter is
+// asked: that may cost money. Those that can be read only once are refused
+// afterwards.
+func (e *evaluation) check(j *job) error {
+	if !j.rereadable() {
+		return nil
+	}
+	votes := slices.ContainsFunc(j.session.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
+	known := false
+	err := j.look(func(row source.Row) bool {
+		known = votes && row.Label != "" || slices.ContainsFunc(row.Gold, func(g source.Gold) bool { return g.Grade > 0 })
+		return !known
+	})
+	if err == nil && !known {
+		err = nothingKnown(j)
+	}
+	return err
+}
+
+func nothingKnown(j *job) error {
+	return fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election", j.path)
 }
 
 // retrieval sums up what was found, and tells once which gold passages never

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
 
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/run"
@@ -21,8 +23,9 @@ type job struct {
 }
 
 // newJob loads a file, opens the input, brings the knowledge up to date and
-// starts the stages.
-func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string) (*job, error) {
+// starts the stages. Before that, while nothing has cost anything, check may
+// refuse; nil checks nothing.
+func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, check func(*job) error) (*job, error) {
 	s, err := flags.start(ctx, path, input.input)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,11 @@ func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *input
 	if j.path == "" && s.pipeline.Input != nil {
 		j.path = s.pipeline.Input.Path
 	}
-	if j.items, err = input.open(s.pipeline, stdin); err == nil {
+	j.items, err = input.open(s.pipeline, stdin)
+	if err == nil && check != nil {
+		err = check(j)
+	}
+	if err == nil {
 		j.ready, err = s.open(ctx, stdin)
 	}
 	if err != nil {
@@ -46,6 +53,32 @@ func (j *job) close() {
 		_ = j.items.Close() // it was only read
 	}
 	j.session.close()
+}
+
+// rereadable reports whether the input can be read more than once. Standard
+// input and pipes cannot.
+func (j *job) rereadable() bool {
+	info, err := os.Stat(j.path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// look calls each with the rows of a rereadable input that the job will work
+// on, until it returns false.
+func (j *job) look(each func(source.Row) bool) error {
+	items, err := j.input.open(j.session.pipeline, nil)
+	if err != nil {
+		return err
+	}
+	defer items.Close() // it was only read
+	for next := j.input.rows(items); ; {
+		row, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil || !each(row) {
+			return err
+		}
+	}
 }
 
 // inputs are the files that the run reads.

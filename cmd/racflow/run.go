@@ -84,7 +84,7 @@ results are written whole. The newest 20 runs are kept.`,
 			if err := keep.check(input.input); err != nil {
 				return err
 			}
-			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args))
+			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args), nil)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
 	"github.com/racflow/racflow/sdk"
 )
@@ -89,18 +90,17 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) err
 		return err
 	}
 	t.flags.set, t.flags.again = subject.Everything(), true
-	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path)
+	var digest string
+	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path, func(j *job) (err error) {
+		if digest, err = t.warn(j); err != nil {
+			return err
+		}
+		return t.check(j)
+	})
 	if err != nil {
 		return err
 	}
 	defer j.close()
-	digest, err := t.warn(j)
-	if err != nil {
-		return err
-	}
-	if err := t.check(j); err != nil {
-		return err
-	}
 	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: costOf(j.session.pipeline)}
 	o, err := j.run(ctx, func(batch []run.Result) error {
 		for _, r := range batch {
@@ -167,23 +167,15 @@ func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
 // check looks through the rows for what tuning needs of them, before any voter
 // is asked: that may cost money.
 func (t *tuning) check(j *job) error {
-	items, err := t.input.open(j.session.pipeline, nil)
-	if err != nil {
-		return err
-	}
-	defer items.Close() // it was only read
 	var texts []string
-	for next := t.input.rows(items); ; {
-		row, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	err := j.look(func(row source.Row) bool {
 		if row.Label != "" {
 			texts = append(texts, row.Text)
 		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
 	if len(texts) == 0 {
 		return fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", j.path)
@@ -194,7 +186,7 @@ func (t *tuning) check(j *job) error {
 // warn tells where the figures would be too good, and returns the digest of the
 // rows that are tuned on.
 func (t *tuning) warn(j *job) (string, error) {
-	if j.path == "-" {
+	if !j.rereadable() {
 		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
 	if err := warnTuned(t.stderr, &t.flags, j.path); err != nil {
