@@ -76,7 +76,7 @@ func (e *endpoint) patience(now time.Time) (time.Duration, error) {
 	case !e.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", e.name, e.paused.Sub(now).Round(time.Second))
 	case !e.answered:
-		return 0, fmt.Errorf("%s does not answer%s; check its address, and whether it runs", e.name, e.because())
+		return 0, fmt.Errorf("%s has never answered%s", e.name, e.because())
 	case now.Sub(e.since) >= maxPatience:
 		return 0, fmt.Errorf("%s has been down for %s%s", e.name, now.Sub(e.since).Round(time.Second), e.because())
 	}

@@ -81,7 +81,7 @@ func TestSole(t *testing.T) {
 		},
 	}
 	wants := map[string]string{
-		"never there": "sample.llm: http://api/v1 does not answer (connection refused); check its address",
+		"never there": "sample.llm: http://api/v1 has never answered (connection refused)",
 		"stays away":  "sample.llm: http://api/v1 has been down for",
 		"denied":      "sample.llm: none of its calls was served: 401: check api_key",
 	}
