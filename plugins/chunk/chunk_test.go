@@ -71,12 +71,8 @@ func open(t testing.TB, stage sdk.Stage, config string) sdk.Chunker {
 
 // check checks the chunks of a text: they are in order, not white space, whole
 // characters, within size, and joined they are the text.
-func check(text string, chunks []sdk.Chunk, tokenizer string, size int, overlaps bool) error {
-	tok, err := cut.Named(tokenizer)
-	if err != nil {
-		return err
-	}
-	x := tok.Read(text)
+func check(text string, chunks []sdk.Chunk, tokenizer *cut.Tokenizer, size int, overlaps bool) error {
+	x := tokenizer.Read(text)
 	var joined strings.Builder
 	last := 0
 	for i, c := range chunks {
@@ -118,32 +114,35 @@ func random(r *rand.Rand) sdk.Document {
 }
 
 // tokenizers are those that this machine has.
-func tokenizers() []string {
-	all := []string{"words", "characters"}
-	if _, err := cut.Named("minilm"); err == nil {
-		all = append(all, "minilm")
+func tokenizers() map[string]*cut.Tokenizer {
+	all := map[string]*cut.Tokenizer{}
+	for _, name := range []string{"words", "characters", "minilm"} {
+		if t, err := cut.Named(name); err == nil {
+			all[name] = t
+		}
 	}
 	return all
 }
 
 func TestRandom(t *testing.T) {
-	rounds := 3000
+	rounds := 40
 	if testing.Short() {
-		rounds = 300
+		rounds = 4
 	}
+	all := tokenizers()
 	for _, s := range stages {
 		for _, size := range []int{1, 7, 40, 200} {
-			for _, tokenizer := range tokenizers() {
-				c := open(t, s.stage, with(s.config, size, tokenizer))
+			for name, tokenizer := range all {
+				c := open(t, s.stage, with(s.config, size, name))
 				r := rand.New(rand.NewPCG(uint64(size), 1))
-				for range rounds / 20 {
+				for range rounds {
 					d := random(r)
 					chunks, err := c.Chunk(t.Context(), []sdk.Document{d, d})
 					if err != nil {
 						t.Fatal(err)
 					}
 					if err := check(d.Text, chunks[0], tokenizer, size, s.overlaps); err != nil {
-						t.Fatalf("%s %s %s: %v\n%q", s.stage.Name, with(s.config, size, tokenizer), d.Meta["path"], err, d.Text)
+						t.Fatalf("%s %s %s: %v\n%q", s.stage.Name, with(s.config, size, name), d.Meta["path"], err, d.Text)
 					}
 					if !reflect.DeepEqual(chunks[0], chunks[1]) {
 						t.Fatalf("%s: the same document has other chunks", s.stage.Name)
@@ -174,6 +173,7 @@ func real(t testing.TB, name string, n int) []sdk.Document {
 }
 
 func TestReal(t *testing.T) {
+	words := tokenizers()["words"]
 	for _, data := range []string{"anthropic_codebases/docs.jsonl", "scifact/corpus.jsonl"} {
 		documents := real(t, data, 2000)
 		for _, s := range stages {
@@ -184,14 +184,13 @@ func TestReal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tok, _ := cut.Named("words")
 			count, size, tokens, small, told := 0, 0, 0, 0, 0
 			for i, chunks := range lists {
 				text := documents[i].Text
-				if err := check(text, chunks, "words", 200, s.overlaps); err != nil {
+				if err := check(text, chunks, words, 200, s.overlaps); err != nil {
 					t.Errorf("%s %s: %v", s.stage.Name, documents[i].ID, err)
 				}
-				x := tok.Read(text)
+				x := words.Read(text)
 				count += len(chunks)
 				size += len(text)
 				for _, c := range chunks {
@@ -217,6 +216,7 @@ func TestLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
+	words := tokenizers()["words"]
 	texts := map[string]string{
 		"word": "x", "spaces": " ", "lines": "\n", "points": ".", "sentences": "A sentence. ", "quotes": "\"", "hashes": "# ", "braces": "{\n", "closed": "}\n", "comments": "/*", "fences": "```\n",
 		"lists": "- a\n", "regular": "([/", "raw": `R"`, "rust": "r#", "templates": "`${", "indented": "  a:\n", "pipes": "|-", "underlines": "a\n-\n", "rules": "a\n", "html": "<!-- ", "minus": "-", "point and lines": ".\n \n",
@@ -237,7 +237,7 @@ func TestLinear(t *testing.T) {
 				if took := time.Since(started); took > 5*time.Second {
 					t.Errorf("%s %s: 300 kB of %s takes %v", s.stage.Name, s.config, name, took)
 				}
-				if err := check(d.Text, lists[0], "words", 200, s.overlaps); err != nil {
+				if err := check(d.Text, lists[0], words, 200, s.overlaps); err != nil {
 					t.Errorf("%s: 300 kB of %s (%s): %v", s.stage.Name, name, end, err)
 				}
 			}
@@ -246,6 +246,7 @@ func TestLinear(t *testing.T) {
 }
 
 func FuzzChunk(f *testing.F) {
+	words := tokenizers()["words"]
 	f.Add("# A\n\ntext. More!\n\n```\n}\n```\n", "a.go", 5)
 	f.Add("class A { void f() { } } // x\n", "a.java", 3)
 	f.Fuzz(func(t *testing.T, text, path string, size int) {
@@ -255,7 +256,7 @@ func FuzzChunk(f *testing.F) {
 		for _, s := range stages {
 			chunks, err := open(t, s.stage, with(s.config, size, "words")).Chunk(t.Context(), []sdk.Document{{Text: text, Meta: sdk.Meta{"path": path}}})
 			if err == nil {
-				err = check(text, chunks[0], "words", size, s.overlaps)
+				err = check(text, chunks[0], words, size, s.overlaps)
 			}
 			if err != nil {
 				t.Errorf("%s: %v", s.stage.Name, err)

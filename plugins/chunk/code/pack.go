@@ -72,7 +72,7 @@ func (f *file) cut(low, high, base, start, level int, within []string, declared 
 		} else {
 			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: inner, head: true})
 		}
-		f.cut(first, u.high, depth, f.lines[first].start, level+1, inner, declared && f.holds(p.signature))
+		f.cut(first, u.high, depth, f.lines[first].start, level+1, inner, declared && (f.holds(p.signature) || f.isScope(u)))
 	}
 }
 

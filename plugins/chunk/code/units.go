@@ -96,11 +96,11 @@ func (l *language) signature(text string, lines []line, u unit) string {
 		words = append(words, strings.Fields(part)...)
 		size += len(part)
 	}
-	if !body || len(words) == 0 || l.has(statements, strings.TrimRight(words[0], "(:")) || l.indented && !l.declares(words[0]) {
+	if !body || len(words) == 0 || words[0][0] == '(' || l.has(statements, strings.TrimRight(words[0], "(:")) || l.indented && !l.declares(words[0]) {
 		return ""
 	}
 	all := strings.Join(words, " ")
-	if value := strings.Index(all, " ="); value > 0 && !strings.Contains(all[:value], "(") && !l.indented {
+	if value := strings.Index(all, " ="); value > 0 && !strings.Contains(all[:value], "(") && !l.indented && !strings.Contains(all, "= class") {
 		all = all[:value] // const f = () => ...
 	}
 	return shorten(strings.TrimRight(all, " ,"), signatureLimit)
@@ -130,6 +130,12 @@ func (l *language) holds(signature string) bool {
 		}
 	}
 	return false
+}
+
+// isScope says whether a unit is a function that is called at once, which
+// JavaScript has around the declarations of a file.
+func (f *file) isScope(u unit) bool {
+	return f.template && f.text.String[f.lines[u.first].start] == '('
 }
 
 // shorten cuts s to a number of bytes, at a character.

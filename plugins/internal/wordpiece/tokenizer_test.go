@@ -151,6 +151,13 @@ func FuzzTokenizer(f *testing.F) {
 		if len(ids) < 2 || len(ids) > 16 || ids[0] != tok.cls || ids[len(ids)-1] != tok.sep {
 			t.Errorf("%q: %v", text, ids)
 		}
+		last := -1
+		tok.Each(text, func(at int) {
+			if at <= last || at >= len(text) {
+				t.Errorf("%q: a token at byte %d after one at %d", text, at, last)
+			}
+			last = at
+		})
 	})
 }
 
