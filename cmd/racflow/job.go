@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -111,5 +112,8 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	})
 	s.progress.Clear()
 	s.tellMoreFailures()
-	return &outcome{totals, s.faults}, err
+	for _, skipped := range totals.Skipped {
+		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %v\n", skipped.Stage, quantity(skipped.Items, "item"), skipped.First)
+	}
+	return &outcome{totals, s.faults, j.ready.Labels()}, err
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
 )
 
 // inputFlags say which items to work on.
@@ -157,7 +160,8 @@ func resultFormat(format, output string, out io.Writer) string {
 // outcome is what came of a run.
 type outcome struct {
 	totals run.Totals
-	faults int // rows of the knowledge that could not be used
+	faults int      // rows of the knowledge that could not be used
+	labels []string // of the knowledge
 }
 
 func (o *outcome) exit() error {
@@ -167,15 +171,37 @@ func (o *outcome) exit() error {
 	return nil
 }
 
+const undecided = "without an answer"
+
+// why tells the most frequent reason of items without an answer.
+func (o *outcome) why() string {
+	if len(o.totals.Reasons) == 0 {
+		return ""
+	}
+	most := slices.MaxFunc(o.totals.Reasons, func(a, b run.Reason) int { return cmp.Compare(a.Items, b.Items) })
+	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
+	if most.Example != "" {
+		text += fmt.Sprintf(", %.80q", most.Example)
+		read := answer.Read(most.Example, sdk.Prompt{Labels: o.labels}, answer.Options{Normalise: true})
+		if read.Label != most.Example && slices.Contains(o.labels, read.Label) {
+			text += fmt.Sprintf("; a voter with normalise = true takes it for %q", read.Label)
+		}
+	}
+	return text + ")"
+}
+
 func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	t := o.totals
 	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{t.Undecided, "without an answer"}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "left"}} {
+	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
+			if part.name == undecided {
+				fmt.Fprint(w, o.why())
+			}
 		}
 	}
 	if r := counter.Report(t); r.Scored > 0 && r.Scored >= t.Items/2 {
@@ -185,6 +211,14 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 		fmt.Fprintf(w, "; results in %s", output)
 	}
 	fmt.Fprintln(w)
+}
+
+// quantity is a number of things, whose name takes an s where there are several.
+func quantity(n int, name string) string {
+	if n != 1 {
+		name += "s"
+	}
+	return fmt.Sprintf("%d %s", n, name)
 }
 
 // createOutput makes the file of the results. It refuses to write over one

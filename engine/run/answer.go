@@ -75,6 +75,9 @@ func (r *Run) result(rec *record) Result {
 		} else if f != nil && result.Failure == nil {
 			result.Failure = f
 		}
+		if f := rec.outputs[i].skipped; f != nil {
+			result.Skipped = append(result.Skipped, f)
+		}
 	}
 	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
 		result.Reason = "no election was held: its when rule does not hold"

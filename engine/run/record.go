@@ -22,6 +22,7 @@ type record struct {
 // output is what one stage wrote for one item.
 type output struct {
 	failure    *Failure
+	skipped    *Failure    // the item goes on in spite of it
 	filter     *sdk.Filter // of a retrieve stage: what it searches for this item
 	vector     []float32
 	candidates []sdk.Candidate

@@ -27,6 +27,7 @@ type Result struct {
 	Usage         sdk.Usage
 	Usages        map[string]sdk.Usage // the same by voter; none of an earlier part of the run
 	Failure       *Failure             // set: the item was not answered
+	Skipped       []*Failure           // of stages that the item went on without; none of an earlier part of the run
 	Latency       time.Duration        // from being read to being answered; 0: an earlier part of the run answered it
 
 	earlier bool    // an earlier part of the run answered it
@@ -98,17 +99,23 @@ type Totals struct {
 	Usage   sdk.Usage
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
+	Skipped []Skipped   // stages that items went on without
+	Reasons []Reason    // why items are undecided, as they first came up
+
+	reasons map[string]int // places among Reasons
 }
 
 func (t *Totals) add(r Result) {
 	t.Items++
 	t.Usage.Add(r.Usage)
+	t.skip(r.Skipped)
 	switch {
 	case r.Failure != nil:
 		t.Failed++
 		return
 	case r.Answer == "" && !r.RetrievalOnly:
 		t.Undecided++
+		t.undecided(r)
 	default:
 		t.Answered++
 	}

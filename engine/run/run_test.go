@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -253,6 +254,38 @@ func TestABadItemFailsAlone(t *testing.T) {
 		sample "o" { use = "other" }
 		elect "e" { use = "majority" }`)
 	want(t, answers(t, r, "a", "poison", "b"), "fruit", "other", "fruit")
+}
+
+// What items went on without, and why there is no answer, is summed up.
+func TestTotalsSayWhy(t *testing.T) {
+	picky := func(item sdk.Item) ([]string, error) {
+		if item.Text != "fine" {
+			return nil, errors.New(item.Text + " is poisoned")
+		}
+		return []string{"fruit"}, nil
+	}
+	loud := func(item sdk.Item) ([]string, error) { return []string{strings.ToUpper(item.Text), "HM"}, nil }
+	r := open(t, newCatalog(voter("picky", picky), voter("loud", loud)), `
+		retrieve "near" { from = knowledge.k }
+		sample "v" {
+			use      = "picky"
+			on_error = "skip"
+		}
+		sample "loud" {
+			use    = "loud"
+			accept = "answer in labels"
+		}
+		elect "e" { use = "majority" }`)
+	totals, err := r.Items(t.Context(), feed("one", "two", "fine", "three"), func([]run.Result) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := totals.Skipped; len(s) != 1 || s[0].Stage != "sample.v" || s[0].Items != 3 || s[0].First.Error() != "one is poisoned" {
+		t.Errorf("skipped: %+v", s)
+	}
+	if diff := cmp.Diff([]run.Reason{{Text: "accept: the rule does not hold", Items: 3, Example: "ONE"}}, totals.Reasons); diff != "" || totals.Undecided != 3 {
+		t.Errorf("%d undecided, reasons (-want +got):\n%s", totals.Undecided, diff)
+	}
 }
 
 func TestRowFaultsAreKept(t *testing.T) {

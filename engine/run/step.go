@@ -39,7 +39,7 @@ func (s *stage) step(ctx context.Context, records []*record) {
 	if s.OnError == pipeline.SkipItem {
 		for _, rec := range records {
 			if f := rec.outputs[s.index].failure; f != nil && !f.stops() {
-				rec.outputs[s.index] = output{}
+				rec.outputs[s.index] = output{skipped: f}
 			}
 		}
 	}
