@@ -135,7 +135,7 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 		}
 		info, err := f.root.Stat(id)
 		if d.Type()&fs.ModeSymlink != 0 && (err != nil || info.IsDir()) {
-			return nil // it leads nowhere, outside, or to a folder
+			return nil //nolint:nilerr // it leads nowhere, outside, or to a folder
 		}
 		switch {
 		case err != nil:
