@@ -30,6 +30,7 @@ type Cache struct {
 	index  map[sdk.Key]place
 	files  map[string]*file // by name
 	looked time.Time        // when the folder was last looked through
+	opened int64            // when this cache was, as the time of a record
 	told   map[string]bool  // files whose damage has been told
 
 	writing sync.Mutex // taken before mu
@@ -49,7 +50,7 @@ type place struct {
 // Open opens the cache in a folder, which is made with the first Put. Log is
 // told of damage.
 func Open(dir string, log *slog.Logger) (*Cache, error) {
-	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, told: map[string]bool{}}
+	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, told: map[string]bool{}, opened: time.Now().UnixNano()}
 	if err := c.look(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the cache of answers: %w", err), c.Close())
 	}
@@ -149,8 +150,21 @@ func (c *Cache) tell(path string, err error) {
 }
 
 // Put stores a value, of at most sdk.MaxKept bytes, under a key, and a few words
-// on what it is, such as a stage's name, of which 44 bytes are kept.
+// on what it is, such as a stage's name, of which 44 bytes are kept. It takes
+// the place of what was there.
 func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
+	return c.keep(key, about, value, true)
+}
+
+// Add is Put unless a value was put under the key since the cache was opened, by
+// any process: of several that ask for the same at the same time, the first
+// answer stays. One from before was there to be got; who asks in spite of it has
+// no use for it.
+func (c *Cache) Add(key sdk.Key, about string, value []byte) error {
+	return c.keep(key, about, value, false)
+}
+
+func (c *Cache) keep(key sdk.Key, about string, value []byte, replace bool) error {
 	if len(value) > sdk.MaxKept {
 		return sdk.Invalid(fmt.Errorf("an answer of %d bytes is too large to be kept: at most %d are", len(value), sdk.MaxKept))
 	}
@@ -158,6 +172,9 @@ func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
 	defer c.writing.Unlock()
 	if c.closed {
 		return errors.New("the cache of answers is closed")
+	}
+	if !replace && c.fresh(key) {
+		return nil
 	}
 	if c.own == nil {
 		if err := c.takeFile(); err != nil {
@@ -177,6 +194,17 @@ func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
 	defer c.mu.Unlock()
 	c.adder(c.own)(r)
 	return nil
+}
+
+// fresh reports whether a record was put under a key since the cache was opened.
+func (c *Cache) fresh(key sdk.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.look(); err != nil {
+		c.tell(c.dir, err)
+	}
+	p, ok := c.index[key]
+	return ok && p.at >= c.opened
 }
 
 // now is the time for a record that takes the place of those before it, even

@@ -153,6 +153,30 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// TestTheFirstAnswerStays adds one key from two processes' caches.
+func TestTheFirstAnswerStays(t *testing.T) {
+	dir := t.TempDir()
+	one, two := open(t, dir), open(t, dir)
+	add := func(c *Cache, value string) {
+		t.Helper()
+		if err := c.Add(sdk.KeyOf("a"), "test", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, two, "a", "-")
+	add(one, "first")
+	add(one, "again")
+	add(two, "second")
+	want(t, one, "a", "first")
+	want(t, two, "a", "first")
+	later := open(t, dir)
+	want(t, later, "a", "first")
+	add(later, "useful") // it was there to be got
+	want(t, open(t, dir), "a", "useful")
+	put(t, two, "a", "third")
+	want(t, open(t, dir), "a", "third")
+}
+
 // TestOthers reads what another process appends.
 func TestOthers(t *testing.T) {
 	dir := t.TempDir()

@@ -9,7 +9,11 @@
 // what other processes append is found when a key is missed, at most once a
 // second.
 //
-// A record that Put has returned for is in the hands of the operating system:
+// Of processes that Add to one key at a time, the first stays. No lock is held over all
+// files: where two add within the same moment, before either can see the other's
+// record, the later one is what is got from then on.
+//
+// A record that Put or Add has returned for is in the hands of the operating system:
 // it survives the end of every process, however that comes. It is not forced to
 // the disk one by one, so a machine that loses power may lose the last seconds.
 //

@@ -99,7 +99,11 @@ func (h *host) Keep(_ context.Context, key sdk.Key, value []byte) error {
 		return nil
 	}
 	key = h.key(key)
-	if err := h.control.options.Cache.Put(key, h.about, value); err != nil {
+	keep := h.control.options.Cache.Add // another run may have asked at the same time: then its answer is the one
+	if h.control.options.Mode == Refresh {
+		keep = h.control.options.Cache.Put
+	}
+	if err := keep(key, h.about, value); err != nil {
 		return err
 	}
 	if h.control.options.Mode == Refresh {

@@ -44,11 +44,13 @@ func TestModes(t *testing.T) {
 	}
 	openai := Stage{Name: "sample.llm", Kind: sdk.KindSample, Use: "openai"}
 
-	c := control(Normal)
+	c, beside := control(Normal), control(Normal)
 	h := c.Stage(openai)
 	recall(h, "-")
 	keep(h, "1")
 	recall(h, "1")
+	keep(beside.Stage(openai), "of a run that asked at the same time")
+	recall(beside.Stage(openai), "1")
 	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
 	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
 	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
