@@ -216,12 +216,15 @@ func TestRoll(t *testing.T) {
 	roll.Note(sdk.Batch{Items: []sdk.Item{{}, {Samples: []sdk.Sample{sample("knn", "a", 1.0), sample("llm", "b", 1.0)}}}})
 	roll.Report(nil, "weights", given)
 	roll.Report(log, "weights", given)
-	if got := out.String(); !strings.Contains(got, "absent=lmm ") || !strings.Contains(got, `voted="knn, llm"`) {
+	if got := out.String(); !strings.Contains(got, "absent=lmm ") || !strings.Contains(got, `unnamed=llm`) {
 		t.Errorf("warned %q", got)
 	}
 	out.Reset()
 	if roll.Report(log, "weights", map[string]string{"llm": "2"}); out.Len() > 0 {
 		t.Errorf("although all have voted: %s", &out)
+	}
+	if roll.Report(log, "weights", map[string]string{"knn": "1", "llm": "2", "dear": "1"}); out.Len() > 0 {
+		t.Errorf("although only one that was not asked has not voted: %s", &out)
 	}
 }
 

@@ -31,22 +31,27 @@ func (r *Roll) Note(b sdk.Batch) {
 	}
 }
 
-// Report warns of the names in an argument's value that no voter had, once
-// somebody has voted. Call it when the stage ends: a voter may be asked about
-// few items.
+// Report warns of the names in an argument's value that no voter had, where
+// another one voted that the argument does not name: it may be the one that was
+// meant. Where all that voted are named, the others were just not asked. Call it
+// when the stage ends: a voter may be asked about few items.
 func (r *Roll) Report(log *slog.Logger, argument string, given map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var absent []string
+	var absent, unnamed []string
 	for _, voter := range slices.Sorted(maps.Keys(given)) {
 		if !r.voted[voter] {
 			absent = append(absent, voter)
 		}
 	}
-	if log == nil || len(absent) == 0 || len(r.voted) == 0 {
+	for _, voter := range slices.Sorted(maps.Keys(r.voted)) {
+		if _, ok := given[voter]; !ok {
+			unnamed = append(unnamed, voter)
+		}
+	}
+	if log == nil || len(absent) == 0 || len(unnamed) == 0 {
 		return
 	}
-	log.Warn("voters that an argument names gave no votes: they were not asked, or no sample block has that name",
-		"argument", argument, "absent", strings.Join(absent, ", "),
-		"voted", strings.Join(slices.Sorted(maps.Keys(r.voted)), ", "))
+	log.Warn("an argument names voters that gave no votes, and others that it does not name voted: no sample block has such a name, or it was not asked",
+		"argument", argument, "absent", strings.Join(absent, ", "), "unnamed", strings.Join(unnamed, ", "))
 }
