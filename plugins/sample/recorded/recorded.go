@@ -2,7 +2,10 @@ package recorded
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -28,13 +31,19 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 	if err != nil {
 		return nil, &sdk.ArgumentError{Argument: "path", Err: err}
 	}
-	return &voter{answers: f.answers, digest: f.digest, none: c.None}, nil
+	return &voter{answers: f.answers, digest: f.digest, none: c.None, path: string(c.Path), log: setup.Log}, nil
 }
 
 type voter struct {
 	answers answers
 	digest  string
 	none    string
+	path    string
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	known   bool   // an item had a recorded answer
+	missing string // the first id that had none
 }
 
 // Fingerprint changes with the file's content.
@@ -44,9 +53,32 @@ func (v *voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		all := v.samples(item.ID)
+		v.note(item.ID)
 		samples[i] = all[min(item.Drawn, len(all)):] // asked again, it has nothing to add
 	}
 	return samples, nil
+}
+
+// note takes down whether the ids are those of the file.
+func (v *voter) note(id string) {
+	_, ok := v.answers.items[id]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known = v.known || ok; !ok && v.missing == "" {
+		v.missing = id
+	}
+}
+
+// Close warns where no item had an answer: the ids are surely others.
+func (v *voter) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.log == nil || v.known || v.missing == "" || len(v.answers.items) == 0 {
+		return nil
+	}
+	v.log.Warn("no item has a recorded answer: are the ids of the input those of the file?",
+		"path", v.path, "input", v.missing, "file", slices.Min(slices.Collect(maps.Keys(v.answers.items))))
+	return nil
 }
 
 // samples returns everything that is recorded for an item.

@@ -3,6 +3,8 @@ package recorded_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -108,6 +110,32 @@ func TestAskedAgain(t *testing.T) {
 		got, err := s.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{ID: "1", Drawn: drawn}}})
 		if err != nil || len(got[0]) != want {
 			t.Errorf("after %d samples it gives %v, %v", drawn, got, err)
+		}
+	}
+}
+
+// Ids that are in no row of the file are told, once somebody was asked and none
+// was there.
+func TestOtherIDs(t *testing.T) {
+	for ids, warns := range map[string]bool{"": false, "1 9": false, "8 9": true} {
+		var out strings.Builder
+		setup := sdk.Setup{Block: "ann", Samples: 1, Log: slog.New(slog.NewTextHandler(&out, nil))}
+		stage, err := recorded.Stage().Open(t.Context(), setup, []byte(written(t, "a.tsv", "id\tanswer\n1\ta\n2\tb\n", "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b sdk.Batch
+		for _, id := range strings.Fields(ids) {
+			b.Items = append(b.Items, sdk.Item{ID: id})
+		}
+		if _, err := stage.(sdk.Sampler).Sample(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if err := stage.(io.Closer).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, "input=8 file=1") != warns || !warns && got != "" {
+			t.Errorf("items %q: it warns %q", ids, got)
 		}
 	}
 }
