@@ -1,6 +1,10 @@
 package ballot
 
-import "github.com/racflow/racflow/sdk"
+import (
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
 
 // Mean returns the mean ballot of all voters that gave at least one accepted
 // answer: labels with their shares, best first, summing to 1; empty if there
@@ -81,4 +85,13 @@ func Verdict(shares []sdk.Answer) sdk.Verdict {
 		v.Reason = "the voters say that none of the labels fits"
 	}
 	return v
+}
+
+// Weighed is Verdict for the shares of samples under weights: where the only
+// acceptable answers are of voters with weight 0, it says so.
+func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
+	if len(shares) == 0 && slices.ContainsFunc(samples, func(s sdk.Sample) bool { return accepted(s) > 0 }) {
+		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}
+	}
+	return Verdict(shares)
 }

@@ -39,7 +39,7 @@ func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) 
 				votes.Add(label, e.weights.Of(s.Voter))
 			}
 		}
-		verdicts[i] = ballot.Verdict(votes.Shares())
+		verdicts[i] = ballot.Weighed(votes.Shares(), item.Samples)
 	}
 	return verdicts, nil
 }

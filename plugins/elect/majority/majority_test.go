@@ -86,6 +86,17 @@ func TestElect(t *testing.T) {
 	}
 }
 
+func TestNoWeight(t *testing.T) {
+	stage, err := majority.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": "0"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := stage.(sdk.Elector).Elect(t.Context(), sdk.Batch{Items: []sdk.Item{{Samples: []sdk.Sample{sample("knn", "a")}}, {}}})
+	if err != nil || got[0].Reason != "every voter that gave an acceptable answer has weight 0" || got[1].Reason != "no voter gave an acceptable answer" {
+		t.Errorf("verdicts %+v, error %v", got, err)
+	}
+}
+
 func TestConformance(t *testing.T) {
 	sdktest.Stage(t, majority.Stage(), `{"weights": {"neighbours": "2"}}`)
 }

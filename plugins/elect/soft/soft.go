@@ -33,7 +33,7 @@ func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) 
 	e.roll.Note(b)
 	verdicts := make([]sdk.Verdict, len(b.Items))
 	for i, item := range b.Items {
-		verdicts[i] = ballot.Verdict(ballot.Mean(item.Samples, e.weights))
+		verdicts[i] = ballot.Weighed(ballot.Mean(item.Samples, e.weights), item.Samples)
 	}
 	return verdicts, nil
 }
