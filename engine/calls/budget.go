@@ -2,6 +2,7 @@ package calls
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -62,7 +63,11 @@ func (b *budget) spent(e estimate) error {
 
 // Money shows an amount: small ones with the digits that matter.
 func Money(amount float64) string {
-	if amount > 0 && amount < 1 {
+	switch {
+	case amount > 0 && amount < 0.001:
+		two, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 2, 64), 64) // it was written by that
+		return strconv.FormatFloat(two, 'f', -1, 64)
+	case amount > 0 && amount < 1:
 		return fmt.Sprintf("%.4f", amount)
 	}
 	return fmt.Sprintf("%.2f", amount)

@@ -121,3 +121,13 @@ func TestBudgetByHand(t *testing.T) {
 		})
 	}
 }
+
+func TestMoney(t *testing.T) {
+	for amount, want := range map[float64]string{
+		0: "0.00", 0.00001: "0.00001", 0.0000123: "0.000012", 1.96e-7: "0.0000002", 0.0003: "0.0003", 0.00996: "0.0100", 0.5: "0.5000", 1: "1.00", 20.004: "20.00",
+	} {
+		if got := Money(amount); got != want {
+			t.Errorf("%g is shown as %s, want %s", amount, got, want)
+		}
+	}
+}
