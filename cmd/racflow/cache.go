@@ -50,7 +50,7 @@ func newCacheStats() *cobra.Command {
 			for _, a := range s.About {
 				fmt.Fprintf(tw, "%s\t%d\t%s\t%s\n", a.About, a.Entries, size(a.Bytes), a.Newest.Local().Format(time.DateTime))
 			}
-			fmt.Fprintf(tw, "all, in %d files\t%d\t%s\t\n", s.Files, s.Entries, size(s.Bytes))
+			fmt.Fprintf(tw, "all, in %s\t%d\t%s\t\n", quantity(s.Files, "file"), s.Entries, size(s.Bytes))
 			return tw.Flush()
 		},
 	}
@@ -82,9 +82,9 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "removed %d answers, %s\n", done.Records, size(done.Bytes))
+			fmt.Fprintf(c.OutOrStdout(), "removed %s, %s\n", quantity(done.Records, "answer"), size(done.Bytes))
 			if done.Busy > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "%d files stay, because runs are writing them\n", done.Busy)
+				fmt.Fprintf(c.ErrOrStderr(), "left alone, because runs are writing there: %s\n", quantity(done.Busy, "file"))
 				return &exitError{code: exitItemsFailed}
 			}
 			return nil

@@ -30,7 +30,7 @@ func (s *session) tellSpent(w io.Writer) {
 func describeCalls(c calls.Counts) string {
 	var parts []string
 	if c.Calls > 0 {
-		text := fmt.Sprintf("%d calls", c.Calls)
+		text := quantity(c.Calls, "call")
 		if c.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", c.Failed)
 		}
@@ -47,7 +47,7 @@ func describeCalls(c calls.Counts) string {
 		parts = append(parts, "cost "+calls.Money(c.Cost))
 	}
 	if c.Recalled > 0 {
-		parts = append(parts, fmt.Sprintf("%d answers from the cache", c.Recalled))
+		parts = append(parts, quantity(c.Recalled, "answer")+" from the cache")
 	}
 	return strings.Join(parts, ", ")
 }
