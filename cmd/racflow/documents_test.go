@@ -30,14 +30,14 @@ func newLibrary(t *testing.T, documents, size int) library {
 		fmt.Fprintf(&text, "# Document %d\n", i)
 		for text.Len() < size {
 			fmt.Fprintf(&text, "\n## Section %d\n\n", text.Len())
-			for range 130 {
-				fmt.Fprintf(&text, "word%d ", random.IntN(20_000))
+			for range 150 {
+				fmt.Fprintf(&text, "w%04x ", random.IntN(20_000))
 			}
 			text.WriteString("\n")
 		}
 		l.write(t, filepath.Join("docs", strconv.Itoa(i%100), fmt.Sprintf("%d.md", i)), text.String())
 	}
-	l.write(t, "items.tsv", "text\nword7 word8\n")
+	l.write(t, "items.tsv", "text\nw0007 w0008\n")
 	l.write(t, "p.hcl", `
 knowledge "k" {
   source { path = "docs" }
@@ -244,7 +244,7 @@ func TestManyDocuments(t *testing.T) {
 	if !strings.Contains(told, "up to date") || again.resident > most {
 		t.Errorf("again: %v, %s", again, told)
 	}
-	l.write(t, filepath.Join("docs", "0", "0.md"), "# Another\n\nword7\n")
+	l.write(t, filepath.Join("docs", "0", "0.md"), "# Another\n\nw0007\n")
 	told, _ = l.run(t)
 	if _, _, embedded := counts(t, told); embedded != 1 {
 		t.Errorf("a changed document: %d entries were embedded", embedded)

@@ -115,7 +115,8 @@ func TestRead(t *testing.T) {
 		"empty.txt":  {content: " \n\t\n", text: "", title: "empty.txt", format: "text"},
 		"image.png":  {content: "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", fault: "binary"},
 		"noise.txt":  {content: strings.Repeat("\x80\xfe\xc1a", 100), fault: "binary"},
-		"paper.pdf":  {content: "%PDF-1.4\n...", fault: "binary"},
+		"paper.pdf":  {content: "%PDF-1.4\n...", fault: "its PDF cannot be read"},
+		"paper.txt":  {content: "%PDF-1.4\n...", fault: "binary"},
 		"large.html": {content: strings.Repeat("x", 1001), fault: "larger than 1000 bytes"},
 	}
 	content := map[string]string{}

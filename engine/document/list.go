@@ -52,7 +52,7 @@ func Is(path string) bool {
 		return true
 	case err == nil:
 		f := formatOf(path)
-		return f == formatMarkdown || f == formatHTML
+		return f == formatMarkdown || f == formatHTML || f == formatPDF
 	}
 	return IsGlob(path)
 }

@@ -22,11 +22,13 @@ const (
 	formatMarkdown = "markdown"
 	formatHTML     = "html"
 	formatCode     = "code"
+	formatPDF      = "pdf"
 )
 
 var formats = map[string]string{
 	".md": formatMarkdown, ".markdown": formatMarkdown, ".mdx": formatMarkdown,
 	".html": formatHTML, ".htm": formatHTML, ".xhtml": formatHTML,
+	".pdf": formatPDF,
 }
 
 func init() {
@@ -61,21 +63,26 @@ func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
 		return d, nil, f.tooLarge()
 	}
 	sum := sha256.Sum256(raw)
-	text, err := decode(raw)
-	if err != nil {
-		return d, nil, err
+	format, text, title := formatOf(id), "", ""
+	if format != formatPDF {
+		if text, err = decode(raw); err != nil {
+			return d, nil, err
+		}
 	}
-	format, title := formatOf(id), ""
 	switch format {
+	case formatPDF:
+		if text, title, err = fromPDF(raw, f.set.Max); err != nil {
+			return d, nil, err
+		}
 	case formatHTML:
 		if text, title, err = fromHTML(text); err != nil {
 			return d, nil, err
 		}
-		if int64(len(text)) > f.set.Max {
-			return d, nil, fmt.Errorf("its text is longer than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
-		}
 	case formatMarkdown:
 		title = headingOf(text)
+	}
+	if int64(len(text)) > f.set.Max {
+		return d, nil, fmt.Errorf("its text is longer than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
 	}
 	if title == "" {
 		title = path.Base(id)

@@ -17,30 +17,44 @@ const hashBytes = 16
 // The metadata that every chunk has beside what its document and its chunker
 // know.
 const (
-	metaDocument  = "document"   // id of the document
-	metaStart     = "start"      // first byte of the chunk in the document's text
-	metaEnd       = "end"        // the byte after its last
-	metaFirstLine = "first_line" // from 1, of a text that stands in its file as it is
-	metaLastLine  = "last_line"
+	metaDocument = "document" // id of the document
+	metaStart    = "start"    // first byte of the chunk in the document's text
+	metaEnd      = "end"      // the byte after its last
 )
+
+// place says how the place of a chunk is told to people, from 1: by what ends a
+// line or a page, and the names of the first and the last.
+type place struct{ end, first, last string }
+
+// placeOf is empty where a text has no lines that a reader of the file knows.
+func placeOf(format any) place {
+	switch format {
+	case "pdf":
+		return place{"\f", "first_page", "last_page"}
+	case "html":
+		return place{}
+	}
+	return place{"\n", "first_line", "last_line"}
+}
 
 // entriesOf makes the entries of a document that is cut into chunks. Their
 // hashes tell how many they are: where one is missing, the document is redone.
 func entriesOf(u unit, chunks []sdk.Chunk) []sdk.Entry {
 	hash := binary.BigEndian.AppendUint32(bytes.Clone(u.Hash), uint32(len(chunks)))
 	entries := make([]sdk.Entry, len(chunks))
-	line, counted := 1, 0 // lines up to a byte
+	in := placeOf(u.Meta["format"])
+	number, counted := 1, 0 // of lines or pages up to a byte
 	for i, c := range chunks {
 		meta := make(sdk.Meta, len(u.Meta)+len(c.Meta)+5)
 		maps.Copy(meta, u.Meta)
 		maps.Copy(meta, c.Meta)
 		meta[metaDocument], meta[metaStart], meta[metaEnd] = u.ID, float64(c.Start), float64(c.End)
 		text := u.Text[c.Start:c.End]
-		if u.Meta["format"] != "html" {
-			line += strings.Count(u.Text[counted:c.Start], "\n")
+		if in.end != "" {
+			number += strings.Count(u.Text[counted:c.Start], in.end)
 			counted = c.Start
-			meta[metaFirstLine] = float64(line)
-			meta[metaLastLine] = float64(line + strings.Count(strings.TrimRight(text, "\r\n"), "\n"))
+			meta[in.first] = float64(number)
+			meta[in.last] = float64(number + strings.Count(strings.TrimRight(text, "\r\n\f"), in.end))
 		}
 		entries[i] = sdk.Entry{ID: chunkID(u.ID, i), Text: text, Label: u.Label, Context: u.Context, Meta: meta, Hash: hash}
 	}

@@ -94,7 +94,7 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 	}
 	for _, name := range []string{"exclude", "max_bytes"} {
 		if attr, ok := content.Attributes[name]; ok {
-			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents: the path is to be a folder, a glob or a Markdown or HTML file.", name)
+			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents: the path is to be a folder, a glob or a Markdown, HTML or PDF file.", name)
 		}
 	}
 	byName := string(source.FormatOf(s.Path))
