@@ -42,7 +42,9 @@ combination where it is given several times, and prints a row for each:
   racflow eval --sweep neighbours.top_k=5,15,60 --sweep var.election=soft,majority FILE
 
 A target is STAGE.ARGUMENT, an argument of the block or of its config, or
-BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME.
+BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Values are
+measured in the order given. llm.n=3,1 sends each prompt once, and its row for 1
+shows the tokens of the request for 3; llm.n=1,3 sends it again for two more.
 
 --ablate runs it whole, and once without each part that is named, and prints a row
 for each. Parts are ` + partNames() + `.`,
