@@ -148,6 +148,8 @@ func checkElection(t *testing.T, c cast, got run.Result, answer string, agreemen
 	t.Helper()
 	reason := ""
 	switch {
+	case !ok && slices.ContainsFunc(got.Votes, func(v run.Vote) bool { return v.Accepted }):
+		reason = "every voter that gave an acceptable answer has weight 0"
 	case !ok:
 		reason = "no voter gave an acceptable answer"
 	case answer == noLabel:
