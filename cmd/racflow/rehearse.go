@@ -117,6 +117,8 @@ func (s *session) mask() func(string) string {
 			secrets = append(secrets, f.Stage.Config.Secrets...)
 		}
 	}
+	// A very short one is no secret, and part of many words.
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < 6 })
 	// The longer of two that begin alike first.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	return func(text string) string {

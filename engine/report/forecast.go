@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -35,6 +36,7 @@ func (p Plan) writeForecast(w io.Writer) error {
 	priced, assumed := 0, false
 	var shown *sdk.Prompt
 	var shownOf string
+	var again []string
 	for _, s := range p.Pipeline.Stages {
 		v, ok := f.Voters[s.Name]
 		if !ok || s.Block != "sample" {
@@ -42,13 +44,16 @@ func (p Plan) writeForecast(w io.Writer) error {
 		}
 		scale := func(n int) int { return int(float64(n)*float64(p.Items)/float64(max(f.Tried, 1)) + .5) }
 		cost := "no price given"
-		if s.Price != nil {
+		if s.Price != nil && *s.Price != (pipeline.Price{}) {
 			c := s.Price.Of(sdk.Usage{InputTokens: uint64(scale(v.Input)), OutputTokens: uint64(scale(v.Output))})
 			total += c
 			priced++
 			cost = money(c)
 		}
 		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Name, scale(v.Items), scale(v.Prompts), scale(v.Answers), scale(v.Input), scale(v.Output), cost)
+		if s.Tries > 1 && v.Items > 0 {
+			again = append(again, fmt.Sprintf("sample.%s asks an item whose answers are not accepted up to %d times, each as much again.\n", s.Name, s.Tries))
+		}
 		assumed = assumed || v.Assumed && v.Items > 0
 		if shown == nil && v.Shown != nil {
 			shown, shownOf = v.Shown, s.Name
@@ -61,6 +66,7 @@ func (p Plan) writeForecast(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Tokens are characters / 4; answers in the cache cost nothing again.\n", f.Tried)
+	fmt.Fprint(w, strings.Join(again, ""))
 	if assumed {
 		fmt.Fprintln(w, "Where the config has no max_tokens, an answer counts as 32 tokens of text or 512 of JSON.")
 	}
