@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"dimension", openErr("c", sdk.Schema{Dimension: 3, Analyzer: "standard"}), "vectors of 2 dimensions and the embedder gives 3"},
 		{"analyzer", openErr("c", sdk.Schema{Dimension: 2, Analyzer: "code"}), `analyzer "standard", not "code"`},
-		{"unknown analyzer", openErr("d", sdk.Schema{Dimension: 2, Analyzer: "english"}), "standard"},
+		{"unknown analyzer", openErr("d", sdk.Schema{Dimension: 2, Analyzer: "klingon"}), "standard"},
 		{"no name", openErr("", sdk.Schema{}), "name"},
 		{"huge dimension", openErr("d", sdk.Schema{Dimension: 1 << 20}), "65536"},
 		{"not open", s.Put(ctx, "other", nil), `"other" is not open`},
