@@ -21,8 +21,21 @@ type Request struct {
 	Fields map[string]any // that go into the body before those of Config.Body; a nil takes one out
 	Tokens int            // that the reply may cost; those of the body are estimated
 	Alone  bool           // it goes out without the Host: for a stage that is opening
+	// Hold puts off telling the Host that the call has ended until Finish, which
+	// the caller then has to call: when the Host lets the next one through, the
+	// answer of this one is kept, and no more than the calls under way are lost.
+	Hold bool
 
-	usage sdk.Usage
+	usage  sdk.Usage
+	finish func() // nil: it has been told
+}
+
+// Finish tells the Host that a call has ended that was held.
+func (r *Request) Finish() {
+	if r.finish != nil {
+		r.finish()
+		r.finish = nil
+	}
 }
 
 // Usage is what the call cost, once Do or Post has returned.
@@ -78,7 +91,9 @@ func (r *Request) Do(req *http.Request) (_ *http.Response, err error) {
 		if (outcome.Status == sdk.StatusDown || outcome.Status == sdk.StatusDenied) && err != nil {
 			outcome.Reason = err.Error()
 		}
-		done(outcome)
+		if r.finish = func() { done(outcome) }; !r.Hold {
+			r.Finish()
+		}
 	}()
 	res, err := c.http.Do(sent)
 	if err != nil {

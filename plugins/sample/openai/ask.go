@@ -37,11 +37,11 @@ func (v *voter) ask(ctx context.Context, slots []*slot) error {
 func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), int(v.choices.Load()))
-		replies, err := v.request(ctx, slots[0].question, slots[0].number, want)
+		replies, err := v.request(ctx, slots, want)
 		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // it may be n: some servers take few choices, or only one
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
-				replies, err = v.request(ctx, slots[0].question, slots[0].number, want)
+				replies, err = v.request(ctx, slots, want)
 			}
 			if err == nil {
 				v.lower(want)
@@ -63,8 +63,6 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		if len(replies) < want {
 			v.once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", len(replies))
 		}
-		replies = replies[:min(len(replies), len(slots))]
-		v.keep(ctx, slots, replies)
 		slots = slots[len(replies):]
 	}
 	return nil
@@ -90,16 +88,19 @@ func (v *voter) keep(ctx context.Context, slots []*slot, replies []reply) {
 	}
 }
 
-// request sends one request for n choices.
-func (v *voter) request(ctx context.Context, q *question, number, n int) ([]reply, error) {
-	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
+// request sends one request for the answers of the first n slots. It fills and
+// keeps as many of them as the server gives, and returns those.
+func (v *voter) request(ctx context.Context, slots []*slot, n int) ([]reply, error) {
+	q := slots[0].question
+	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q), Hold: true}
+	defer r.Finish()
 	if q.maxTokens == 0 { // nobody knows
 		r.Tokens = jsonTokens * n
 	}
 	settings := openai.DefaultConfig("")
 	settings.BaseURL, settings.HTTPClient = v.client.Address(), r
 	client := openai.NewClientWithConfig(settings)
-	replies, err := v.complete(ctx, client, q, number, n)
+	replies, err := v.complete(ctx, client, q, slots[0].number, n)
 	if err != nil {
 		coded := new(sdk.Error)
 		if ctx.Err() == nil && !errors.As(err, &coded) { // the library's own
@@ -115,6 +116,8 @@ func (v *voter) request(ctx context.Context, q *question, number, n int) ([]repl
 	if len(replies) > 0 {
 		replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens
 	}
+	replies = replies[:min(len(replies), len(slots))]
+	v.keep(ctx, slots, replies)
 	return replies, nil
 }
 
