@@ -17,40 +17,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// together is how many items of a batch, and requests of an item, are worked on
-// at a time. The engine sends items one by one and sets the limits.
+// together is how many requests of an item are sent at a time.
 const together = 16
 
 // Rerank implements sdk.Reranker.
 func (r *reranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
-	ranked := make([][]sdk.Ranked, len(b.Items))
-	errs := make([]error, len(b.Items))
-	var calls errgroup.Group
-	calls.SetLimit(together)
-	for i := range b.Items {
-		calls.Go(func() error {
-			ranked[i], errs[i] = r.rank(ctx, &b.Items[i])
-			return nil
-		})
-	}
-	_ = calls.Wait() // errors are of single items
-	failed := sdk.RowErrors{}
-	for i, err := range errs {
-		if err != nil {
-			failed[i] = err
-		}
-	}
-	switch {
-	case len(failed) == 0:
-		return ranked, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return ranked, failed
+	return api.Rows(ctx, b.Items, r.rank)
 }
 
 // rank returns the candidates of one item, best first.
-func (r *reranker) rank(ctx context.Context, item *sdk.Item) ([]sdk.Ranked, error) {
+func (r *reranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error) {
 	var documents []string
 	var of []int // the candidate of each document
 	for i := range item.Candidates {

@@ -33,35 +33,8 @@ func (v *voter) Close() error {
 	return nil
 }
 
-// together is how many items of a batch are worked on at a time. The engine
-// sends them one by one and sets the limits; this is for those who do not.
-const together = 64
-
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	samples := make([][]sdk.Sample, len(b.Items))
-	errs := make([]error, len(b.Items))
-	var calls errgroup.Group
-	calls.SetLimit(together)
-	for i, item := range b.Items {
-		calls.Go(func() error {
-			samples[i], errs[i] = v.vote(ctx, item)
-			return nil
-		})
-	}
-	_ = calls.Wait() // errors are of single items
-	failed := sdk.RowErrors{}
-	for i, err := range errs {
-		if err != nil {
-			failed[i] = err
-		}
-	}
-	switch {
-	case len(failed) == 0:
-		return samples, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return samples, failed
+	return api.Rows(ctx, b.Items, v.vote)
 }
 
 // vote returns the samples of one item: those that are kept, and the others as
