@@ -9,6 +9,7 @@ type Kind string
 // that a store is named inside a knowledge block and searched by retrieve.
 const (
 	KindChunk  Kind = "chunk"
+	KindEnrich Kind = "enrich"
 	KindEmbed  Kind = "embed"
 	KindStore  Kind = "store"
 	KindRerank Kind = "rerank"
@@ -30,6 +31,14 @@ type Chunker interface {
 	// Together they have every byte that is not white space, so that their spans
 	// give the document back. A document of white space alone has none.
 	Chunk(ctx context.Context, documents []Document) ([][]Chunk, error)
+}
+
+// Enricher finds what is worth knowing of a passage beyond its own words.
+type Enricher interface {
+	// Enrich returns an addition per passage. Documents come whole: all passages
+	// of one stand together, in their order. A passage that fails alone is stored
+	// without an addition.
+	Enrich(ctx context.Context, passages []Passage) ([]Addition, error)
 }
 
 // Role says what a text is to an embedding model that tells the two apart.

@@ -11,7 +11,7 @@ type Entry struct {
 	ID      string
 	Text    string
 	Label   string    // empty where the knowledge has no labels
-	Context string    // what situates the text; embedded and searched with it, never shown as the text
+	Context string    // what situates the text, and terms added to it (JoinContext); embedded and searched with it, never shown as the text
 	Meta    Meta      // nil: none
 	Vector  []float32 // as the embedder gave it; nil where it was not asked for
 	Hash    []byte    // of the content that the entry was made from
@@ -62,6 +62,10 @@ type Prompt struct {
 	// Fields are the properties of the JSON object that the answer is to be, in
 	// order, LabelProperty among them; nil: the answer is plain text.
 	Fields []string
+	// Passages are the ids of the candidates that the prompt shows, by number: the
+	// first is 1. The answer is then a text of any length that cites them as [1]
+	// or [2, 5], or None; Labels and Fields are nil. nil: the answer is a label.
+	Passages []string
 }
 
 // LabelProperty is the property of a JSON answer that holds the label.
@@ -71,6 +75,9 @@ const LabelProperty = "label"
 type Message struct {
 	Role string // MessageSystem, MessageUser or MessageAssistant
 	Text string
+	// Shared says that many prompts begin with the same messages up to this one:
+	// it is worth caching where the service does so only when it is asked.
+	Shared bool
 }
 
 // The roles of a message.
@@ -92,7 +99,7 @@ type Sample struct {
 // Answer is a label with its weight within one sample. Weights of a sample are
 // not negative; elections normalise them.
 type Answer struct {
-	Label    string // empty: that none of the labels fits
+	Label    string // the label, or the text where the prompt has passages; empty: that none of the labels fits
 	Weight   float64
 	Accepted bool // by the voter and the accept rules; set by the engine
 	// Reason is why the answer is not accepted. A voter sets it for what cannot

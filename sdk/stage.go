@@ -14,8 +14,8 @@ type Plugin struct {
 }
 
 // Stage describes one stage of a plugin and knows how to open it. Make one
-// with the function of its kind: ChunkStage, EmbedStage, StoreStage, RerankStage,
-// PromptStage, SampleStage or ElectStage.
+// with the function of its kind: ChunkStage, EnrichStage, EmbedStage, StoreStage,
+// RerankStage, PromptStage, SampleStage or ElectStage.
 type Stage struct {
 	Kind      Kind
 	Name      string // what `use` says in the file
@@ -80,6 +80,12 @@ type openFunc[C, T any] = func(context.Context, Setup, C) (T, error)
 // to read.
 func ChunkStage[C any](name, doc string, open openFunc[C, Chunker], options ...Option) Stage {
 	return newStage(KindChunk, name, doc, open, options)
+}
+
+// EnrichStage describes an enricher. It gets whole documents, whatever it declares
+// to read; its Batch counts passages, and a document is never divided.
+func EnrichStage[C any](name, doc string, open openFunc[C, Enricher], options ...Option) Stage {
+	return newStage(KindEnrich, name, doc, open, options)
 }
 
 // EmbedStage describes an embedder.

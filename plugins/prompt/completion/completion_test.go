@@ -205,7 +205,7 @@ func TestItemWithoutExamples(t *testing.T) {
 	}
 	prompts, err := stage.(sdk.Prompter).Prompt(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "hello"}}})
 	if err != nil || !strings.HasSuffix(prompts[0][0].Text, "nothing else.\n\nText: hello\nLabel:") {
-		t.Errorf("prompts %q, error %v", prompts, err)
+		t.Errorf("prompts %+v, error %v", prompts, err)
 	}
 }
 
