@@ -3,10 +3,10 @@ package code
 import (
 	"context"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -26,21 +26,17 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Language != "" && named(c.Language) == nil {
-		var known []string
-		for i := range all {
-			known = append(known, all[i].name())
-		}
-		return nil, &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(known, ", "))}
+	if c.Language != "" && syntax.Named(c.Language) == nil {
+		return nil, &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(syntax.Names(), ", "))}
 	}
 	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
 		x := tokenizer.Read(d.Text)
 		if x.Blank(0, len(d.Text)) {
 			return nil
 		}
-		l := named(c.Language)
+		l := syntax.Named(c.Language)
 		if l == nil {
-			l = languageOf(d)
+			l = syntax.Of(&d)
 		}
 		if l == nil {
 			var out []sdk.Chunk
@@ -49,20 +45,8 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 			}
 			return out
 		}
-		f := file{language: l, text: x, size: c.Size, lines: l.read(d.Text)}
-		f.cut(0, len(f.lines), f.shallowest(), 0, 0, nil, true)
+		f := file{File: l.Read(d.Text), text: x, size: c.Size}
+		f.cut(f.Units(), 0, nil, true)
 		return f.chunks()
 	}), nil
-}
-
-// languageOf tells a document's language by the end of its path; nil: unknown.
-func languageOf(d sdk.Document) *language {
-	name, _ := d.Meta["path"].(string)
-	if name == "" {
-		name = d.ID
-	}
-	if end := path.Ext(name); end != "" {
-		return named(end[1:])
-	}
-	return nil
 }

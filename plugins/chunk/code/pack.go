@@ -5,21 +5,18 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
 )
-
-// deepest is how far units are looked for inside units.
-const deepest = 12
 
 // declarationLimit is how many bytes of signatures a chunk's metadata holds.
 const declarationLimit = 400
 
 // file is a document that is being cut.
 type file struct {
-	*language
+	*syntax.File
 	text   *cut.Text
 	size   int
-	lines  []line
 	pieces []piece
 }
 
@@ -31,48 +28,36 @@ type piece struct {
 	head      bool     // it is above the body that the next are in
 }
 
-// shallowest is the least depth of a line with code.
-func (f *file) shallowest() int {
-	least := -1
-	for _, l := range f.lines {
-		if l.kind != blank && !l.goesOn && (least < 0 || l.depth < least) {
-			least = l.depth
-		}
-	}
-	return max(0, least)
-}
-
-// cut cuts the units in the lines from low up to high. What is before them, from
-// byte start on, goes with the first. declared says whether units in it are
-// declarations.
-func (f *file) cut(low, high, base, start, level int, within []string, declared bool) {
-	for _, u := range units(f.lines, low, high, base) {
-		p := piece{Span: cut.Span{Start: start, End: f.lines[u.high-1].end}, within: within}
+// cut cuts units. What is before the first, from byte start on, goes with it.
+// declared says whether they are declarations.
+func (f *file) cut(units []syntax.Unit, start int, within []string, declared bool) {
+	for _, u := range units {
+		p := piece{Span: cut.Span{Start: start, End: u.End}, within: within}
 		start = p.End
 		if declared {
-			p.signature = f.signature(f.text.String, f.lines, u)
+			p.signature = f.Signature(u)
 		}
 		if f.text.Tokens(p.Start, p.End) <= f.size {
 			f.pieces = append(f.pieces, p)
 			continue
 		}
-		inner := within
+		around := within
 		if p.signature != "" {
-			inner = append(slices.Clip(within), p.signature)
+			around = append(slices.Clip(within), p.signature)
 		}
-		first, depth := body(f.lines, u)
-		if first == u.high || level == deepest {
-			f.split(p.Span, inner)
+		inside := f.Inside(u)
+		if inside == nil {
+			f.split(p.Span, around)
 			continue
 		}
 		// The lines above the body are a part of their own, joined with what follows
 		// where that fits.
-		if at := f.lines[first].start; f.text.Tokens(p.Start, at) > f.size {
-			f.split(cut.Span{Start: p.Start, End: at}, inner)
+		if at := inside[0].Start; f.text.Tokens(p.Start, at) > f.size {
+			f.split(cut.Span{Start: p.Start, End: at}, around)
 		} else {
-			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: inner, head: true})
+			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: around, head: true})
 		}
-		f.cut(first, u.high, depth, f.lines[first].start, level+1, inner, declared && (f.holds(p.signature) || f.isScope(u)))
+		f.cut(inside, inside[0].Start, around, declared && f.Declares(u, p.signature))
 	}
 }
 

@@ -13,11 +13,7 @@
 // are blocks, which are cut only where one alone is larger than size: at lines if
 // it is a table, code or list, otherwise as recursive does.
 //
-// Headings are ATX (# Title) and setext (underlined with === or ---). What looks
-// like one in fenced code, comments, <pre>, <script>, <style> or front matter (YAML
-// between ---, TOML between +++) is none. This reads the structure of CommonMark,
-// line by line, not its inline marks; links and images are text. Headings inside
-// lists and quotes do not count.
+// What headings, blocks and front matter are, plugins/internal/section says.
 //
 // The chunks joined are the document: white space between two chunks belongs to
 // the first.

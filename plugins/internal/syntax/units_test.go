@@ -1,4 +1,4 @@
-package code
+package syntax
 
 import (
 	"slices"
@@ -269,7 +269,7 @@ else
 fi
 `},
 	} {
-		l := named(c.language)
+		l := Named(c.language)
 		var want []int
 		var source strings.Builder
 		n := 0

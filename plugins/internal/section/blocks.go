@@ -1,25 +1,26 @@
-package markdown
+package section
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// The kinds of blocks.
-type kind uint8
+// Kind is that of a block.
+type Kind uint8
 
+// The kinds of blocks.
 const (
-	prose   kind = iota // paragraphs and quotes
-	lines               // tables, code, lists: what is cut at lines
-	heading             //
-	matter              // front matter
+	Prose   Kind = iota // paragraphs and quotes
+	Lines               // tables, code, lists: what is cut at lines
+	Heading             //
+	Matter              // front matter
 )
 
-// block is a part of a document with the empty lines behind it. The blocks of a
-// document follow each other without a gap.
-type block struct {
-	kind       kind
-	start, end int
+// Block is a part of a document with the empty lines behind it: the bytes from
+// Start up to End. The blocks of a document follow each other without a gap.
+type Block struct {
+	Kind       Kind
+	Start, End int
 	title      string // of a heading
 	level      int
 }
@@ -28,7 +29,7 @@ type block struct {
 const longest = 200
 
 // blocks reads a document.
-func blocks(text string) []block {
+func blocks(text string) []Block {
 	r := reader{text: text}
 	r.frontMatter()
 	for r.at < len(text) {
@@ -40,7 +41,7 @@ func blocks(text string) []block {
 type reader struct {
 	text string
 	at   int // of the next line
-	all  []block
+	all  []Block
 	// what the last line left open
 	paragraph bool   // it was of a paragraph
 	quote     bool   // ... that is quoted
@@ -63,16 +64,16 @@ func (r *reader) next() (line string, start int) {
 }
 
 // begin starts a block, and extend adds the line just read to the last.
-func (r *reader) begin(k kind, start int) {
+func (r *reader) begin(k Kind, start int) {
 	if len(r.all) == 0 {
 		start = 0
 	}
-	r.all = append(r.all, block{kind: k, start: start, end: r.at})
+	r.all = append(r.all, Block{Kind: k, Start: start, End: r.at})
 }
 
 func (r *reader) extend() {
 	if len(r.all) > 0 {
-		r.all[len(r.all)-1].end = r.at
+		r.all[len(r.all)-1].End = r.at
 	}
 }
 
@@ -83,7 +84,7 @@ func (r *reader) frontMatter() {
 	if fence == "---" || fence == "+++" {
 		for r.at < len(r.text) {
 			if line, _ := r.next(); line == fence || fence == "---" && line == "..." {
-				r.begin(matter, 0)
+				r.begin(Matter, 0)
 				return
 			}
 		}
@@ -126,10 +127,10 @@ func (r *reader) line() {
 		switch {
 		case r.paragraph: // goes on
 			r.extend()
-		case len(r.all) > 0 && r.all[len(r.all)-1].kind == lines:
+		case len(r.all) > 0 && r.all[len(r.all)-1].Kind == Lines:
 			r.extend()
 		default:
-			r.begin(lines, start)
+			r.begin(Lines, start)
 		}
 		return
 	}
@@ -142,21 +143,21 @@ func (r *reader) unindented(line string, start int) {
 	r.paragraph, r.table = false, false
 	switch {
 	case isATX(line):
-		r.begin(heading, start)
+		r.begin(Heading, start)
 		r.head(titleOf(line), runOf(line, '#'))
 	case fenceOf(line) != "":
 		r.fence = fenceOf(line)
-		r.begin(lines, start)
+		r.begin(Lines, start)
 	case wasParagraph && !r.quote && (runOf(line, '=') == len(line) || runOf(line, '-') == len(line)):
 		r.underline(line)
 	case endOfHTML(line) != "":
-		r.begin(lines, start)
+		r.begin(Lines, start)
 		if until := endOfHTML(line); !strings.Contains(strings.ToLower(line[1:]), until) {
 			r.until = until
 		}
 	case isItem(line) && !isRule(line):
 		r.list = true
-		r.begin(lines, start)
+		r.begin(Lines, start)
 	case wasTable:
 		r.table = true
 		r.extend()
@@ -169,7 +170,7 @@ func (r *reader) unindented(line string, start int) {
 		r.extend()
 	default:
 		r.paragraph, r.quote = !isRule(line), line[0] == '>'
-		r.begin(prose, start)
+		r.begin(Prose, start)
 	}
 }
 
@@ -183,7 +184,7 @@ func (r *reader) head(title string, level int) {
 			title = title[:len(title)-1]
 		}
 	}
-	b.kind, b.title, b.level = heading, title, level
+	b.Kind, b.title, b.level = Heading, title, level
 }
 
 // underline makes the paragraph above a heading.
@@ -193,7 +194,7 @@ func (r *reader) underline(line string) {
 	if line[0] == '-' {
 		level = 2
 	}
-	title := r.text[b.start:b.end]
+	title := r.text[b.Start:b.End]
 	r.extend()
 	if len(title) > 4*longest { // too long for a title
 		return
@@ -204,12 +205,12 @@ func (r *reader) underline(line string) {
 // tableFrom makes the last line of the paragraph, and the one just read, a table.
 func (r *reader) tableFrom(start int) {
 	b := &r.all[len(r.all)-1]
-	top := b.start + strings.LastIndexByte(r.text[b.start:start-1], '\n') + 1
-	if top == b.start {
-		b.kind = lines
+	top := b.Start + strings.LastIndexByte(r.text[b.Start:start-1], '\n') + 1
+	if top == b.Start {
+		b.Kind = Lines
 		r.extend()
 		return
 	}
-	b.end = top
-	r.begin(lines, top)
+	b.End = top
+	r.begin(Lines, top)
 }

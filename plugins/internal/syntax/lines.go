@@ -1,4 +1,4 @@
-package code
+package syntax
 
 import "strings"
 
@@ -21,8 +21,8 @@ type line struct {
 }
 
 // read reads the lines of a source file.
-func (l *language) read(text string) []line {
-	s := scanner{language: l, text: text}
+func (l *Language) read(text string) []line {
+	s := scanner{Language: l, text: text}
 	for _, c := range []byte("()[]{}'`/" + l.quotes + strings.ReplaceAll(l.comments, " ", "") + l.raw + strings.ToUpper(l.raw)) {
 		s.special[c] = true
 	}
@@ -163,7 +163,7 @@ func alone(arguments string) bool {
 	return true
 }
 
-func (l *language) name() string {
+func (l *Language) name() string {
 	name, _, _ := strings.Cut(l.names, " ")
 	return name
 }

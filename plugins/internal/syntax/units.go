@@ -1,17 +1,11 @@
-package code
+package syntax
 
 import "strings"
 
-// unit is a declaration, or a statement, with what is directly above it.
-type unit struct {
-	low, high int // its lines
-	first     int // the first that is not a comment or attribute; high: none
-}
-
 // units finds the units in the lines from low up to high whose first line has
 // depth base.
-func units(lines []line, low, high, base int) []unit {
-	var all []unit
+func units(lines []line, low, high, base int) []Unit {
+	var all []Unit
 	var seen [code + 1]bool // the kinds of lines at base in the last unit
 	apart := false          // the last unit is a comment with an empty line below
 	for i := low; i < high; i++ {
@@ -26,7 +20,7 @@ func units(lines []line, low, high, base int) []unit {
 		case last >= 0 && !seen[code] && !apart:
 			all[last].high = i + 1
 		default:
-			all = append(all, unit{low: i, high: i + 1, first: high})
+			all = append(all, Unit{low: i, high: i + 1, first: high})
 			last, seen, apart = last+1, [code + 1]bool{}, false
 		}
 		if l.kind == code && all[last].first == high {
@@ -42,7 +36,7 @@ func units(lines []line, low, high, base int) []unit {
 
 // body finds the lines inside a unit that have units of their own, and their
 // depth. Their first is high where there are none.
-func body(lines []line, u unit) (first, depth int) {
+func body(lines []line, u Unit) (first, depth int) {
 	first, depth = u.high, 0
 	if u.first == u.high {
 		return first, depth
@@ -73,7 +67,7 @@ const signatureLimit = 160
 
 // signature is the text of a declaration up to its body; "" where a unit declares
 // nothing that has one.
-func (l *language) signature(text string, lines []line, u unit) string {
+func (l *Language) signature(text string, lines []line, u Unit) string {
 	var words []string
 	size, open, body := 0, 0, false
 	for i := u.first; i < min(u.high, u.first+8) && size < signatureLimit && !body; i++ {
@@ -108,7 +102,7 @@ func (l *language) signature(text string, lines []line, u unit) string {
 
 // declares says whether a line of an indented language begins a declaration by
 // its first word.
-func (l *language) declares(word string) bool {
+func (l *Language) declares(word string) bool {
 	if l.name() == "yaml" {
 		return !strings.HasPrefix(word, "-")
 	}
@@ -117,7 +111,7 @@ func (l *language) declares(word string) bool {
 }
 
 // holds says whether the body of a signature has declarations.
-func (l *language) holds(signature string) bool {
+func (l *Language) holds(signature string) bool {
 	if l.name() == "yaml" {
 		return true
 	}
@@ -130,12 +124,6 @@ func (l *language) holds(signature string) bool {
 		}
 	}
 	return false
-}
-
-// isScope says whether a unit is a function that is called at once, which
-// JavaScript has around the declarations of a file.
-func (f *file) isScope(u unit) bool {
-	return f.template && f.text.String[f.lines[u.first].start] == '('
 }
 
 // shorten cuts s to a number of bytes, at a character.

@@ -1,10 +1,10 @@
-package code
+package syntax
 
 import "strings"
 
 // scanner follows brackets, strings and comments from line to line.
 type scanner struct {
-	*language
+	*Language
 	text    string
 	at      int
 	lines   []line

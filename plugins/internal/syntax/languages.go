@@ -1,12 +1,15 @@
-package code
+package syntax
 
 import (
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/racflow/racflow/sdk"
 )
 
-// language says how to read one.
-type language struct {
+// Language says how to read one.
+type Language struct {
 	names      string // first its own, then the ends of files
 	indented   bool   // units by indentation, not by brackets
 	semicolons bool   // statements end with one, or with a brace
@@ -22,7 +25,7 @@ type language struct {
 	closers    string // words that belong to the unit above
 }
 
-var all = []language{
+var all = []Language{
 	{names: "go", comments: "//", block: "/*", quotes: `"`, raw: "`", chars: true},
 	{names: "java", semicolons: true, comments: "//", block: "/*", quotes: `"`, triple: true, chars: true},
 	{names: "c h", semicolons: true, comments: "//", block: "/*", directives: true, quotes: `"`, chars: true},
@@ -50,9 +53,9 @@ var all = []language{
 	{names: "shell sh bash zsh", indented: true, comments: "#", closers: "else elif fi done esac }"},
 }
 
-// named returns a language by its name, or by the end of a path; nil if it is not
-// known.
-func named(name string) *language {
+// Named returns a language by its name, or by the end of a path without its point;
+// nil: it is not known.
+func Named(name string) *Language {
 	for i := range all {
 		if slices.Contains(strings.Fields(all[i].names), strings.ToLower(name)) {
 			return &all[i]
@@ -61,7 +64,29 @@ func named(name string) *language {
 	return nil
 }
 
-func (l *language) has(list, word string) bool {
+// Of tells the language of a document by the end of its path, or of its id where
+// it has none; nil: it is not known.
+func Of(d *sdk.Document) *Language {
+	name, _ := d.Meta["path"].(string)
+	if name == "" {
+		name = d.ID
+	}
+	if end := path.Ext(name); end != "" {
+		return Named(end[1:])
+	}
+	return nil
+}
+
+// Names are those of all languages.
+func Names() []string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].name()
+	}
+	return names
+}
+
+func (l *Language) has(list, word string) bool {
 	for w := range strings.FieldsSeq(list) {
 		if w == word {
 			return true
