@@ -64,7 +64,8 @@ type Prompt struct {
 	Fields []string
 	// Passages are the ids of the candidates that the prompt shows, by number: the
 	// first is 1. The answer is then a text of any length that cites them as [1]
-	// or [2, 5], or None; Labels and Fields are nil. nil: the answer is a label.
+	// or [2, 5], or None; Labels and Fields are nil. Empty, not nil: a text that is
+	// to cite nothing. nil: the answer is a label.
 	Passages []string
 }
 

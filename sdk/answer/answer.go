@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
@@ -26,6 +27,10 @@ type Options struct {
 // passed over. What a model thought aloud, up to </think>, is no part of its
 // answer. A text that is the prompt's None gives an answer without a label,
 // which is a vote for none of them.
+//
+// A prompt with Passages is answered by the whole text, line breaks and all, if it
+// cites passages, and only those that there are: see Citations. Options do not
+// count then, and None may have its full stop, quotes or emphasis, or not.
 func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	if at := strings.LastIndex(text, "</think>"); at >= 0 {
 		text = text[at+len("</think>"):]
@@ -33,6 +38,9 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return refused("the model wrote nothing")
+	}
+	if p.Passages != nil {
+		return cited(text, p)
 	}
 	if p.Fields != nil {
 		var fault string
@@ -42,6 +50,27 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return sdk.Answer{Label: meant(strings.TrimSpace(line), p, o), Weight: 1}
+}
+
+// cited reads the answer to a prompt with passages.
+func cited(text string, p sdk.Prompt) sdk.Answer {
+	if p.None != "" && strings.EqualFold(bare(text), bare(p.None)) {
+		return sdk.Answer{Weight: 1}
+	}
+	numbers, stray := Citations(text, len(p.Passages))
+	switch {
+	case len(p.Passages) == 0: // it is to cite nothing
+	case stray != "":
+		return refused(fmt.Sprintf("it cites [%s], which is none of the passages that it was given", stray))
+	case len(numbers) == 0:
+		return refused("it cites none of the passages")
+	}
+	return sdk.Answer{Label: text, Weight: 1}
+}
+
+// bare is a sentence without what may stand around it.
+func bare(text string) string {
+	return strings.Join(strings.Fields(strings.Trim(text, " \t\r\n.!\"'`*_“”„«»")), " ")
 }
 
 func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }

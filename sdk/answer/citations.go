@@ -1,0 +1,93 @@
+package answer
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bracket is what a citation looks like: [1], [2, 5], [1-3].
+var (
+	bracket = regexp.MustCompile(`\[[ \t]*[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*\]`)
+	number  = regexp.MustCompile(`[0-9]+`)
+)
+
+// Citations returns the numbers of the passages that a text cites, each once, in
+// the order in which they first come up. Passages are numbered from 1 to n. stray
+// is the first number that is cited and belongs to none of them, as it is written,
+// or empty.
+//
+// A citation is a number in brackets, or several, with commas or semicolons between
+// them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. These
+// are none:
+//
+//   - what stands in code, which is between backticks or in a fence as in Markdown;
+//   - the text of a link, [1](guide.md), and what stands directly behind another
+//     bracket that is no citation: [text][1], a[0][1];
+//   - a bracket directly behind a letter, a digit, an underscore or a closing
+//     parenthesis, with a number that belongs to no passage: buf[512] is an index.
+//     With numbers of passages it is a citation, for models do write "port 80[1]".
+func Citations(text string, n int) (cited []int, stray string) {
+	code := withoutCode(text)
+	seen := map[int]bool{}
+	last := -1 // end of the citation before
+	for at := 0; ; {
+		found := bracket.FindStringIndex(code[at:])
+		if found == nil {
+			return cited, stray
+		}
+		start, end := at+found[0], at+found[1]
+		at = end
+		numbers, unknown := numbersIn(code[start:end], n)
+		before, _ := utf8.DecodeLastRuneInString(code[:start])
+		if strings.HasPrefix(code[end:], "(") || before == ']' && last != start || unknown != "" && isOperand(before) {
+			continue
+		}
+		last = end
+		if stray == "" {
+			stray = unknown
+		}
+		for _, i := range numbers {
+			if !seen[i] {
+				seen[i] = true
+				cited = append(cited, i)
+			}
+		}
+	}
+}
+
+// isOperand reports whether a bracket directly behind a character may be an index.
+func isOperand(r rune) bool {
+	return r == '_' || r == ')' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// numbersIn returns the numbers in a bracket that belong to n passages, and the
+// first that does not.
+func numbersIn(bracket string, n int) (numbers []int, unknown string) {
+	before, end := 0, 0 // the number before, 0 for none, and where it ends
+	for _, at := range number.FindAllStringIndex(bracket, -1) {
+		digits := bracket[at[0]:at[1]]
+		i, err := strconv.Atoi(digits)
+		if err != nil || i < 1 || i > n {
+			if unknown == "" {
+				unknown = digits[:min(len(digits), maxDigits)]
+			}
+			i = 0
+		}
+		if before > 0 && strings.ContainsAny(bracket[end:at[0]], "-–") {
+			for between := before + 1; between < i; between++ {
+				numbers = append(numbers, between)
+			}
+		}
+		if i > 0 {
+			numbers = append(numbers, i)
+		}
+		before, end = i, at[1]
+	}
+	return numbers, unknown
+}
+
+// maxDigits bounds how much of a number is shown.
+const maxDigits = 12

@@ -1,0 +1,100 @@
+package answer
+
+import "strings"
+
+// withoutCode puts spaces in place of the code in a Markdown text: what stands in
+// a fence, and in a paragraph between two runs of as many backticks (CommonMark
+// 0.31, sections 4.5 and 6.1). A fence that nothing closes goes to the end.
+// Indented blocks are taken for text, as lists are indented, too.
+func withoutCode(text string) string {
+	if !strings.ContainsAny(text, "`~") {
+		return text
+	}
+	out := []byte(text)
+	fence, paragraph := "", 0
+	for start := 0; start < len(text); {
+		end := start + len(text[start:])
+		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
+			end = start + n + 1
+		}
+		line := text[start:end]
+		mark := fenceOf(line)
+		switch {
+		case fence != "":
+			blank(out[start:end])
+			if strings.HasPrefix(mark, fence) && strings.TrimSpace(line) == mark {
+				fence = ""
+			}
+			paragraph = end
+		case mark != "":
+			fence = mark
+			blankSpans(out[paragraph:start])
+			blank(out[start:end])
+		case strings.TrimSpace(line) == "":
+			blankSpans(out[paragraph:start])
+			paragraph = end
+		}
+		start = end
+	}
+	if fence == "" {
+		blankSpans(out[paragraph:])
+	}
+	return string(out)
+}
+
+// fenceOf returns the run of at least three backticks or tildes that a line begins
+// with, behind at most three spaces; empty: there is none.
+func fenceOf(line string) string {
+	trimmed := strings.TrimLeft(line, " ")
+	if trimmed == "" || len(line)-len(trimmed) > 3 || trimmed[0] != '`' && trimmed[0] != '~' {
+		return ""
+	}
+	n := len(trimmed) - len(strings.TrimLeft(trimmed, trimmed[:1]))
+	if n < 3 || trimmed[0] == '`' && strings.Contains(trimmed[n:], "`") {
+		return "" // the latter is a span of code
+	}
+	return trimmed[:n]
+}
+
+// blankSpans blanks what stands between two runs of as many backticks.
+func blankSpans(paragraph []byte) {
+	unclosed := map[int]bool{} // lengths of runs that nothing closes from here on
+	for at := 0; at < len(paragraph); at++ {
+		n := ticks(paragraph[at:])
+		if n == 0 {
+			continue
+		}
+		closing := -1
+		for i := at + n; !unclosed[n] && i < len(paragraph); i++ {
+			if m := ticks(paragraph[i:]); m == n {
+				closing = i
+				break
+			} else if m > 0 {
+				i += m - 1
+			}
+		}
+		if closing < 0 {
+			unclosed[n] = true
+			at += n - 1
+			continue
+		}
+		blank(paragraph[at : closing+n])
+		at = closing + n - 1
+	}
+}
+
+// ticks counts the backticks that a text begins with.
+func ticks(text []byte) (n int) {
+	for n < len(text) && text[n] == '`' {
+		n++
+	}
+	return n
+}
+
+func blank(text []byte) {
+	for i, c := range text {
+		if c != '\n' {
+			text[i] = ' '
+		}
+	}
+}
