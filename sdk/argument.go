@@ -39,6 +39,9 @@ type Path string
 //	`default:"15"`           what it is where it is not given (lists: comma-separated)
 //	`one_of:"chat,completion"` the allowed values of a string
 //	`doc:"..."`              a sentence for people
+//
+// Arguments that several stages have stand in a struct that is embedded; a field
+// of the same name outside goes before the one inside.
 type Argument struct {
 	Name     string
 	Type     ArgumentType
@@ -68,7 +71,7 @@ func arguments[C any]() []Argument {
 		panic(fmt.Sprintf("sdk: config %s is not a struct", t))
 	}
 	var all []Argument
-	for f := range t.Fields() {
+	for _, f := range reflect.VisibleFields(t) {
 		tag, ok := f.Tag.Lookup("config")
 		if !ok {
 			continue
@@ -125,7 +128,7 @@ func decodeConfig(object []byte, args []Argument, config any) error {
 	}
 	var faults []error
 	v := reflect.ValueOf(config).Elem()
-	for f := range v.Type().Fields() {
+	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("config"), ",")
 		i := slices.IndexFunc(args, func(a Argument) bool { return a.Name == name })
 		if name == "" || i < 0 {

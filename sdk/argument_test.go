@@ -23,6 +23,41 @@ type allTypes struct {
 	Way     string            `config:"way" default:"up" one_of:"up,down"`
 }
 
+type shared struct {
+	Model string `config:"model,required"`
+	Heat  int    `config:"heat" default:"1"`
+}
+
+type embedding struct {
+	Count int `config:"count" default:"2"`
+	shared
+	Heat int `config:"heat" default:"3" doc:"outer"`
+}
+
+func TestEmbeddedArguments(t *testing.T) {
+	var got embedding
+	s := SampleStage("s", "d", func(_ context.Context, _ Setup, c embedding) (Sampler, error) {
+		got = c
+		return nil, nil
+	})
+	if _, err := s.Open(t.Context(), Setup{}, []byte(`{"model": "m"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if want := (embedding{2, shared{Model: "m"}, 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	var names []string
+	for _, a := range s.Arguments {
+		names = append(names, a.Name+a.Doc)
+	}
+	if diff := cmp.Diff([]string{"count", "model", "heatouter"}, names); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if _, err := s.Open(t.Context(), Setup{}, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "model: it is required") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // open opens a stage of allTypes with a config and returns what it was given.
 func open(t *testing.T, config string) (allTypes, error) {
 	t.Helper()
