@@ -66,18 +66,13 @@ func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) 
 }
 
 func (c config) check() error {
-	var faults []error
-	need := func(ok bool, argument, text string) {
-		if !ok {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
-		}
-	}
-	need(c.Model != "", "model", "it must not be empty")
-	need(c.Dimension >= 0 && c.Dimension <= mostDimension, "dimension", "it must be at least 0, and no more than 65536")
-	need(c.Dimensions >= 0 && c.Dimensions <= mostDimension, "dimensions", "it must be at least 0, and no more than 65536")
-	need(c.Dimension == 0 || c.Dimensions == 0 || c.Dimension == c.Dimensions, "dimension", "it must be what dimensions asks for; leave one of them out")
-	need(c.MaxInputs >= 1 && c.MaxInputs <= mostInputs, "max_inputs", "it must be between 1 and 2048")
-	return errors.Join(faults...)
+	var faults api.Faults
+	faults.Need(c.Model != "", "model", "it must not be empty")
+	faults.Need(c.Dimension >= 0 && c.Dimension <= mostDimension, "dimension", "it must be at least 0, and no more than 65536")
+	faults.Need(c.Dimensions >= 0 && c.Dimensions <= mostDimension, "dimensions", "it must be at least 0, and no more than 65536")
+	faults.Need(c.Dimension == 0 || c.Dimensions == 0 || c.Dimension == c.Dimensions, "dimension", "it must be what dimensions asks for; leave one of them out")
+	faults.Need(c.MaxInputs >= 1 && c.MaxInputs <= mostInputs, "max_inputs", "it must be between 1 and 2048")
+	return faults.Err()
 }
 
 // noted is what the state folder knows of a server's model.

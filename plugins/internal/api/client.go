@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -40,34 +39,29 @@ type Client struct {
 func New(c Config) (*Client, error) {
 	c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file often ends in a line break
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	var faults []error
-	need := func(ok bool, argument, text string) {
-		if !ok {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
-		}
-	}
+	var faults Faults
 	u, err := url.Parse(c.BaseURL)
-	need(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+	faults.Need(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
 		"base_url", "it must be an address such as http://127.0.0.1:8080/v1")
-	need(err != nil || u.User == nil && u.RawQuery == "" && u.Fragment == "",
+	faults.Need(err != nil || u.User == nil && u.RawQuery == "" && u.Fragment == "",
 		"base_url", "it must hold no name, password or question mark: they would be shown; write a key as api_key or headers")
-	need(printable(c.APIKey, false), "api_key", "it holds a character that no key has; was it copied whole?")
+	faults.Need(printable(c.APIKey, false), "api_key", "it holds a character that no key has; was it copied whole?")
 	for name, value := range c.Headers {
-		need(token(name), "headers", fmt.Sprintf("%q is not the name of a header", name))
-		need(printable(value, true), "headers", fmt.Sprintf("the value of %q holds a character that no header has", name))
-		need(!slices.Contains([]string{"content-length", "host", "transfer-encoding"}, strings.ToLower(name)),
+		faults.Need(token(name), "headers", fmt.Sprintf("%q is not the name of a header", name))
+		faults.Need(printable(value, true), "headers", fmt.Sprintf("the value of %q holds a character that no header has", name))
+		faults.Need(!slices.Contains([]string{"content-length", "host", "transfer-encoding"}, strings.ToLower(name)),
 			"headers", fmt.Sprintf("%q is not for you to set", name))
 	}
 	fields := map[string]json.RawMessage{}
 	if strings.TrimSpace(c.Body) != "" {
-		need(json.Unmarshal([]byte(c.Body), &fields) == nil && fields != nil,
+		faults.Need(json.Unmarshal([]byte(c.Body), &fields) == nil && fields != nil,
 			"body", `it must be a JSON object such as jsonencode({ user = "me" })`)
 	}
 	for _, name := range c.Reserved {
-		need(fields[name] == nil, "body", fmt.Sprintf("%q is set by the stage itself", name))
+		faults.Need(fields[name] == nil, "body", fmt.Sprintf("%q is set by the stage itself", name))
 	}
-	need(c.Timeout > 0, "timeout", "it must be more than 0")
-	if err := errors.Join(faults...); err != nil {
+	faults.Need(c.Timeout > 0, "timeout", "it must be more than 0")
+	if err := faults.Err(); err != nil {
 		return nil, err
 	}
 	if c.MaxReply == 0 {

@@ -53,17 +53,12 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
 
 // check reports every argument that is at fault, but for those of api.Config.
 func (c config) check(s shape) error {
-	var faults []error
-	need := func(ok bool, argument, text string) {
-		if !ok {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
-		}
-	}
-	need(c.Model != "" || !s.model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
-	need(strings.HasPrefix(c.Path, "/") && !strings.ContainsAny(c.Path, "?# "), "path", `it must begin with a slash, as "/rerank", and hold no question mark`)
-	need(c.MaxCharacters >= 1, "max_characters", "it must be at least 1")
-	need(c.MaxDocuments >= 1, "max_documents", "it must be at least 1, or 0 for what suits the service")
-	return errors.Join(faults...)
+	var faults api.Faults
+	faults.Need(c.Model != "" || !s.model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
+	faults.Need(strings.HasPrefix(c.Path, "/") && !strings.ContainsAny(c.Path, "?# "), "path", `it must begin with a slash, as "/rerank", and hold no question mark`)
+	faults.Need(c.MaxCharacters >= 1, "max_characters", "it must be at least 1")
+	faults.Need(c.MaxDocuments >= 1, "max_documents", "it must be at least 1, or 0 for what suits the service")
+	return faults.Err()
 }
 
 type reranker struct {

@@ -72,21 +72,16 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 
 // check reports every argument that is at fault, but for those of api.Config.
 func (c config) check() error {
-	var faults []error
-	need := func(ok bool, argument, text string) {
-		if !ok {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
-		}
-	}
-	need(c.Model != "", "model", "it must not be empty")
-	need(c.Temperature >= 0, "temperature", "it must be at least 0")
-	need(c.TopP > 0 && c.TopP <= 1, "top_p", "it must be more than 0 and at most 1")
-	need(c.Seed >= -1, "seed", "it must be at least 0, or -1 for none")
-	need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
-	need(!slices.Contains(c.Stop, ""), "stop", "an empty text ends nothing; write stop = [] for none")
-	need(c.MaxN >= 1 && c.MaxN <= 128, "max_n", "it must be between 1 and 128")
-	need(c.Nearest >= 0 && c.Nearest <= 1, "nearest", "it must be between 0 and 1")
-	return errors.Join(faults...)
+	var faults api.Faults
+	faults.Need(c.Model != "", "model", "it must not be empty")
+	faults.Need(c.Temperature >= 0, "temperature", "it must be at least 0")
+	faults.Need(c.TopP > 0 && c.TopP <= 1, "top_p", "it must be more than 0 and at most 1")
+	faults.Need(c.Seed >= -1, "seed", "it must be at least 0, or -1 for none")
+	faults.Need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
+	faults.Need(!slices.Contains(c.Stop, ""), "stop", "an empty text ends nothing; write stop = [] for none")
+	faults.Need(c.MaxN >= 1 && c.MaxN <= 128, "max_n", "it must be between 1 and 128")
+	faults.Need(c.Nearest >= 0 && c.Nearest <= 1, "nearest", "it must be between 0 and 1")
+	return faults.Err()
 }
 
 // thinks reports whether a model is one of OpenAI's that think first, by its
