@@ -36,19 +36,33 @@ type Variable struct {
 type Knowledge struct {
 	Name     string
 	Source   Source
-	Chunk    *Stage // cuts documents into entries; nil: a document is one entry
+	Chunk    *Stage   // cuts documents into entries; nil: a document is one entry
+	Enrich   []*Stage // add to entries, in file order, disabled ones too
 	Embed    *Stage
 	Store    *Stage
 	Analyzer string // of the lexical side
 	Range    hcl.Range
 }
 
-// Stages returns the stages of the block that there are.
+// Stages returns the stages of the block that there are and that are enabled.
 func (k *Knowledge) Stages() []*Stage {
-	if k.Chunk == nil {
-		return []*Stage{k.Embed, k.Store}
+	var all []*Stage
+	if k.Chunk != nil {
+		all = append(all, k.Chunk)
 	}
-	return []*Stage{k.Chunk, k.Embed, k.Store}
+	all = append(all, k.Enrichers()...)
+	return append(all, k.Embed, k.Store)
+}
+
+// Enrichers returns the enrich stages that are enabled, in file order.
+func (k *Knowledge) Enrichers() []*Stage {
+	var all []*Stage
+	for _, s := range k.Enrich {
+		if s.Enabled {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Source says where rows or documents come from and which of their columns mean what.
@@ -123,7 +137,7 @@ type Budget struct {
 	Tokens int64   // in and out; 0: any
 }
 
-// Stage is a block that does something: chunk, embed, store, retrieve, rerank, prompt,
+// Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,
 // sample or elect.
 type Stage struct {
 	Block   string   // the block's type: "retrieve", "sample", ...
@@ -140,6 +154,10 @@ type Stage struct {
 	N     int
 	Tries int // of a sample block: how often an item is asked until an answer is accepted
 	TopK  int // of a rerank block: how many candidates it leaves at most
+
+	// Of an enrich block: whether what it adds is embedded with the text, and
+	// whether it is searched by BM25.
+	Embedded, Lexical bool
 
 	Limit *Limit // of a stage that calls services; nil: one for each of its endpoints
 	Price *Price // what its calls cost; nil: nothing that is known

@@ -28,8 +28,13 @@ var (
 func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
 	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "source"}, {Type: "chunk"}, {Type: "embed"}, {Type: "store"},
+		{Type: "source"}, {Type: "chunk"}, {Type: "enrich", LabelNames: []string{"name"}}, {Type: "embed"}, {Type: "store"},
 	}})
+	for _, d := range diags {
+		if d.Summary == "Missing name for enrich" {
+			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "situate" { ... }.`
+		}
+	}
 	l.add(diags)
 	if s := l.single(b, content.Blocks, "source"); s != nil {
 		k.Source = l.readSource(s, "")
@@ -37,6 +42,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	if len(content.Blocks.OfType("chunk")) > 0 {
 		k.Chunk = l.readStage(l.single(b, content.Blocks, "chunk"), place{})
 	}
+	k.Enrich = l.readEnrich(content.Blocks.OfType("enrich"))
 	if e := l.single(b, content.Blocks, "embed"); e != nil {
 		k.Embed = l.readStage(e, place{})
 	}

@@ -149,7 +149,7 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 		key := b.Type + " " + name
 		switch earlier := first[key]; {
 		case earlier != nil:
-			l.fault(b.DefRange, "Duplicate "+b.Type, "There is a %s %q on line %d already. Give this one another name.",
+			l.fault(b.DefRange, "Duplicate "+b.Type, "The %s %q stands on line %d already. Give this one another name.",
 				b.Type, name, earlier.DefRange.Start.Line)
 			continue
 		case !hclsyntax.ValidIdentifier(name):

@@ -68,6 +68,8 @@ type promptConfig struct {
 func stages() Catalog {
 	return catalog{
 		sdk.ChunkStage("sentences", "", opener[sizeConfig, sdk.Chunker]),
+		sdk.EnrichStage("path", "", opener[noConfig, sdk.Enricher]),
+		sdk.EnrichStage("context", "", opener[modelConfig, sdk.Enricher], sdk.Network()),
 		sdk.EmbedStage("minilm", "", opener[noConfig, sdk.Embedder]),
 		sdk.EmbedStage("hashing", "", opener[noConfig, sdk.Embedder]),
 		sdk.StoreStage("local", "", opener[noConfig, sdk.Store], sdk.Filters()),

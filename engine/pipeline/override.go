@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Override gives an argument of a pipeline's stage, or a variable, another
-// value than the file does. It is checked like what is written there.
+// Override gives an argument of a pipeline's stage or of an enrich block, or a
+// variable, another value than the file does. It is checked like what is written there.
 type Override struct {
 	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
 	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
@@ -69,7 +69,7 @@ func (l *loader) refuse(o Override, format string, args ...any) {
 	}})
 }
 
-// override replaces what overrides name in the body of a pipeline's stage, the
+// override replaces what overrides name in the body of a stage with a name, the
 // block's own arguments first: use decides which config there is.
 func (l *loader) override(b *stageBody, names []string) {
 	var config []*replacement
@@ -135,6 +135,11 @@ func unknownRoot(t hcl.Traversal) bool {
 // target does not tell apart.
 func (l *loader) checkOverrides() {
 	var stages []string
+	for _, k := range l.file.Knowledge {
+		for _, s := range k.Enrich {
+			stages = append(stages, s.Name)
+		}
+	}
 	for _, p := range l.file.Pipelines {
 		for _, s := range p.Stages {
 			stages = append(stages, s.Name)

@@ -22,6 +22,11 @@ variable "train" {
 }
 knowledge "k" {
   source { path = var.train }
+  enrich "situate" {
+    use = "context"
+    config { model = "m" }
+  }
+  enrich "place" { use = "path" }
   embed { use = "minilm" }
   store { use = "local" }
 }
@@ -86,10 +91,27 @@ func TestOverride(t *testing.T) {
 	}
 }
 
+func TestOverrideEnrich(t *testing.T) {
+	file, faults := loadWith(t, "enrich.place.enabled=false", "situate.embed=false", "enrich.situate.model=other")
+	if faults != "" {
+		t.Fatal(faults)
+	}
+	k := file.Knowledge[0]
+	on := k.Enrichers()
+	if len(on) != 1 || on[0].Embedded || !on[0].Lexical || !strings.Contains(string(on[0].Config.Open), `"other"`) {
+		t.Errorf("enabled: %+v", on)
+	}
+	if all := k.Stages(); len(all) != 3 || all[0] != on[0] || all[1] != k.Embed {
+		t.Errorf("stages: %v", all)
+	}
+}
+
 func TestOverrideFaults(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{"near.top_k=0", "top_k is a whole number of at least 1."},
 		{"near.top_k=var.x", `There is no variable "x" in this file.`},
+		{"enrich.situat.enabled=false", `enrich.situat.enabled=false: There is no stage "situat". Did you mean "situate"?`},
+		{"situate.lexicl=false", `situate.lexicl=false: The stage "situate" has no argument "lexicl". Did you mean "situate.lexical"?`},
 		{"near.topk=5", `near.topk=5: The stage "near" has no argument "topk". Did you mean "near.top_k"?`},
 		{"llm.kk=5", `llm.kk=5: The stage "llm" has no argument "kk". Did you mean "llm.k"?`},
 		{"lmm.k=5", `lmm.k=5: There is no stage "lmm". Did you mean "llm"?`},

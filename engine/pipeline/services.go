@@ -76,7 +76,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	content, diags := block.Body.Content(&hcl.BodySchema{Attributes: priceArguments})
 	l.add(diags)
 	needed := []string{"input"}
-	if b.block.Type == "sample" {
+	if b.block.Type == "sample" || b.block.Type == "enrich" {
 		needed = append(needed, "output")
 	}
 	for _, name := range needed {
@@ -156,6 +156,9 @@ func (p *Pipeline) Unpriced() []string {
 		}
 	}
 	for _, k := range p.Knowledge() {
+		for _, s := range k.Enrich {
+			check(s, "enrich."+s.Name)
+		}
 		check(k.Embed, "embed of knowledge."+k.Name)
 	}
 	for i, s := range p.Stages {

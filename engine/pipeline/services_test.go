@@ -17,6 +17,16 @@ limit "api" {
 limit "slow" { requests_per_minute = 3 }
 knowledge "k" {
   source { path = "-" }
+  enrich "situate" {
+    use   = "context"
+    limit = limit.slow
+    config { model = "m" }
+  }
+  enrich "off" {
+    use     = "context"
+    enabled = false
+    config { model = "m" }
+  }
   embed { use = "hashing" }
   store { use = "local" }
 }
@@ -110,6 +120,14 @@ pipeline "p" {
 	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {0.5, 0.5, 0}}, prices); d != "" {
 		t.Errorf("prices (-want +got):\n%s", d)
 	}
+	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate"}) {
+		t.Errorf("without a price: %q", free)
+	}
+	situate := file.Knowledge[0].Enrich[0]
+	if situate.Limit != file.Limits[1] || situate.Retries != networkRetries || !situate.Embedded || !situate.Lexical {
+		t.Errorf("enrich stage: %+v", situate)
+	}
+	situate.Price = one.Price
 	if free := p.Unpriced(); free != nil {
 		t.Errorf("without a price: %q", free)
 	}

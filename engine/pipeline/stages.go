@@ -17,6 +17,7 @@ import (
 // every such block.
 var own = map[string][]string{
 	"chunk":    {"use"},
+	"enrich":   {"use", "enabled", "embed", "lexical", "limit"},
 	"embed":    {"use", "limit"},
 	"store":    {"use", "analyzer"},
 	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},
@@ -30,7 +31,7 @@ var (
 	everywhere = []string{"batch", "workers", "retries", "timeout"}
 	perItem    = []string{"enabled", "when", "on_error"} // of a pipeline's stages
 
-	priced = []string{"embed", "rerank", "sample"} // blocks that say what their calls cost
+	priced = []string{"enrich", "embed", "rerank", "sample"} // blocks that say what their calls cost
 )
 
 // How often a call is repeated after a transient failure where the file does
@@ -231,6 +232,8 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	case "sample":
 		s.N = a.int("n", 1, 1)
 		s.Tries = a.int("tries", 1, 1)
+	case "enrich":
+		s.Embedded, s.Lexical = a.bool("embed", true), a.bool("lexical", true)
 	case "store":
 		at.knowledge.Analyzer = a.text("analyzer", "standard")
 	}
