@@ -21,6 +21,10 @@ knowledge "k" {
     use   = "context"
     limit = limit.slow
     config { model = "m" }
+    price {
+      input  = 1
+      output = 5
+    }
   }
   enrich "off" {
     use     = "context"
@@ -120,19 +124,16 @@ pipeline "p" {
 	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {0.5, 0.5, 0}}, prices); d != "" {
 		t.Errorf("prices (-want +got):\n%s", d)
 	}
-	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate"}) {
-		t.Errorf("without a price: %q", free)
-	}
 	situate := file.Knowledge[0].Enrich[0]
 	if situate.Limit != file.Limits[1] || situate.Retries != networkRetries || !situate.Embedded || !situate.Lexical {
 		t.Errorf("enrich stage: %+v", situate)
 	}
-	situate.Price = one.Price
 	if free := p.Unpriced(); free != nil {
 		t.Errorf("without a price: %q", free)
 	}
 	*two.Price = Price{} // the variable of a file that nobody has given a value
-	if free := p.Unpriced(); !slices.Equal(free, []string{"sample.two"}) {
+	situate.Price = nil
+	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate", "sample.two"}) {
 		t.Errorf("without a price: %q", free)
 	}
 }
