@@ -178,6 +178,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		case "deaf":
 			time.Sleep(time.Minute)
 		case "wait":
+			e.times("waiting")
 			<-ctx.Done()
 			e.times("cancelled")
 			return nil, ctx.Err()
@@ -255,12 +256,16 @@ func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 	return out, nil
 }
 
+// patience is how long a test waits for what should take a moment: the machine
+// may be busy with other things.
+const patience = 30 * time.Second
+
 // waitFor waits until a condition holds.
-func waitFor(t *testing.T, what string, within time.Duration, holds func() bool) {
+func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(within); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,13 +10,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // kept is how many runs are kept; beginning another one removes the oldest.
 const kept = 20
 
-// idPattern is what the name of a run looks like: when it began (UTC), and a
-// random part.
+// idPattern is what the name of a run looks like: when it began (UTC), to the
+// second and then in 2^-24 of it. So names rise in the order of the runs.
 var idPattern = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{6}$`)
 
 // IsID reports whether a text could name a run.
@@ -32,22 +31,36 @@ func Of(state string) Runs { return Runs{filepath.Join(state, "runs")} }
 
 // Begin makes the folder of a run, whose ID and time it sets.
 func (r Runs) Begin(m Manifest) (*Journal, error) {
-	m.Started = now()
-	random := make([]byte, 3)
-	_, _ = rand.Read(random) // it never fails
-	m.ID = m.Started.Format("20060102-150405-") + hex.EncodeToString(random)
-	j := &Journal{Manifest: m, dir: filepath.Join(r.dir, m.ID)}
-	err := os.MkdirAll(j.dir, 0o700)
+	j, err := r.create(m)
 	if err == nil {
 		err = j.open(os.O_CREATE)
 	}
 	if err == nil {
-		err = writeJSON(filepath.Join(j.dir, manifestFile), m)
+		err = writeJSON(filepath.Join(j.dir, manifestFile), j.Manifest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep the run: %w; --no-journal runs without", err)
 	}
 	return j, r.prune()
+}
+
+// create makes the folder of a run that begins now. A name that another process
+// took at the same moment is not taken again.
+func (r Runs) create(m Manifest) (*Journal, error) {
+	err := os.MkdirAll(r.dir, 0o700)
+	for err == nil {
+		at := time.Now().UTC()
+		m.Started = at.Truncate(time.Millisecond)
+		m.ID = fmt.Sprintf("%s-%06x", at.Format("20060102-150405"), int64(at.Nanosecond())<<24/int64(time.Second))
+		dir := filepath.Join(r.dir, m.ID)
+		if err = os.Mkdir(dir, 0o700); err == nil {
+			return &Journal{Manifest: m, dir: dir}, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return nil, err
 }
 
 // open opens the journal and locks it.

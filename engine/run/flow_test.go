@@ -70,36 +70,38 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &service{takes: takes, slots: make(chan struct{}, atOnce), wait: test.wait}
-			r := open(t, newCatalog(s.stage(), voter("cheap", always("y"))), `
+			timeless(t, func(t *testing.T) {
+				s := &service{takes: takes, slots: make(chan struct{}, atOnce), wait: test.wait}
+				r := open(t, newCatalog(s.stage(), voter("cheap", always("y"))), `
 				sample "cheap" { use = "cheap" }
 				sample "llm" {
 					use = "service"
 					`+limit+test.when+`
 				}
 				elect "e" { use = "majority" }`)
-			texts := make([]string, items*test.part)
-			for i := range texts {
-				texts[i] = fmt.Sprint(i)
-			}
-			start := time.Now()
-			n := 0
-			totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
-				if result.Text != texts[n] {
-					t.Errorf("result %d is of %s", n, result.Text)
+				texts := make([]string, items*test.part)
+				for i := range texts {
+					texts[i] = fmt.Sprint(i)
 				}
-				n++
-				return nil
-			}))
-			took := time.Since(start)
-			if err != nil || totals.Answered != len(texts) {
-				t.Fatalf("%d answered, %d failed, %v", totals.Answered, totals.Failed, err)
-			}
-			ideal := items / atOnce * takes
-			t.Logf("%.1f %% of the ideal rate, at most %d at once", 100*ideal.Seconds()/took.Seconds(), s.most.Load())
-			if took > 2*ideal+test.wait/2 { // the machine may be busy with other things
-				t.Errorf("it took %v, ideally %v", took, ideal)
-			}
+				start := time.Now()
+				n := 0
+				totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+					if result.Text != texts[n] {
+						t.Errorf("result %d is of %s", n, result.Text)
+					}
+					n++
+					return nil
+				}))
+				took := time.Since(start)
+				if err != nil || totals.Answered != len(texts) {
+					t.Fatalf("%d answered, %d failed, %v", totals.Answered, totals.Failed, err)
+				}
+				ideal := items / atOnce * takes
+				t.Logf("%.1f %% of the ideal rate, at most %d at once", 100*ideal.Seconds()/took.Seconds(), s.most.Load())
+				if took > ideal*11/10+test.wait/10 {
+					t.Errorf("it took %v, ideally %v", took, ideal)
+				}
+			})
 		})
 	}
 }
@@ -107,26 +109,28 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 // TestLocalStagesAreSpared runs many small batches past a local stage: it gets
 // few calls at a time.
 func TestLocalStagesAreSpared(t *testing.T) {
-	var under, most atomic.Int64
-	local := voter("local", func(sdk.Item) ([]string, error) { return []string{"x"}, nil })
-	counted := sdk.SampleStage("counted", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
-		return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-			most.Store(max(most.Load(), under.Add(1)))
-			defer under.Add(-1)
-			time.Sleep(2 * time.Millisecond)
-			return make([][]sdk.Sample, len(b.Items)), nil
-		}), nil
-	}, sdk.Reads(sdk.ColumnText))
-	s := &service{takes: time.Millisecond, slots: make(chan struct{}, 8)}
-	r := open(t, newCatalog(local, counted, s.stage()), `
+	timeless(t, func(t *testing.T) {
+		var under, most atomic.Int64
+		local := voter("local", func(sdk.Item) ([]string, error) { return []string{"x"}, nil })
+		counted := sdk.SampleStage("counted", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
+			return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+				most.Store(max(most.Load(), under.Add(1)))
+				defer under.Add(-1)
+				time.Sleep(2 * time.Millisecond)
+				return make([][]sdk.Sample, len(b.Items)), nil
+			}), nil
+		}, sdk.Reads(sdk.ColumnText))
+		s := &service{takes: time.Millisecond, slots: make(chan struct{}, 8)}
+		r := open(t, newCatalog(local, counted, s.stage()), `
 		sample "local" { use = "local" }
 		sample "counted" { use = "counted" }
 		sample "llm" { use = "service" }
 		elect "e" { use = "majority" }`)
-	answers(t, r, make([]string, 500)...)
-	if got := most.Load(); got > 4 || got < 2 {
-		t.Errorf("a local stage got %d calls at a time", got)
-	}
+		answers(t, r, make([]string, 500)...)
+		if got := most.Load(); got > 4 || got < 2 {
+			t.Errorf("a local stage got %d calls at a time", got)
+		}
+	})
 }
 
 // TestTries asks again where no answer is accepted, and keeps all votes.
@@ -217,18 +221,19 @@ func TestUnavailable(t *testing.T) {
 // TestTheEndOfTheBudget ends a run whose stage says so: what needs no money is
 // answered, nothing fails, no fallback steps in, and no other rows are read.
 func TestTheEndOfTheBudget(t *testing.T) {
-	var asked atomic.Int64
-	paid := voter("paid", func(item sdk.Item) ([]string, error) {
-		if item.Text == "busy" { // it would come back long after the budget is spent
-			return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
-		}
-		if asked.Add(1) > 20 {
-			return nil, &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
-		}
-		return []string{"x"}, nil
-	})
-	paid.Network, paid.Batch = true, 1
-	r := open(t, newCatalog(paid, voter("other", always("z")), voter("free", always("y"))), `
+	timeless(t, func(t *testing.T) {
+		var asked atomic.Int64
+		paid := voter("paid", func(item sdk.Item) ([]string, error) {
+			if item.Text == "busy" { // it would come back long after the budget is spent
+				return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
+			}
+			if asked.Add(1) > 20 {
+				return nil, &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+			}
+			return []string{"x"}, nil
+		})
+		paid.Network, paid.Batch = true, 1
+		r := open(t, newCatalog(paid, voter("other", always("z")), voter("free", always("y"))), `
 		sample "free" { use = "free" }
 		sample "v" {
 			use      = "paid"
@@ -241,37 +246,38 @@ func TestTheEndOfTheBudget(t *testing.T) {
 			}
 		}
 		elect "e" { use = "majority" }`)
-	texts := make([]string, 10000)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("%d", i)
-		if i%2 == 1 {
-			texts[i] = "free"
+		texts := make([]string, 10000)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("%d", i)
+			if i%2 == 1 {
+				texts[i] = "free"
+			}
 		}
-	}
-	texts[2] = "busy"
-	got := map[string]int{}
-	start := time.Now()
-	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
-		if result.Failure != nil {
-			t.Errorf("%s failed: %v", result.Text, result.Failure)
+		texts[2] = "busy"
+		got := map[string]int{}
+		start := time.Now()
+		totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+			if result.Failure != nil {
+				t.Errorf("%s failed: %v", result.Text, result.Failure)
+			}
+			if result.Text == "free" {
+				got["free"]++
+			} else {
+				got["paid"]++
+			}
+			if result.Text == "busy" || len(result.Votes) > 0 && result.Votes[len(result.Votes)-1].Answer == "z" {
+				t.Errorf("answered without the money that it needs: %+v", result)
+			}
+			return nil
+		}))
+		if sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), "the budget is spent") {
+			t.Errorf("error %v", err)
 		}
-		if result.Text == "free" {
-			got["free"]++
-		} else {
-			got["paid"]++
+		if got["paid"] != 20 || got["free"] < 20 || totals.Items != got["paid"]+got["free"] || totals.Failed != 0 || totals.Left == 0 {
+			t.Errorf("answered %v, totals %+v", got, totals)
 		}
-		if result.Text == "busy" || len(result.Votes) > 0 && result.Votes[len(result.Votes)-1].Answer == "z" {
-			t.Errorf("answered without the money that it needs: %+v", result)
+		if totals.Items > 5000 || time.Since(start) > 10*time.Second {
+			t.Errorf("the run went on: %d items in %v", totals.Items, time.Since(start))
 		}
-		return nil
-	}))
-	if sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), "the budget is spent") {
-		t.Errorf("error %v", err)
-	}
-	if got["paid"] != 20 || got["free"] < 20 || totals.Items != got["paid"]+got["free"] || totals.Failed != 0 || totals.Left == 0 {
-		t.Errorf("answered %v, totals %+v", got, totals)
-	}
-	if totals.Items > 5000 || time.Since(start) > 10*time.Second {
-		t.Errorf("the run went on: %d items in %v", totals.Items, time.Since(start))
-	}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,13 @@ import (
 	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
+
+// timeless runs a test on a clock that stands still while anything is at work,
+// so that no other load on the machine shows in what it measures.
+func timeless(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
 
 // none is the config of a stage without arguments.
 type none struct{}
@@ -214,25 +222,27 @@ func TestStatisticalVoters(t *testing.T) {
 }
 
 func TestVotersWorkAtTheSameTime(t *testing.T) {
-	var meet sync.WaitGroup
-	meet.Add(2)
-	both := func(sdk.Item) ([]string, error) {
-		meet.Done()
-		meet.Wait() // for the other voter: one after the other, this never ends
-		return []string{"fruit"}, nil
-	}
-	r := open(t, newCatalog(voter("a", both), voter("b", both)), `
+	timeless(t, func(t *testing.T) {
+		var meet sync.WaitGroup
+		meet.Add(2)
+		both := func(sdk.Item) ([]string, error) {
+			meet.Done()
+			meet.Wait() // for the other voter: one after the other, this never ends
+			return []string{"fruit"}, nil
+		}
+		r := open(t, newCatalog(voter("a", both), voter("b", both)), `
 		sample "a" { use = "a" }
 		sample "b" { use = "b" }
 		elect "e" { use = "majority" }`)
-	done := make(chan []string)
-	go func() { done <- answers(t, r, "x") }()
-	select {
-	case got := <-done:
-		want(t, got, "fruit")
-	case <-time.After(20 * time.Second):
-		t.Fatal("two voters that wait for each other never finished")
-	}
+		done := make(chan []string)
+		go func() { done <- answers(t, r, "x") }()
+		select {
+		case got := <-done:
+			want(t, got, "fruit")
+		case <-time.After(20 * time.Second):
+			t.Fatal("two voters that wait for each other never finished")
+		}
+	})
 }
 
 func TestABadItemFailsAlone(t *testing.T) {
@@ -385,19 +395,23 @@ func TestNobodyWaitsForAnHour(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	r := open(t, newCatalog(voter("v", func(item sdk.Item) ([]string, error) {
-		if item.Text == "slow" {
-			time.Sleep(3 * time.Second)
-		}
-		return []string{"x"}, nil
-	})), `
+	timeless(t, func(t *testing.T) {
+		late := make(chan struct{})
+		r := open(t, newCatalog(voter("v", func(item sdk.Item) ([]string, error) {
+			if item.Text == "slow" {
+				<-late
+			}
+			return []string{"x"}, nil
+		})), `
 		sample "v" {
 			use     = "v"
 			timeout = "200ms"
 			batch   = 1
 		}
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
+		t.Cleanup(func() { close(late) }) // before the stage ends
+		want(t, answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
+	})
 }
 
 func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
@@ -420,27 +434,29 @@ func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
 
 // A person who types a line waits for its answer, not for a full batch.
 func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
-	r := open(t, newCatalog(voter("v", always("x"))), `
+	timeless(t, func(t *testing.T) {
+		r := open(t, newCatalog(voter("v", always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	const lines = 10
-	answered := make(chan struct{}, 1)
-	answered <- struct{}{}
-	n := 0
-	start := time.Now()
-	totals, err := r.Items(t.Context(), func() (source.Row, error) {
-		<-answered // the next line is typed when the last one's answer is there
-		if n++; n > lines {
-			return source.Row{}, io.EOF
+		const lines = 10
+		answered := make(chan struct{}, 1)
+		answered <- struct{}{}
+		n := 0
+		start := time.Now()
+		totals, err := r.Items(t.Context(), func() (source.Row, error) {
+			<-answered // the next line is typed when the last one's answer is there
+			if n++; n > lines {
+				return source.Row{}, io.EOF
+			}
+			return source.Row{Line: n, Text: "x"}, nil
+		}, func([]run.Result) error { answered <- struct{}{}; return nil })
+		if err != nil || totals.Answered != lines {
+			t.Errorf("%d answered, %v", totals.Answered, err)
 		}
-		return source.Row{Line: n, Text: "x"}, nil
-	}, func([]run.Result) error { answered <- struct{}{}; return nil })
-	if err != nil || totals.Answered != lines {
-		t.Errorf("%d answered, %v", totals.Answered, err)
-	}
-	if each := time.Since(start) / lines; each > 80*time.Millisecond {
-		t.Errorf("an item took %v", each)
-	}
+		if each := time.Since(start) / lines; each > 80*time.Millisecond {
+			t.Errorf("an item took %v", each)
+		}
+	})
 }
 
 func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
@@ -571,70 +587,76 @@ func TestAccept(t *testing.T) {
 }
 
 func TestBackPressure(t *testing.T) {
-	r := open(t, newCatalog(voter("v", always("x"))), `
+	timeless(t, func(t *testing.T) {
+		r := open(t, newCatalog(voter("v", always("x"))), `
 		batch = 1
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	var read atomic.Int64
-	next := func() (source.Row, error) {
-		if n := read.Add(1); n > 1000 {
-			return source.Row{}, io.EOF
+		var read atomic.Int64
+		next := func() (source.Row, error) {
+			if n := read.Add(1); n > 1000 {
+				return source.Row{}, io.EOF
+			}
+			return source.Row{Text: "x"}, nil
 		}
-		return source.Row{Text: "x"}, nil
-	}
-	stop := errors.New("full")
-	_, err := r.Items(t.Context(), next, func([]run.Result) error {
-		time.Sleep(200 * time.Millisecond) // a slow reader of the results
-		return stop
+		stop := errors.New("full")
+		_, err := r.Items(t.Context(), next, func([]run.Result) error {
+			time.Sleep(200 * time.Millisecond) // a slow reader of the results
+			return stop
+		})
+		if !errors.Is(err, stop) {
+			t.Errorf("got %v, want the sink's error", err)
+		}
+		if n := read.Load(); n > 20 {
+			t.Errorf("%d rows were read while the first result was not taken", n)
+		}
 	})
-	if !errors.Is(err, stop) {
-		t.Errorf("got %v, want the sink's error", err)
-	}
-	if n := read.Load(); n > 20 {
-		t.Errorf("%d rows were read while the first result was not taken", n)
-	}
 }
 
 func TestASlowInputIsAnsweredAsItComes(t *testing.T) {
-	r := open(t, newCatalog(voter("v", always("x"))), `
+	timeless(t, func(t *testing.T) {
+		r := open(t, newCatalog(voter("v", always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	answered := make(chan struct{})
-	asked := false
-	next := func() (source.Row, error) {
-		if !asked {
-			asked = true
-			return source.Row{Text: "first"}, nil
+		answered := make(chan struct{})
+		asked := false
+		next := func() (source.Row, error) {
+			if !asked {
+				asked = true
+				return source.Row{Text: "first"}, nil
+			}
+			select {
+			case <-answered:
+				return source.Row{}, io.EOF
+			case <-time.After(20 * time.Second):
+				return source.Row{}, errors.New("the first row was not answered before the second came")
+			}
 		}
-		select {
-		case <-answered:
-			return source.Row{}, io.EOF
-		case <-time.After(20 * time.Second):
-			return source.Row{}, errors.New("the first row was not answered before the second came")
+		if _, err := r.Items(t.Context(), next, func([]run.Result) error { close(answered); return nil }); err != nil {
+			t.Error(err)
 		}
-	}
-	if _, err := r.Items(t.Context(), next, func([]run.Result) error { close(answered); return nil }); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func TestCancel(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	slow := func(sdk.Item) ([]string, error) {
-		cancel()
-		time.Sleep(100 * time.Millisecond)
-		return nil, nil
-	}
-	r := open(t, newCatalog(voter("slow", slow)), `
+	timeless(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		slow := func(sdk.Item) ([]string, error) {
+			cancel()
+			time.Sleep(100 * time.Millisecond)
+			return nil, nil
+		}
+		r := open(t, newCatalog(voter("slow", slow)), `
 		sample "v" { use = "slow" }
 		elect "e" { use = "majority" }`)
-	_, err := r.Items(ctx, feed("a", "b"), func(results []run.Result) error {
-		t.Errorf("results of a batch that was cut short: %+v", results)
-		return nil
+		_, err := r.Items(ctx, feed("a", "b"), func(results []run.Result) error {
+			t.Errorf("results of a batch that was cut short: %+v", results)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestNoLabelsToVoteFor(t *testing.T) {
