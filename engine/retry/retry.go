@@ -1,0 +1,127 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Work is a stage's work on a batch.
+type Work struct {
+	Retries int // after a transient failure
+	// Call works on some rows of the batch. It returns sdk.RowErrors, by position
+	// among these rows, where single ones failed.
+	Call func(ctx context.Context, rows []int) error
+	// Ended is closed when nothing is to be begun any more; Cause says why. Both
+	// may be nil.
+	Ended <-chan struct{}
+	Cause func() error
+}
+
+// maxWait is the longest that a stage may ask to be left alone. Rows that would
+// have to wait longer fail, and say so. For as long it may ask again and again:
+// that a row has to wait its turn is no failure of its own.
+const maxWait = 2 * time.Minute
+
+// Do works on rows 0 to n-1, and again on those that failed in a way that may
+// pass. It returns an error or nil for each.
+func (w Work) Do(ctx context.Context, n int) []error {
+	errs := make([]error, n)
+	at := make([]int, n) // those still to do
+	for i := range at {
+		at[i] = i
+	}
+	start, failed := time.Now(), make([]int, n) // how often
+	for len(at) > 0 {
+		results := w.apart(ctx, at)
+		var again []int
+		var wait time.Duration
+		most := 1
+		for i, n := range at {
+			errs[n] = results[i]
+			var coded *sdk.Error
+			if !errors.As(errs[n], &coded) || coded.Code != sdk.CodeTransient {
+				continue
+			}
+			if coded.RetryAfter > maxWait {
+				errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", errs[n], coded.RetryAfter)
+				continue
+			}
+			if coded.RetryAfter == 0 || time.Since(start) >= maxWait {
+				failed[n]++
+			}
+			if w.Retries == 0 || failed[n] > w.Retries {
+				continue
+			}
+			again = append(again, n)
+			wait, most = max(wait, coded.RetryAfter), max(most, failed[n])
+		}
+		if at = again; len(at) == 0 {
+			break
+		}
+		// The jitter comes on top: all that were sent away together are told the
+		// same time to wait.
+		if !w.sleep(ctx, wait+backOff(most-1)) {
+			for _, n := range at {
+				if w.Cause == nil {
+					break
+				}
+				if err := w.Cause(); err != nil {
+					errs[n] = err
+				}
+			}
+			break
+		}
+	}
+	return errs
+}
+
+// apart calls with rows and, where that fails as a whole for a reason that may lie
+// in one of them, or in their number, with each half. What ends the process or
+// runs out of time is not tried again in parts: that would cost as many processes,
+// or as much time.
+func (w Work) apart(ctx context.Context, at []int) []error {
+	err := w.Call(ctx, at)
+	errs := make([]error, len(at))
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		for i := range errs {
+			errs[i] = rows[i]
+		}
+		return errs
+	}
+	code := sdk.CodeOf(err)
+	if err != nil && len(at) > 1 && ctx.Err() == nil && !errors.Is(err, sdk.ErrCrashed) &&
+		(code == sdk.CodeInternal || code == sdk.CodeInvalid) {
+		half := len(at) / 2
+		return append(w.apart(ctx, at[:half]), w.apart(ctx, at[half:])...)
+	}
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// backOff is the time to wait after a failed attempt: exponential with full
+// jitter, so that what failed together does not come back together.
+func backOff(attempt int) time.Duration {
+	ceiling := 200 * time.Millisecond << min(attempt, 7)
+	return time.Duration(rand.Int64N(int64(ceiling)))
+}
+
+// sleep waits, unless all ends before.
+func (w Work) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-w.Ended:
+	}
+	return false
+}
