@@ -1,11 +1,11 @@
 // Package sdk is what the author of a racflow stage imports.
 //
-// A stage is one step of a pipeline: it cuts documents into chunks, embeds
-// texts, stores and searches entries, reranks candidates, writes prompts,
-// votes, or elects. Its author implements the small
-// interface of its kind over slices of the record types of this package,
-// describes its arguments with a tagged struct, and hands the stage to
-// serve.Plugin of sdk/serve:
+// A stage is one step of a pipeline: it cuts documents into chunks, adds to
+// them what people may search for, embeds texts, stores and searches entries,
+// reranks candidates, writes prompts, votes, or elects. Its author implements
+// the small interface of its kind over slices of the record types of this
+// package, describes its arguments with a tagged struct, and hands the stage
+// to serve.Plugin of sdk/serve:
 //
 //	type config struct {
 //		Temperature float64 `config:"temperature" default:"1" doc:"Sharpness of the vote."`

@@ -25,6 +25,7 @@ type Stage struct {
 var (
 	_ sdk.Fitter    = (*Stage)(nil)
 	_ sdk.Chunker   = (*Stage)(nil)
+	_ sdk.Enricher  = (*Stage)(nil)
 	_ sdk.Reranker  = (*Stage)(nil)
 	_ sdk.Prompter  = (*Stage)(nil)
 	_ sdk.Sampler   = (*Stage)(nil)
@@ -72,6 +73,17 @@ func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Ch
 	return rows(ctx, s, req, len(documents), func(r *stagepb.Rows, _ int) ([][]sdk.Chunk, error) {
 		return wire.DecodeChunks(r, documents)
 	})
+}
+
+// Enrich implements sdk.Enricher. The passages of a document must stand together;
+// it is sent once. Texts must be valid UTF-8 unless they are one passage.
+func (s *Stage) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	in, err := wire.EncodePassages(passages)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	req := &stagepb.Request{Body: &stagepb.Request_Enrich{Enrich: &stagepb.Enrich{Rows: in}}}
+	return rows(ctx, s, req, len(passages), wire.DecodeAdditions)
 }
 
 // Rerank implements sdk.Reranker.

@@ -62,6 +62,8 @@ func checks(stage sdk.Stage) map[string]check {
 	switch stage.Kind {
 	case sdk.KindChunk:
 		return chunkChecks
+	case sdk.KindEnrich:
+		return enrichChecks
 	case sdk.KindEmbed:
 		return embedChecks
 	case sdk.KindStore:

@@ -22,6 +22,8 @@ func handle(ctx context.Context, stage any, req *stagepb.Request, reply *stagepb
 		return on(stage, func(f sdk.Fitter) error { return state(f, reply) })
 	case *stagepb.Request_Chunk:
 		return on(stage, func(c sdk.Chunker) error { return chunk(ctx, c, body.Chunk.GetRows(), reply) })
+	case *stagepb.Request_Enrich:
+		return on(stage, func(e sdk.Enricher) error { return enrich(ctx, e, body.Enrich.GetRows(), reply) })
 	case *stagepb.Request_Rerank:
 		return on(stage, func(r sdk.Reranker) error {
 			return batch(ctx, body.Rerank.GetRows(), reply, r.Rerank, infallible(wire.EncodeRankings))
@@ -73,6 +75,15 @@ func chunk(ctx context.Context, c sdk.Chunker, rows *stagepb.Rows, reply *stagep
 	}
 	chunks, err := c.Chunk(ctx, documents)
 	return fill(reply, len(documents), chunks, err, wire.EncodeChunks)
+}
+
+func enrich(ctx context.Context, e sdk.Enricher, rows *stagepb.Rows, reply *stagepb.Reply) error {
+	passages, err := wire.DecodePassages(rows)
+	if err != nil {
+		return sdk.Invalid(err)
+	}
+	additions, err := e.Enrich(ctx, passages)
+	return fill(reply, len(passages), additions, err, infallible(wire.EncodeAdditions))
 }
 
 func embed(ctx context.Context, e sdk.Embedder, req *stagepb.Embed, reply *stagepb.Reply) error {

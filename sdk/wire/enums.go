@@ -16,6 +16,7 @@ var (
 		sdk.KindElect:  stagepb.Kind_KIND_ELECT,
 		sdk.KindRerank: stagepb.Kind_KIND_RERANK,
 		sdk.KindChunk:  stagepb.Kind_KIND_CHUNK,
+		sdk.KindEnrich: stagepb.Kind_KIND_ENRICH,
 	}
 	argumentTypes = map[sdk.ArgumentType]stagepb.ArgumentType{
 		sdk.TypeString:     stagepb.ArgumentType_ARGUMENT_TYPE_STRING,

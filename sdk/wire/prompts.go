@@ -32,7 +32,7 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 	for i := range n {
 		for _, p := range list(i) {
 			chats = chats || len(p.Messages) > 0
-			allowed = allowed || len(p.Labels) > 0 || p.None != "" || len(p.Fields) > 0
+			allowed = allowed || len(p.Labels) > 0 || p.None != "" || len(p.Fields) > 0 || p.Passages != nil
 		}
 	}
 	var names dictionary
@@ -42,7 +42,7 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 			if chats {
 				c := &stagepb.Chat{Messages: make([]*stagepb.Message, len(p.Messages))}
 				for j, m := range p.Messages {
-					c.Messages[j] = &stagepb.Message{Role: Valid(m.Role), Text: Valid(m.Text)}
+					c.Messages[j] = &stagepb.Message{Role: Valid(m.Role), Text: Valid(m.Text), Shared: m.Shared}
 				}
 				out.Chat = append(out.Chat, c)
 			}
@@ -50,6 +50,9 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 				a := &stagepb.Allowed{Labels: make([]uint32, len(p.Labels)), None: Valid(p.None), Fields: ValidAll(p.Fields)}
 				for j, label := range p.Labels {
 					a.Labels[j] = names.number(label)
+				}
+				if p.Passages != nil { // none are some, too: the answer is a text then as well
+					a.Passages = &stagepb.Passages{Ids: ValidAll(p.Passages)}
 				}
 				out.Allowed = append(out.Allowed, a)
 			}
@@ -77,7 +80,7 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 	for i := range all {
 		all[i].Text = in.Text[i]
 		for _, m := range at(in.Chat, i).GetMessages() {
-			all[i].Messages = append(all[i].Messages, sdk.Message{Role: m.GetRole(), Text: m.GetText()})
+			all[i].Messages = append(all[i].Messages, sdk.Message{Role: m.GetRole(), Text: m.GetText(), Shared: m.GetShared()})
 		}
 		a := at(in.Allowed, i)
 		all[i].None, all[i].Fields = a.GetNone(), a.GetFields()
@@ -86,6 +89,12 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 				return nil, fmt.Errorf("column prompts: label %d of %d names", label, len(in.Names))
 			}
 			all[i].Labels = append(all[i].Labels, in.Names[label])
+		}
+		if p := a.GetPassages(); p != nil {
+			if len(all[i].Labels) > 0 || len(all[i].Fields) > 0 {
+				return nil, fmt.Errorf("column prompts: prompt %d has passages, so that its answer is a text, and labels or fields as well", i)
+			}
+			all[i].Passages = append([]string{}, p.GetIds()...)
 		}
 	}
 	lists := make([][]sdk.Prompt, n)

@@ -32,7 +32,14 @@ func fullBatch() sdk.Batch {
 				},
 				Prototypes: []sdk.Candidate{{Label: "card", Dense: .9, Lexical: sdk.Unscored}},
 				Random:     []sdk.Candidate{{ID: "r", Text: "any", Label: "", Score: 1}},
-				Prompts:    []sdk.Prompt{{Text: "one"}, {Text: ""}},
+				Prompts: []sdk.Prompt{
+					{Text: "one"}, {Text: ""},
+					{Text: "which?", Labels: []string{"card", "pin"}, None: "neither", Fields: []string{"why", "label"}},
+					{
+						Messages: []sdk.Message{{Role: "system", Text: "passages", Shared: true}, {Role: "user", Text: "where?"}},
+						None:     "not there", Passages: []string{"a#1", "b"},
+					},
+				},
 				Samples: []sdk.Sample{
 					{Voter: "knn", Answers: []sdk.Answer{{Label: "card", Weight: .75, Accepted: true}, {Label: "pin", Weight: .25}}},
 					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}},
@@ -44,7 +51,7 @@ func fullBatch() sdk.Batch {
 }
 
 // overWire marshals rows as they travel.
-func overWire(t *testing.T, rows *stagepb.Rows) *stagepb.Rows {
+func overWire(t testing.TB, rows *stagepb.Rows) *stagepb.Rows {
 	t.Helper()
 	raw, err := proto.Marshal(rows)
 	if err != nil {
@@ -130,6 +137,15 @@ func TestResultsRoundTrip(t *testing.T) {
 	vectors := [][]float32{{1, float32(math.Inf(1))}, {0, -0.5}}
 	rows, err = EncodeVectors(vectors, 2)
 	check(t, vectors, err, rows, func(r *stagepb.Rows, n int) ([][]float32, error) { return DecodeVectors(r, n, 2) })
+}
+
+// A prompt that shows no passage still wants a text, not a label.
+func TestPromptsKeepNoPassages(t *testing.T) {
+	want := [][]sdk.Prompt{{{Text: "a", Passages: []string{}}, {Text: "b"}}}
+	got, err := DecodePrompts(overWire(t, EncodePrompts(want)), 1)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
 }
 
 func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode func(*stagepb.Rows, int) ([]T, error)) {
@@ -355,6 +371,9 @@ func TestDecodersRefuse(t *testing.T) {
 		"an answer without a name":   func(r *stagepb.Rows) { r.Samples.Answer[0] = 9 },
 		"a negative weight":          func(r *stagepb.Rows) { r.Samples.Weight[0] = -1 },
 		"a weight that is no number": func(r *stagepb.Rows) { r.Samples.Weight[0] = math.NaN() },
+		"an allowed label too many":  func(r *stagepb.Rows) { r.Prompts.Allowed[2].Labels[0] = 9 },
+		"passages and labels":        func(r *stagepb.Rows) { r.Prompts.Allowed[3].Labels = []uint32{0} },
+		"passages and fields":        func(r *stagepb.Rows) { r.Prompts.Allowed[3].Fields = []string{"label"} },
 		"a weight missing":           func(r *stagepb.Rows) { r.Samples.Weight = r.Samples.Weight[:1] },
 		"answer offsets missing":     func(r *stagepb.Rows) { r.Samples.AnswerOffsets = nil },
 	} {

@@ -45,6 +45,7 @@ const (
 	Kind_KIND_ELECT       Kind = 5
 	Kind_KIND_RERANK      Kind = 6
 	Kind_KIND_CHUNK       Kind = 7
+	Kind_KIND_ENRICH      Kind = 8
 )
 
 // Enum value maps for Kind.
@@ -58,6 +59,7 @@ var (
 		5: "KIND_ELECT",
 		6: "KIND_RERANK",
 		7: "KIND_CHUNK",
+		8: "KIND_ENRICH",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -68,6 +70,7 @@ var (
 		"KIND_ELECT":       5,
 		"KIND_RERANK":      6,
 		"KIND_CHUNK":       7,
+		"KIND_ENRICH":      8,
 	}
 )
 
@@ -1177,6 +1180,7 @@ type Request struct {
 	//	*Request_Elect
 	//	*Request_Rerank
 	//	*Request_Chunk
+	//	*Request_Enrich
 	//	*Request_Open
 	//	*Request_Put
 	//	*Request_Delete
@@ -1331,6 +1335,15 @@ func (x *Request) GetChunk() *Chunk {
 	return nil
 }
 
+func (x *Request) GetEnrich() *Enrich {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Enrich); ok {
+			return x.Enrich
+		}
+	}
+	return nil
+}
+
 func (x *Request) GetOpen() *Open {
 	if x != nil {
 		if x, ok := x.Body.(*Request_Open); ok {
@@ -1461,6 +1474,10 @@ type Request_Chunk struct {
 	Chunk *Chunk `protobuf:"bytes,18,opt,name=chunk,proto3,oneof"`
 }
 
+type Request_Enrich struct {
+	Enrich *Enrich `protobuf:"bytes,19,opt,name=enrich,proto3,oneof"`
+}
+
 type Request_Open struct {
 	Open *Open `protobuf:"bytes,20,opt,name=open,proto3,oneof"`
 }
@@ -1518,6 +1535,8 @@ func (*Request_Elect) isRequest_Body() {}
 func (*Request_Rerank) isRequest_Body() {}
 
 func (*Request_Chunk) isRequest_Body() {}
+
+func (*Request_Enrich) isRequest_Body() {}
 
 func (*Request_Open) isRequest_Body() {}
 
@@ -1935,6 +1954,53 @@ func (x *Chunk) GetRows() *Rows {
 	return nil
 }
 
+// Enrich has documents, with their passages in the column chunks. Its reply, and
+// the errors of that, have one row per passage: those of the first document, then
+// those of the second, and so on; with the columns context and terms.
+type Enrich struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          *Rows                  `protobuf:"bytes,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Enrich) Reset() {
+	*x = Enrich{}
+	mi := &file_stage_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Enrich) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Enrich) ProtoMessage() {}
+
+func (x *Enrich) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Enrich.ProtoReflect.Descriptor instead.
+func (*Enrich) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Enrich) GetRows() *Rows {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
 type Open struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
@@ -1946,7 +2012,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2024,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2037,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{17}
+	return file_stage_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Open) GetCollection() string {
@@ -2005,7 +2071,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2083,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2096,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{18}
+	return file_stage_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Put) GetCollection() string {
@@ -2057,7 +2123,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2135,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2148,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{19}
+	return file_stage_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Delete) GetCollection() string {
@@ -2109,7 +2175,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2187,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2200,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Commit) GetCollection() string {
@@ -2159,7 +2225,7 @@ type List struct {
 
 func (x *List) Reset() {
 	*x = List{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2237,7 @@ func (x *List) String() string {
 func (*List) ProtoMessage() {}
 
 func (x *List) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2250,7 @@ func (x *List) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use List.ProtoReflect.Descriptor instead.
 func (*List) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 type Drop struct {
@@ -2196,7 +2262,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2274,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2287,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Drop) GetCollection() string {
@@ -2250,7 +2316,7 @@ type Search struct {
 
 func (x *Search) Reset() {
 	*x = Search{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2328,7 @@ func (x *Search) String() string {
 func (*Search) ProtoMessage() {}
 
 func (x *Search) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2341,7 @@ func (x *Search) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Search.ProtoReflect.Descriptor instead.
 func (*Search) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Search) GetCollection() string {
@@ -2371,7 +2437,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +2449,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +2462,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -2448,7 +2514,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2526,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2539,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -2542,7 +2608,7 @@ type Get struct {
 
 func (x *Get) Reset() {
 	*x = Get{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2620,7 @@ func (x *Get) String() string {
 func (*Get) ProtoMessage() {}
 
 func (x *Get) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2633,7 @@ func (x *Get) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Get.ProtoReflect.Descriptor instead.
 func (*Get) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Get) GetCollection() string {
@@ -2598,7 +2664,7 @@ type Scan struct {
 
 func (x *Scan) Reset() {
 	*x = Scan{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2676,7 @@ func (x *Scan) String() string {
 func (*Scan) ProtoMessage() {}
 
 func (x *Scan) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2689,7 @@ func (x *Scan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scan.ProtoReflect.Descriptor instead.
 func (*Scan) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Scan) GetCollection() string {
@@ -2672,7 +2738,7 @@ type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
 	Rows          *Rows                  `protobuf:"bytes,2,opt,name=rows,proto3" json:"rows,omitempty"`
-	Errors        []*RowError            `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`           // rows that failed alone
+	Errors        []*RowError            `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`           // rows of the reply that failed alone
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`         // the whole request failed; rows is then ignored
 	State         []byte                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`             // State
 	Cursor        string                 `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`           // Scan; empty: the end
@@ -2685,7 +2751,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2763,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2776,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -2786,7 +2852,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2798,7 +2864,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2811,7 +2877,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -2839,7 +2905,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +2917,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +2930,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Failure) GetCode() Code {
@@ -2900,7 +2966,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +2978,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +2991,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -2975,7 +3041,7 @@ type HostRequest struct {
 
 func (x *HostRequest) Reset() {
 	*x = HostRequest{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3053,7 @@ func (x *HostRequest) String() string {
 func (*HostRequest) ProtoMessage() {}
 
 func (x *HostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3066,7 @@ func (x *HostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRequest.ProtoReflect.Descriptor instead.
 func (*HostRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HostRequest) GetId() uint64 {
@@ -3090,7 +3156,7 @@ type Recall struct {
 
 func (x *Recall) Reset() {
 	*x = Recall{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3168,7 @@ func (x *Recall) String() string {
 func (*Recall) ProtoMessage() {}
 
 func (x *Recall) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3181,7 @@ func (x *Recall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recall.ProtoReflect.Descriptor instead.
 func (*Recall) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Recall) GetKeys() [][]byte {
@@ -3135,7 +3201,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3213,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3226,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Keep) GetKey() []byte {
@@ -3189,7 +3255,7 @@ type Admit struct {
 
 func (x *Admit) Reset() {
 	*x = Admit{}
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3267,7 @@ func (x *Admit) String() string {
 func (*Admit) ProtoMessage() {}
 
 func (x *Admit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3280,7 @@ func (x *Admit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admit.ProtoReflect.Descriptor instead.
 func (*Admit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{35}
+	return file_stage_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Admit) GetEndpoint() string {
@@ -3247,7 +3313,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3325,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3338,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{36}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Done) GetStatus() Status {
@@ -3328,7 +3394,7 @@ type HostReply struct {
 
 func (x *HostReply) Reset() {
 	*x = HostReply{}
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3406,7 @@ func (x *HostReply) String() string {
 func (*HostReply) ProtoMessage() {}
 
 func (x *HostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3419,7 @@ func (x *HostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReply.ProtoReflect.Descriptor instead.
 func (*HostReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{37}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HostReply) GetId() uint64 {
@@ -3387,7 +3453,7 @@ type Kept struct {
 
 func (x *Kept) Reset() {
 	*x = Kept{}
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3465,7 @@ func (x *Kept) String() string {
 func (*Kept) ProtoMessage() {}
 
 func (x *Kept) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3478,7 @@ func (x *Kept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kept.ProtoReflect.Descriptor instead.
 func (*Kept) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{38}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Kept) GetKnown() bool {
@@ -3437,8 +3503,8 @@ type Rows struct {
 	Id            []string               `protobuf:"bytes,2,rep,name=id,proto3" json:"id,omitempty"`
 	Text          []string               `protobuf:"bytes,3,rep,name=text,proto3" json:"text,omitempty"`
 	Label         []string               `protobuf:"bytes,4,rep,name=label,proto3" json:"label,omitempty"`
-	Context       []string               `protobuf:"bytes,5,rep,name=context,proto3" json:"context,omitempty"`
-	Meta          [][]byte               `protobuf:"bytes,6,rep,name=meta,proto3" json:"meta,omitempty"` // a JSON object of strings, numbers and booleans; empty: none
+	Context       []string               `protobuf:"bytes,5,rep,name=context,proto3" json:"context,omitempty"` // what situates the text; of an entry with its terms
+	Meta          [][]byte               `protobuf:"bytes,6,rep,name=meta,proto3" json:"meta,omitempty"`       // a JSON object of strings, numbers and booleans; empty: none
 	Dimension     uint32                 `protobuf:"varint,7,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	Vectors       []byte                 `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"` // n * dimension float32; a row without a vector is all zero
 	Hash          [][]byte               `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`       // of the content an entry was made from
@@ -3452,13 +3518,14 @@ type Rows struct {
 	Drawn         []uint32               `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"` // Sample: samples that the stage has given for the row before
 	Rankings      *Rankings              `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
 	Chunks        *Chunks                `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Terms         *Terms                 `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3537,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3550,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{39}
+	return file_stage_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -3619,6 +3686,13 @@ func (x *Rows) GetChunks() *Chunks {
 	return nil
 }
 
+func (x *Rows) GetTerms() *Terms {
+	if x != nil {
+		return x.Terms
+	}
+	return nil
+}
+
 // Chunks are the parts of each document, never falling in start. None is empty;
 // start and end lie between characters. They may overlap, and together they
 // have every byte that is not white space.
@@ -3634,7 +3708,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3720,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3733,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{40}
+	return file_stage_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -3690,6 +3764,59 @@ func (x *Chunks) GetMeta() [][]byte {
 	return nil
 }
 
+// Terms are what people may search for who want each passage: keywords, questions.
+type Terms struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	Term          []string               `protobuf:"bytes,2,rep,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Terms) Reset() {
+	*x = Terms{}
+	mi := &file_stage_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Terms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Terms) ProtoMessage() {}
+
+func (x *Terms) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Terms.ProtoReflect.Descriptor instead.
+func (*Terms) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Terms) GetOffsets() []uint32 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *Terms) GetTerm() []string {
+	if x != nil {
+		return x.Term
+	}
+	return nil
+}
+
 // Rankings are the candidates of each row in the order of a reranker, best first,
 // each at most once.
 type Rankings struct {
@@ -3703,7 +3830,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3842,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3855,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{41}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -3771,7 +3898,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3910,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3923,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{42}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -3882,14 +4009,14 @@ type Prompts struct {
 	Text          []string               `protobuf:"bytes,2,rep,name=text,proto3" json:"text,omitempty"`       // empty: a chat
 	Chat          []*Chat                `protobuf:"bytes,3,rep,name=chat,proto3" json:"chat,omitempty"`       // absent: none of them is one
 	Names         []string               `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`     // the labels that occur, once each
-	Allowed       []*Allowed             `protobuf:"bytes,5,rep,name=allowed,proto3" json:"allowed,omitempty"` // absent: any answer is allowed
+	Allowed       []*Allowed             `protobuf:"bytes,5,rep,name=allowed,proto3" json:"allowed,omitempty"` // absent: any label is allowed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4028,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4041,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{43}
+	return file_stage_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -3961,7 +4088,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4100,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3986,7 +4113,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{44}
+	return file_stage_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -4000,13 +4127,14 @@ type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"` // system, user or assistant
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Shared        bool                   `protobuf:"varint,3,opt,name=shared,proto3" json:"shared,omitempty"` // many prompts begin with the same messages up to this one: it is worth caching
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4018,7 +4146,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4031,7 +4159,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{45}
+	return file_stage_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Message) GetRole() string {
@@ -4048,18 +4176,26 @@ func (x *Message) GetText() string {
 	return ""
 }
 
+func (x *Message) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
 type Allowed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Labels        []uint32               `protobuf:"varint,1,rep,packed,name=labels,proto3" json:"labels,omitempty"` // index into names; none: any
-	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits
+	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits, or that the passages do not answer the question
 	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" among them; none: plain text
+	Passages      *Passages              `protobuf:"bytes,4,opt,name=passages,proto3" json:"passages,omitempty"`     // set: the answer is a text that cites them; labels and fields are empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4207,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4220,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -4108,6 +4244,59 @@ func (x *Allowed) GetFields() []string {
 	return nil
 }
 
+func (x *Allowed) GetPassages() *Passages {
+	if x != nil {
+		return x.Passages
+	}
+	return nil
+}
+
+// Passages are the candidates that a prompt shows by number: the first is 1. An
+// answer cites them as [1] or [2, 5].
+type Passages struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Passages) Reset() {
+	*x = Passages{}
+	mi := &file_stage_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Passages) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Passages) ProtoMessage() {}
+
+func (x *Passages) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Passages.ProtoReflect.Descriptor instead.
+func (*Passages) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Passages) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
 type Samples struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"` // row -> samples
@@ -4127,7 +4316,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4328,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4341,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{47}
+	return file_stage_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -4243,7 +4432,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4444,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4457,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{48}
+	return file_stage_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -4339,7 +4528,7 @@ const file_stage_proto_rawDesc = "" +
 	"randomSeed\"E\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xf6\a\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xaa\b\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\x12\x18\n" +
@@ -4353,7 +4542,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x06sample\x18\x0f \x01(\v2\x18.racflow.stage.v1.SampleH\x00R\x06sample\x12/\n" +
 	"\x05elect\x18\x10 \x01(\v2\x17.racflow.stage.v1.ElectH\x00R\x05elect\x122\n" +
 	"\x06rerank\x18\x11 \x01(\v2\x18.racflow.stage.v1.RerankH\x00R\x06rerank\x12/\n" +
-	"\x05chunk\x18\x12 \x01(\v2\x17.racflow.stage.v1.ChunkH\x00R\x05chunk\x12,\n" +
+	"\x05chunk\x18\x12 \x01(\v2\x17.racflow.stage.v1.ChunkH\x00R\x05chunk\x122\n" +
+	"\x06enrich\x18\x13 \x01(\v2\x18.racflow.stage.v1.EnrichH\x00R\x06enrich\x12,\n" +
 	"\x04open\x18\x14 \x01(\v2\x16.racflow.stage.v1.OpenH\x00R\x04open\x12)\n" +
 	"\x03put\x18\x15 \x01(\v2\x15.racflow.stage.v1.PutH\x00R\x03put\x122\n" +
 	"\x06delete\x18\x16 \x01(\v2\x18.racflow.stage.v1.DeleteH\x00R\x06delete\x122\n" +
@@ -4382,6 +4572,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x06Rerank\x12*\n" +
 	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"3\n" +
 	"\x05Chunk\x12*\n" +
+	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"4\n" +
+	"\x06Enrich\x12*\n" +
 	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v1.RowsR\x04rows\"`\n" +
 	"\x04Open\x12\x1e\n" +
 	"\n" +
@@ -4503,7 +4695,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x04kept\x18\x03 \x03(\v2\x16.racflow.stage.v1.KeptR\x04kept\"2\n" +
 	"\x04Kept\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"\xb4\x05\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xe3\x05\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -4528,12 +4720,16 @@ const file_stage_proto_rawDesc = "" +
 	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v1.VerdictsR\bverdicts\x12\x14\n" +
 	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v1.RankingsR\brankings\x120\n" +
-	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v1.ChunksR\x06chunks\"^\n" +
+	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v1.ChunksR\x06chunks\x12-\n" +
+	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v1.TermsR\x05terms\"^\n" +
 	"\x06Chunks\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05start\x18\x02 \x03(\rR\x05start\x12\x10\n" +
 	"\x03end\x18\x03 \x03(\rR\x03end\x12\x12\n" +
-	"\x04meta\x18\x04 \x03(\fR\x04meta\"X\n" +
+	"\x04meta\x18\x04 \x03(\fR\x04meta\"5\n" +
+	"\x05Terms\x12\x18\n" +
+	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
+	"\x04term\x18\x02 \x03(\tR\x04term\"X\n" +
 	"\bRankings\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x1c\n" +
 	"\tcandidate\x18\x02 \x03(\rR\tcandidate\x12\x14\n" +
@@ -4559,14 +4755,18 @@ const file_stage_proto_rawDesc = "" +
 	"\x05names\x18\x04 \x03(\tR\x05names\x123\n" +
 	"\aallowed\x18\x05 \x03(\v2\x19.racflow.stage.v1.AllowedR\aallowed\"=\n" +
 	"\x04Chat\x125\n" +
-	"\bmessages\x18\x01 \x03(\v2\x19.racflow.stage.v1.MessageR\bmessages\"1\n" +
+	"\bmessages\x18\x01 \x03(\v2\x19.racflow.stage.v1.MessageR\bmessages\"I\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"M\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06shared\x18\x03 \x01(\bR\x06shared\"\x85\x01\n" +
 	"\aAllowed\x12\x16\n" +
 	"\x06labels\x18\x01 \x03(\rR\x06labels\x12\x12\n" +
 	"\x04none\x18\x02 \x01(\tR\x04none\x12\x16\n" +
-	"\x06fields\x18\x03 \x03(\tR\x06fields\"\xc7\x02\n" +
+	"\x06fields\x18\x03 \x03(\tR\x06fields\x126\n" +
+	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v1.PassagesR\bpassages\"\x1c\n" +
+	"\bPassages\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xc7\x02\n" +
 	"\aSamples\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05voter\x18\x02 \x03(\tR\x05voter\x12%\n" +
@@ -4583,7 +4783,7 @@ const file_stage_proto_rawDesc = "" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
-	"\x06reason\x18\x03 \x03(\tR\x06reason*\x8f\x01\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason*\xa0\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -4596,7 +4796,8 @@ const file_stage_proto_rawDesc = "" +
 	"KIND_ELECT\x10\x05\x12\x0f\n" +
 	"\vKIND_RERANK\x10\x06\x12\x0e\n" +
 	"\n" +
-	"KIND_CHUNK\x10\a*\x80\x02\n" +
+	"KIND_CHUNK\x10\a\x12\x0f\n" +
+	"\vKIND_ENRICH\x10\b*\x80\x02\n" +
 	"\fArgumentType\x12\x1d\n" +
 	"\x19ARGUMENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ARGUMENT_TYPE_STRING\x10\x01\x12\x15\n" +
@@ -4688,7 +4889,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
@@ -4717,38 +4918,41 @@ var file_stage_proto_goTypes = []any{
 	(*Elect)(nil),            // 24: racflow.stage.v1.Elect
 	(*Rerank)(nil),           // 25: racflow.stage.v1.Rerank
 	(*Chunk)(nil),            // 26: racflow.stage.v1.Chunk
-	(*Open)(nil),             // 27: racflow.stage.v1.Open
-	(*Put)(nil),              // 28: racflow.stage.v1.Put
-	(*Delete)(nil),           // 29: racflow.stage.v1.Delete
-	(*Commit)(nil),           // 30: racflow.stage.v1.Commit
-	(*List)(nil),             // 31: racflow.stage.v1.List
-	(*Drop)(nil),             // 32: racflow.stage.v1.Drop
-	(*Search)(nil),           // 33: racflow.stage.v1.Search
-	(*Filter)(nil),           // 34: racflow.stage.v1.Filter
-	(*Value)(nil),            // 35: racflow.stage.v1.Value
-	(*Get)(nil),              // 36: racflow.stage.v1.Get
-	(*Scan)(nil),             // 37: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 38: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 39: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 40: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 41: racflow.stage.v1.Collection
-	(*HostRequest)(nil),      // 42: racflow.stage.v1.HostRequest
-	(*Recall)(nil),           // 43: racflow.stage.v1.Recall
-	(*Keep)(nil),             // 44: racflow.stage.v1.Keep
-	(*Admit)(nil),            // 45: racflow.stage.v1.Admit
-	(*Done)(nil),             // 46: racflow.stage.v1.Done
-	(*HostReply)(nil),        // 47: racflow.stage.v1.HostReply
-	(*Kept)(nil),             // 48: racflow.stage.v1.Kept
-	(*Rows)(nil),             // 49: racflow.stage.v1.Rows
-	(*Chunks)(nil),           // 50: racflow.stage.v1.Chunks
-	(*Rankings)(nil),         // 51: racflow.stage.v1.Rankings
-	(*Candidates)(nil),       // 52: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 53: racflow.stage.v1.Prompts
-	(*Chat)(nil),             // 54: racflow.stage.v1.Chat
-	(*Message)(nil),          // 55: racflow.stage.v1.Message
-	(*Allowed)(nil),          // 56: racflow.stage.v1.Allowed
-	(*Samples)(nil),          // 57: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 58: racflow.stage.v1.Verdicts
+	(*Enrich)(nil),           // 27: racflow.stage.v1.Enrich
+	(*Open)(nil),             // 28: racflow.stage.v1.Open
+	(*Put)(nil),              // 29: racflow.stage.v1.Put
+	(*Delete)(nil),           // 30: racflow.stage.v1.Delete
+	(*Commit)(nil),           // 31: racflow.stage.v1.Commit
+	(*List)(nil),             // 32: racflow.stage.v1.List
+	(*Drop)(nil),             // 33: racflow.stage.v1.Drop
+	(*Search)(nil),           // 34: racflow.stage.v1.Search
+	(*Filter)(nil),           // 35: racflow.stage.v1.Filter
+	(*Value)(nil),            // 36: racflow.stage.v1.Value
+	(*Get)(nil),              // 37: racflow.stage.v1.Get
+	(*Scan)(nil),             // 38: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 39: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 40: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 41: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 42: racflow.stage.v1.Collection
+	(*HostRequest)(nil),      // 43: racflow.stage.v1.HostRequest
+	(*Recall)(nil),           // 44: racflow.stage.v1.Recall
+	(*Keep)(nil),             // 45: racflow.stage.v1.Keep
+	(*Admit)(nil),            // 46: racflow.stage.v1.Admit
+	(*Done)(nil),             // 47: racflow.stage.v1.Done
+	(*HostReply)(nil),        // 48: racflow.stage.v1.HostReply
+	(*Kept)(nil),             // 49: racflow.stage.v1.Kept
+	(*Rows)(nil),             // 50: racflow.stage.v1.Rows
+	(*Chunks)(nil),           // 51: racflow.stage.v1.Chunks
+	(*Terms)(nil),            // 52: racflow.stage.v1.Terms
+	(*Rankings)(nil),         // 53: racflow.stage.v1.Rankings
+	(*Candidates)(nil),       // 54: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 55: racflow.stage.v1.Prompts
+	(*Chat)(nil),             // 56: racflow.stage.v1.Chat
+	(*Message)(nil),          // 57: racflow.stage.v1.Message
+	(*Allowed)(nil),          // 58: racflow.stage.v1.Allowed
+	(*Passages)(nil),         // 59: racflow.stage.v1.Passages
+	(*Samples)(nil),          // 60: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 61: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
@@ -4767,68 +4971,72 @@ var file_stage_proto_depIdxs = []int32{
 	24, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
 	25, // 14: racflow.stage.v1.Request.rerank:type_name -> racflow.stage.v1.Rerank
 	26, // 15: racflow.stage.v1.Request.chunk:type_name -> racflow.stage.v1.Chunk
-	27, // 16: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
-	28, // 17: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
-	29, // 18: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
-	30, // 19: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	33, // 20: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	36, // 21: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	37, // 22: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
-	31, // 23: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
-	32, // 24: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
-	47, // 25: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
-	3,  // 26: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	49, // 27: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	49, // 28: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	49, // 29: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	49, // 30: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
-	49, // 31: racflow.stage.v1.Chunk.rows:type_name -> racflow.stage.v1.Rows
-	49, // 32: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	6,  // 33: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	7,  // 34: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	49, // 35: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	34, // 36: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
-	4,  // 37: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
-	34, // 38: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
-	5,  // 39: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
-	35, // 40: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
-	49, // 41: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	39, // 42: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	40, // 43: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	41, // 44: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	41, // 45: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
-	42, // 46: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
-	40, // 47: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	8,  // 48: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	43, // 49: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
-	44, // 50: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
-	45, // 51: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
-	46, // 52: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
-	9,  // 53: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
-	40, // 54: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
-	48, // 55: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
-	52, // 56: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	52, // 57: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	52, // 58: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	53, // 59: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	57, // 60: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	58, // 61: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	51, // 62: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
-	50, // 63: racflow.stage.v1.Rows.chunks:type_name -> racflow.stage.v1.Chunks
-	54, // 64: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
-	56, // 65: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
-	55, // 66: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
-	10, // 67: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	14, // 68: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	17, // 69: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	11, // 70: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	15, // 71: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	38, // 72: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	70, // [70:73] is the sub-list for method output_type
-	67, // [67:70] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	27, // 16: racflow.stage.v1.Request.enrich:type_name -> racflow.stage.v1.Enrich
+	28, // 17: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
+	29, // 18: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
+	30, // 19: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
+	31, // 20: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
+	34, // 21: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	37, // 22: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	38, // 23: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	32, // 24: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
+	33, // 25: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
+	48, // 26: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
+	3,  // 27: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
+	50, // 28: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	50, // 29: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	50, // 30: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	50, // 31: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
+	50, // 32: racflow.stage.v1.Chunk.rows:type_name -> racflow.stage.v1.Rows
+	50, // 33: racflow.stage.v1.Enrich.rows:type_name -> racflow.stage.v1.Rows
+	50, // 34: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 35: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 36: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	50, // 37: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	35, // 38: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 39: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	35, // 40: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 41: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	36, // 42: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	50, // 43: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	40, // 44: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	41, // 45: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	42, // 46: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	42, // 47: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
+	43, // 48: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
+	41, // 49: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 50: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	44, // 51: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
+	45, // 52: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
+	46, // 53: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
+	47, // 54: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
+	9,  // 55: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
+	41, // 56: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
+	49, // 57: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
+	54, // 58: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	54, // 59: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	54, // 60: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	55, // 61: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	60, // 62: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	61, // 63: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	53, // 64: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
+	51, // 65: racflow.stage.v1.Rows.chunks:type_name -> racflow.stage.v1.Chunks
+	52, // 66: racflow.stage.v1.Rows.terms:type_name -> racflow.stage.v1.Terms
+	56, // 67: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
+	58, // 68: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
+	57, // 69: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
+	59, // 70: racflow.stage.v1.Allowed.passages:type_name -> racflow.stage.v1.Passages
+	10, // 71: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	14, // 72: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	17, // 73: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	11, // 74: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	15, // 75: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	39, // 76: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	74, // [74:77] is the sub-list for method output_type
+	71, // [71:74] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -4846,6 +5054,7 @@ func file_stage_proto_init() {
 		(*Request_Elect)(nil),
 		(*Request_Rerank)(nil),
 		(*Request_Chunk)(nil),
+		(*Request_Enrich)(nil),
 		(*Request_Open)(nil),
 		(*Request_Put)(nil),
 		(*Request_Delete)(nil),
@@ -4857,12 +5066,12 @@ func file_stage_proto_init() {
 		(*Request_Drop)(nil),
 		(*Request_Host)(nil),
 	}
-	file_stage_proto_msgTypes[25].OneofWrappers = []any{
+	file_stage_proto_msgTypes[26].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[32].OneofWrappers = []any{
+	file_stage_proto_msgTypes[33].OneofWrappers = []any{
 		(*HostRequest_Recall)(nil),
 		(*HostRequest_Keep)(nil),
 		(*HostRequest_Admit)(nil),
@@ -4874,7 +5083,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
