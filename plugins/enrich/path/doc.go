@@ -1,0 +1,20 @@
+// Package path is an enricher without a model: it says where a passage stands,
+// from what is known of its document.
+//
+// A context is a line of the parts that are asked for, as far as there are any, in
+// their order: what the document's metadata says (its repository, path, title),
+// the headings above the passage and the declarations around its first line:
+//
+//	acme shop / src main Cart java / class Cart > void add(Item i)
+//
+// Headings and declarations are those that the chunker knows; where it does not,
+// as with chunks that were cut by length alone, they are found in the document's
+// text. Headings are looked for in Markdown, HTML and texts of no known format,
+// declarations in source code whose language the end of the path tells.
+//
+// Names in the metadata, which have no white space, are taken apart into their
+// words: embedding models and analyzers that do not know identifiers read
+// "src/UpdateChecker.java" as one word or as pieces of words, but "src Update
+// Checker java" as what it says. A part that another one begins or ends with, such
+// as a title that is the first heading, is not said again.
+package path

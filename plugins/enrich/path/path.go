@@ -1,0 +1,148 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/section"
+	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	Parts []string `config:"parts" default:"repo,path,title,headings,declaration" doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
+	Names string   `config:"names" default:"words" one_of:"words,whole" doc:"Whether paths and titles are taken apart into their words, or stand as they are."`
+	Limit int      `config:"limit" default:"300" doc:"Most characters of a context; what is beyond is left out."`
+}
+
+// The parts that are not keys of the document's metadata.
+const (
+	headings    = "headings"
+	declaration = "declaration"
+)
+
+// Stage describes the enricher.
+func Stage() sdk.Stage {
+	return sdk.EnrichStage("path", "Says where a passage stands: path, title, headings and enclosing declaration, without a model.", open, sdk.PreferBatch(512))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Enricher, error) {
+	var faults []error
+	if len(c.Parts) == 0 {
+		faults = append(faults, &sdk.ArgumentError{Argument: "parts", Err: errors.New("name at least one part, such as path")})
+	}
+	if c.Limit < 1 {
+		faults = append(faults, &sdk.ArgumentError{Argument: "limit", Err: errors.New("it must be 1 or more")})
+	}
+	return &enricher{c}, errors.Join(faults...)
+}
+
+type enricher struct{ config }
+
+// rules is the version of what decides what a context says: raise it whenever the
+// same passage may get another.
+const rules = "1"
+
+// Fingerprint implements sdk.Fingerprinter.
+func (*enricher) Fingerprint() string { return rules }
+
+// Enrich implements sdk.Enricher.
+func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	all := make([]sdk.Addition, len(passages))
+	var d document
+	for i, p := range passages {
+		if p.Document != d.Document {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			d = document{Document: p.Document}
+		}
+		all[i].Context = e.context(&d, p)
+	}
+	return all, nil
+}
+
+// document is one with what was found in its text.
+type document struct {
+	*sdk.Document
+	looked   bool
+	sections section.Sections
+	outline  syntax.Outline
+}
+
+// look reads the text of a document, once it is needed.
+func (d *document) look() {
+	if d.looked {
+		return
+	}
+	d.looked = true
+	format, _ := d.Meta["format"].(string)
+	if language := syntax.Of(d.Document); language != nil && (format == "" || format == "code") {
+		d.outline = language.Read(d.Text).Outline()
+	} else if format == "" || format == "markdown" || format == "html" {
+		d.sections = section.Read(d.Text)
+	}
+}
+
+// above are the titles or signatures around a passage, from the outside to the
+// inside, as its chunker says them or its document.
+func (d *document) above(part string, p sdk.Passage) string {
+	if known, ok := p.Meta[part].(string); ok {
+		return known
+	}
+	d.look()
+	first := p.End - len(strings.TrimLeftFunc(p.Text(), unicode.IsSpace))
+	path := d.sections.At(first)
+	if part == declaration {
+		path = d.outline.At(first)
+	}
+	return strings.Join(path, " > ")
+}
+
+// context is what a passage's document and its place there say.
+func (e *enricher) context(d *document, p sdk.Passage) string {
+	var parts []string
+	for _, name := range e.Parts {
+		part := ""
+		switch name {
+		case headings, declaration:
+			part = d.above(name, p)
+		default:
+			part, _ = d.Meta[name].(string)
+			if e.Names == "words" && !strings.ContainsFunc(strings.TrimSpace(part), unicode.IsSpace) {
+				part = words(part)
+			}
+		}
+		if part = strings.Join(strings.Fields(part), " "); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return shorten(strings.Join(once(parts), " / "), e.Limit)
+}
+
+// once leaves out the parts that another begins or ends with.
+func once(parts []string) []string {
+	var kept []string
+	for i, p := range parts {
+		said := false
+		for j, other := range parts {
+			longer := len(other) > len(p) && (strings.HasPrefix(other, p+" ") || strings.HasSuffix(other, " "+p))
+			said = said || longer || j < i && other == p
+		}
+		if !said {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// shorten cuts s to a number of characters.
+func shorten(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit])
+}
