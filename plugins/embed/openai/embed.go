@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,8 +16,6 @@ import (
 type embedder struct {
 	config    config
 	client    *api.Client
-	host      sdk.Host
-	log       *slog.Logger
 	dimension int
 	note      string // file in which the dimension is noted; empty: none
 	opening   bool   // there is no host yet
@@ -27,7 +24,6 @@ type embedder struct {
 	works   atomic.Bool  // a request has succeeded
 	base64  atomic.Bool  // and one with base64
 	numbers atomic.Bool  // the server refuses base64
-	keeping sync.Once    // what is logged once
 }
 
 // Close closes idle connections.
@@ -105,7 +101,14 @@ func (e *embedder) prefix(role sdk.Role) string {
 	return e.config.PassagePrefix
 }
 
-func (e *embedder) key(text string) sdk.Key { return sdk.KeyOf(e.identity(), text) }
+// keys name the vectors of texts.
+func (e *embedder) keys(texts []string) []sdk.Key {
+	identity, keys := e.identity(), make([]sdk.Key, len(texts))
+	for i, text := range texts {
+		keys[i] = sdk.KeyOf(identity, text)
+	}
+	return keys
+}
 
 // recalled is how many vectors are asked for at a time: 8 MiB of them at 4,096
 // numbers each.
@@ -115,16 +118,12 @@ const recalled = 512
 func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
 	for from := 0; from < len(texts); from += recalled {
 		part := texts[from:min(from+recalled, len(texts))]
-		keys := make([]sdk.Key, len(part))
-		for i, text := range part {
-			keys[i] = e.key(text)
-		}
-		values, err := e.host.Recall(ctx, keys)
+		values, err := e.client.Recall(ctx, e.keys(part))
 		if err != nil {
 			return nil, err
 		}
 		for i, text := range part {
-			if i < len(values) && len(values[i]) == 4*e.dimension {
+			if len(values[i]) == 4*e.dimension {
 				found(text, floats(values[i]))
 			} else {
 				missing = append(missing, text)
@@ -155,7 +154,6 @@ func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float
 	vectors, refused, err = e.request(ctx, texts)
 	switch {
 	case err == nil:
-		e.keep(ctx, texts, vectors)
 		return vectors, refused, nil
 	case !api.BadRequest(err):
 		return nil, nil, err
@@ -187,18 +185,4 @@ func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float
 		lower(&e.inputs, len(texts)-half)
 	}
 	return vectors, refused, nil
-}
-
-// keep stores vectors for the next time. Where that fails they still count.
-func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32) {
-	var calls errgroup.Group
-	calls.SetLimit(64)
-	for i, text := range texts {
-		if vectors[i] != nil {
-			calls.Go(func() error { return e.host.Keep(ctx, e.key(text), raw(vectors[i])) })
-		}
-	}
-	if err := calls.Wait(); err != nil && ctx.Err() == nil && e.log != nil {
-		e.keeping.Do(func() { e.log.Warn("vectors cannot be kept: they will be asked for again", "error", err) })
-	}
 }

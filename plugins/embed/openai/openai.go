@@ -51,12 +51,12 @@ func Stage() sdk.Stage {
 func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
 	client, err := api.New(api.Config{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, MaxReply: maxReply, Host: setup.Host,
+		Timeout: c.Timeout, MaxReply: maxReply, Host: setup.Host, Log: setup.Log,
 	})
 	if err := errors.Join(c.check(), err); err != nil {
 		return nil, err
 	}
-	e := &embedder{config: c, client: client, host: setup.Host, log: setup.Log}
+	e := &embedder{config: c, client: client}
 	e.inputs.Store(int32(c.MaxInputs))
 	if err := e.measure(ctx, setup.StateDir); err != nil {
 		client.Close()
@@ -111,8 +111,8 @@ func (e *embedder) measure(ctx context.Context, state string) error {
 	if err == nil {
 		err = os.WriteFile(e.note, raw, 0o600)
 	}
-	if err != nil && e.log != nil {
-		e.log.Warn("the length of the vectors cannot be noted: it will be asked for again", "error", err)
+	if err != nil {
+		e.client.Once("note", "the length of the vectors cannot be noted: it will be asked for again", "error", err)
 	}
 	return nil
 }

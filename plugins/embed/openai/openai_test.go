@@ -94,6 +94,9 @@ func TestVectors(t *testing.T) {
 			if diff := cmp.Diff(vectors, again); diff != "" || err != nil || server.Calls() != calls {
 				t.Errorf("%d requests, error %v (-first +again):\n%s", server.Calls()-calls, err, diff)
 			}
+			if events := host.Events(); events[len(events)-1] != "done" {
+				t.Errorf("events %v: vectors are kept before the call has ended", events)
+			}
 			if len(host.Kept()) != 10 || e.Dimension() != 2 {
 				t.Errorf("%d vectors of %d numbers are kept", len(host.Kept()), e.Dimension())
 			}

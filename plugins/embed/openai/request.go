@@ -32,32 +32,47 @@ type output struct {
 }
 
 // request sends one request and returns the vectors, and why single texts have
-// none.
+// none. Where the server knows no base64 it sends another.
 func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
-	body := input{Model: e.config.Model, Input: texts, Dimensions: e.config.Dimensions, Encoding: "base64"}
 	if e.numbers.Load() {
-		body.Encoding = "float"
+		return e.post(ctx, texts, "float")
 	}
-	var reply output
-	err = e.post(ctx, body, &reply)
-	if api.BadRequest(err) && body.Encoding == "base64" && !e.base64.Load() { // it may be base64
-		body.Encoding, reply = "float", output{}
-		if err = e.post(ctx, body, &reply); err == nil {
+	vectors, refused, err = e.post(ctx, texts, "base64")
+	if api.BadRequest(err) && !e.base64.Load() { // it may be base64
+		if vectors, refused, err = e.post(ctx, texts, "float"); err == nil {
 			e.numbers.Store(true)
 		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	e.works.Store(true)
-	if body.Encoding == "base64" {
-		e.base64.Store(true)
-	}
-	return e.check(len(texts), reply)
+	return vectors, refused, err
 }
 
-func (e *embedder) post(ctx context.Context, body input, reply *output) error {
-	return (&api.Request{Client: e.client, Alone: e.opening}).Post(ctx, "/embeddings", body, reply)
+// post sends one request. The vectors are kept before the next one goes out.
+func (e *embedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
+	var reply output
+	request := api.Request{Client: e.client, Alone: e.opening, Took: func() error {
+		e.works.Store(true)
+		if encoding == "base64" {
+			e.base64.Store(true)
+		}
+		if vectors, refused, err = e.check(len(texts), reply); err == nil && !e.opening {
+			e.keep(ctx, texts, vectors)
+		}
+		return err
+	}}
+	body := input{Model: e.config.Model, Input: texts, Dimensions: e.config.Dimensions, Encoding: encoding}
+	err = request.Post(ctx, "/embeddings", body, &reply)
+	return vectors, refused, err
+}
+
+// keep keeps vectors for the next time, but for those that are nil.
+func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32) {
+	values := make([][]byte, len(vectors))
+	for i, v := range vectors {
+		if v != nil {
+			values[i] = raw(v)
+		}
+	}
+	e.client.Keep(ctx, e.keys(texts), values)
 }
 
 // check takes the vectors out of a reply that should hold n.

@@ -74,6 +74,31 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// What is kept is safe before the next call goes out, and an answer stays one
+// that cannot be used.
+func TestTook(t *testing.T) {
+	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"answer": 7}`) })
+	var reply struct{ Answer int }
+	unusable := errors.New("unusable")
+	r := &api.Request{Client: c, Took: func() error {
+		c.Keep(t.Context(), []sdk.Key{sdk.KeyOf("a"), sdk.KeyOf("b")}, [][]byte{nil, fmt.Append(nil, reply.Answer)})
+		return unusable
+	}}
+	if err := r.Post(t.Context(), "/ask", map[string]any{}, &reply); !errors.Is(err, unusable) {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"admit", "keep", "done"}, host.Events()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if told := host.Outcomes(t); len(told) != 1 || told[0].Status != sdk.StatusOK {
+		t.Errorf("told %+v", told)
+	}
+	found, err := c.Recall(t.Context(), []sdk.Key{sdk.KeyOf("b"), sdk.KeyOf("a")})
+	if err != nil || string(found[0]) != "7" || found[1] != nil {
+		t.Errorf("found %q, error %v", found, err)
+	}
+}
+
 // What a server repeats of a key would be kept with the answer.
 func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
 	c, _ := client(t, api.Config{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}, func(w http.ResponseWriter, r *http.Request) {

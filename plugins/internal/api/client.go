@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -24,6 +26,7 @@ type Config struct {
 	Timeout  time.Duration     // of one request, from its sending to the whole reply
 	MaxReply int64             // bytes; 0: 16 MiB
 	Host     sdk.Host
+	Log      *slog.Logger // nil: nothing is logged
 }
 
 // Client calls one service. Its methods may be called by several goroutines.
@@ -32,6 +35,7 @@ type Client struct {
 	http    http.Client
 	fields  map[string]json.RawMessage // of Config.Body
 	secrets []string                   // that no error may hold
+	said    sync.Map                   // what was logged once
 }
 
 // New checks a config and returns a client. Its errors are ArgumentErrors about

@@ -14,6 +14,6 @@
 // no error holds them, and no reply those that are long enough to be told from
 // any word. A redirect is not followed, so that they cannot reach another host.
 //
-// It does not try again, does not limit and does not keep replies: the engine
-// retries and limits, and stages keep single answers through Host.
+// It does not try again and does not limit: that is the engine's. What is kept
+// of a reply, and under which key, is the stage's to say.
 package api

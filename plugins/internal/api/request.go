@@ -14,73 +14,43 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Request is one call of a service. It also serves as the HTTP client of a
-// library that makes the request, which is why it has a Do.
+// Request is one call of a service.
 type Request struct {
 	Client *Client
 	Fields map[string]any // that go into the body before those of Config.Body; a nil takes one out
 	Tokens int            // that the reply may cost; those of the body are estimated
 	Alone  bool           // it goes out without the Host: for a stage that is opening
-	// Hold puts off telling the Host that the call has ended until Finish, which
-	// the caller then has to call: when the Host lets the next one through, the
-	// answer of this one is kept, and no more than the calls under way are lost.
-	Hold bool
+	// Took is called when the reply has been decoded, before the Host hears that
+	// the call has ended: what it keeps is safe when the Host lets the next call
+	// through, so that no more than the calls under way are ever lost. Its error
+	// is Post's; the Host hears of an answer all the same. nil: nothing to do.
+	Took func() error
 
-	usage  sdk.Usage
-	finish func() // nil: it has been told
+	usage sdk.Usage
 }
 
-// Finish tells the Host that a call has ended that was held.
-func (r *Request) Finish() {
-	if r.finish != nil {
-		r.finish()
-		r.finish = nil
-	}
-}
-
-// Usage is what the call cost, once Do or Post has returned.
+// Usage is what the call cost, once Took is called or Post has returned.
 func (r *Request) Usage() sdk.Usage { return r.usage }
 
-// Post sends body to a path below the base address and decodes the reply.
-func (r *Request) Post(ctx context.Context, path string, body, reply any) error {
-	text, err := json.Marshal(body)
+// Post sends body, a JSON object, to a path below the base address and decodes
+// the reply. Every error it returns is a context's, the Host's, Took's or a
+// coded one, and none of its own holds a secret.
+func (r *Request) Post(ctx context.Context, path string, body, reply any) (err error) {
+	c := r.Client
+	text, err := r.body(body)
 	if err != nil {
 		return sdk.Invalid(err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Client.config.BaseURL+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.BaseURL+path, bytes.NewReader(text))
 	if err != nil {
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
-	res, err := r.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(reply); err != nil {
-		return sdk.Invalid(fmt.Errorf("the server's reply has another form: %s; check base_url", r.Client.excerpt(err.Error())))
-	}
-	return nil
-}
-
-// Do sends a request whose body is a JSON object, and reads the whole reply,
-// which is JSON. Every error it returns is a context's, the Host's or a coded
-// one, and none of them holds a secret.
-func (r *Request) Do(req *http.Request) (_ *http.Response, err error) {
-	ctx, c := req.Context(), r.Client
-	body, err := r.body(req)
-	if err != nil {
-		return nil, sdk.Invalid(err)
-	}
-	sent, err := http.NewRequestWithContext(ctx, req.Method, req.URL.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, sdk.Invalid(err)
-	}
-	c.head(sent)
+	c.head(req)
 	done := func(sdk.Outcome) {}
 	if !r.Alone {
-		call := sdk.Call{Endpoint: c.config.BaseURL, Tokens: Tokens(body) + r.Tokens}
+		call := sdk.Call{Endpoint: c.config.BaseURL, Tokens: Tokens(text) + r.Tokens}
 		if done, err = c.config.Host.Admit(ctx, call); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	outcome := sdk.Outcome{Status: sdk.StatusDown}
@@ -91,35 +61,44 @@ func (r *Request) Do(req *http.Request) (_ *http.Response, err error) {
 		if (outcome.Status == sdk.StatusDown || outcome.Status == sdk.StatusDenied) && err != nil {
 			outcome.Reason = err.Error()
 		}
-		if r.finish = func() { done(outcome) }; !r.Hold {
-			r.Finish()
-		}
+		done(outcome)
 	}()
-	res, err := c.http.Do(sent)
+	answer, outcome, err := c.send(req)
 	if err != nil {
-		return nil, c.lost(sent, err)
+		return err
+	}
+	r.usage = outcome.Usage
+	if err := json.Unmarshal(answer, reply); err != nil {
+		return sdk.Invalid(fmt.Errorf("the server's reply has another form: %s; check base_url", c.excerpt(err.Error())))
+	}
+	if r.Took != nil {
+		return r.Took()
+	}
+	return nil
+}
+
+// send returns a reply that is a success, without secrets, and how the call
+// ended.
+func (c *Client) send(req *http.Request) ([]byte, sdk.Outcome, error) {
+	lost := sdk.Outcome{Status: sdk.StatusDown}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, lost, c.lost(req, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.config.MaxReply+1))
 	if err != nil {
-		return nil, c.lost(sent, err)
+		return nil, lost, c.lost(req, err)
 	}
-	if outcome, err = c.judge(res, text, time.Now()); err != nil {
-		return nil, err
-	}
-	r.usage = outcome.Usage
-	res.Body = io.NopCloser(bytes.NewReader(c.redact(text)))
-	return res, nil
+	outcome, err := c.judge(res, text, time.Now())
+	return c.redact(text), outcome, err
 }
 
-// body returns the request's body with the fields that are added.
-func (r *Request) body(req *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(req.Body)
-	if err != nil {
-		return nil, err
-	}
-	if len(r.Fields)+len(r.Client.fields) == 0 {
-		return text, nil
+// body is a request's body with the fields that are added.
+func (r *Request) body(of any) ([]byte, error) {
+	text, err := json.Marshal(of)
+	if err != nil || len(r.Fields)+len(r.Client.fields) == 0 {
+		return text, err
 	}
 	// Values stay as they are: the order of a schema's properties matters.
 	var fields map[string]json.RawMessage

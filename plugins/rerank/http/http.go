@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/racflow/racflow/plugins/internal/api"
@@ -43,12 +41,12 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
 	}
 	client, err := api.New(api.Config{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, Host: setup.Host,
+		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
 	})
 	if err := errors.Join(c.check(s), err); err != nil {
 		return nil, err
 	}
-	return &reranker{config: c, shape: s, client: client, host: setup.Host, log: setup.Log}, nil
+	return &reranker{config: c, shape: s, client: client}, nil
 }
 
 // check reports every argument that is at fault, but for those of api.Config.
@@ -65,10 +63,6 @@ type reranker struct {
 	config config
 	shape  shape
 	client *api.Client
-	host   sdk.Host
-	log    *slog.Logger
-
-	leaving, keeping sync.Once // what is logged once
 }
 
 // Close closes idle connections.

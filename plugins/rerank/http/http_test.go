@@ -186,6 +186,9 @@ func TestShapes(t *testing.T) {
 				t.Errorf("calls %+v, spent %+v", calls, host.Spent(t))
 			}
 			// The same again costs nothing, and nothing secret is kept.
+			if events := host.Events(); !slices.Equal(events, []string{"admit", "keep", "done"}) {
+				t.Errorf("events %v: scores are kept before the call has ended", events)
+			}
 			again, err := openAt(t, host, configOf(name, s.URL+"/v9/", "")).one(t, it)
 			if diff := cmp.Diff(got, again); diff != "" || err != nil || len(s.requests()) != 1 {
 				t.Errorf("%d requests, %v %s", len(s.requests()), err, diff)

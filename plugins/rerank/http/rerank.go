@@ -88,12 +88,12 @@ func (r *reranker) key(texts ...string) sdk.Key {
 // score fills in the scores of the documents of one request: not a number for
 // those that the service leaves out.
 func (r *reranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
-	key := r.key(append([]string{query}, documents...)...)
-	kept, err := r.host.Recall(ctx, []sdk.Key{key})
+	keys := []sdk.Key{r.key(append([]string{query}, documents...)...)}
+	kept, err := r.client.Recall(ctx, keys)
 	if err != nil {
 		return err
 	}
-	if len(kept) == 1 && len(kept[0]) == 4*len(scores) {
+	if len(kept[0]) == 4*len(scores) {
 		for i := range scores {
 			scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(kept[0][4*i:]))
 		}
@@ -104,24 +104,22 @@ func (r *reranker) score(ctx context.Context, query string, documents []string, 
 		return sdk.Invalid(err)
 	}
 	answer := r.shape.reply()
-	err = (&api.Request{Client: r.client}).Post(ctx, r.config.Path, body, answer)
+	request := api.Request{Client: r.client, Took: func() error {
+		if err := r.take(answer.scores(), scores); err != nil {
+			return err
+		}
+		value := make([]byte, 0, 4*len(scores))
+		for _, s := range scores {
+			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
+		}
+		r.client.Keep(ctx, keys, [][]byte{value})
+		return nil
+	}}
+	err = request.Post(ctx, r.config.Path, body, answer)
 	if api.BadRequest(err) {
 		return fmt.Errorf("%w; if documents are too long for the model, lower max_characters, if they are too many, max_documents", err)
 	}
-	if err == nil {
-		err = r.take(answer.scores(), scores)
-	}
-	if err != nil {
-		return err
-	}
-	value := make([]byte, 0, 4*len(scores))
-	for _, s := range scores {
-		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
-	}
-	if err := r.host.Keep(ctx, key, value); err != nil && ctx.Err() == nil && r.log != nil {
-		r.keeping.Do(func() { r.log.Warn("scores cannot be kept: they will be asked for again", "error", err) })
-	}
-	return nil
+	return err
 }
 
 // take checks the scores of a reply and puts them in the order of the documents.
@@ -144,10 +142,8 @@ func (r *reranker) take(all []scored, scores []float32) error {
 		}
 		seen[*s.Index], scores[*s.Index] = true, float32(*s.value())
 	}
-	if missing := len(scores) - len(all); missing > 0 && r.log != nil {
-		r.leaving.Do(func() {
-			r.log.Warn("the service leaves documents out; they are no candidates any more", "documents", len(scores), "left_out", missing)
-		})
+	if missing := len(scores) - len(all); missing > 0 {
+		r.client.Once("left out", "the service leaves documents out; they are no candidates any more", "documents", len(scores), "left_out", missing)
 	}
 	return nil
 }

@@ -37,15 +37,15 @@ func (v *voter) ask(ctx context.Context, slots []*slot) error {
 func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), int(v.choices.Load()))
-		replies, err := v.request(ctx, slots, want)
+		given, err := v.request(ctx, slots, want)
 		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // it may be n: some servers take few choices, or only one
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
-				replies, err = v.request(ctx, slots, want)
+				given, err = v.request(ctx, slots, want)
 			}
 			if err == nil {
 				v.lower(want)
-				v.once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
+				v.client.Once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
 			}
 		}
 		switch {
@@ -57,13 +57,13 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		if err != nil {
 			return err
 		}
-		if len(replies) == 0 { // so every round brings at least one
+		if given == 0 { // so every round brings at least one
 			return sdk.Transient(errors.New("the server's reply holds no choices"), 0)
 		}
-		if len(replies) < want {
-			v.once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", len(replies))
+		if given < want {
+			v.client.Once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
 		}
-		slots = slots[len(replies):]
+		slots = slots[given:]
 	}
 	return nil
 }
@@ -74,66 +74,55 @@ func (v *voter) lower(to int) {
 	}
 }
 
-// keep puts replies into slots, and into what outlives the process. Where that
-// fails the answers still count.
-func (v *voter) keep(ctx context.Context, slots []*slot, replies []reply) {
-	var calls errgroup.Group
-	for i, r := range replies {
-		s := slots[i]
-		s.reply = r
-		calls.Go(func() error { return v.host.Keep(ctx, s.key, r.value()) })
-	}
-	if err := calls.Wait(); err != nil && ctx.Err() == nil {
-		v.once("keep", "answers cannot be kept: they will be asked for again", "error", err)
-	}
-}
-
 // request sends one request for the answers of the first n slots. It fills and
-// keeps as many of them as the server gives, and returns those.
-func (v *voter) request(ctx context.Context, slots []*slot, n int) ([]reply, error) {
+// keeps as many of them as the server gives, and returns how many.
+func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, err error) {
 	q := slots[0].question
-	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q), Hold: true}
-	defer r.Finish()
+	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
 	if q.maxTokens == 0 { // nobody knows
 		r.Tokens = jsonTokens * n
 	}
-	settings := openai.DefaultConfig("")
-	settings.BaseURL, settings.HTTPClient = v.client.Address(), r
-	client := openai.NewClientWithConfig(settings)
-	replies, err := v.complete(ctx, client, q, slots[0].number, n)
-	if err != nil {
-		coded := new(sdk.Error)
-		if ctx.Err() == nil && !errors.As(err, &coded) { // the library's own
-			err = sdk.Invalid(fmt.Errorf("asking %s: %w", v.config.Model, err))
+	take := func(replies []reply) error {
+		for _, reply := range replies {
+			if reply.Finish == "error" { // as gateways say it
+				return sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
+			}
 		}
-		return nil, err
-	}
-	for _, reply := range replies {
-		if reply.Finish == "error" { // as gateways say it
-			return nil, sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
+		if len(replies) > 0 {
+			replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens
 		}
+		given = min(len(replies), len(slots))
+		keys, values := make([]sdk.Key, given), make([][]byte, given)
+		for i := range given {
+			slots[i].reply = replies[i]
+			keys[i], values[i] = slots[i].key, replies[i].value()
+		}
+		v.client.Keep(ctx, keys, values)
+		return nil
 	}
-	if len(replies) > 0 {
-		replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens
+	if v.config.Endpoint == "completions" {
+		var got openai.CompletionResponse
+		r.Took = func() error {
+			return take(each(got.Choices, func(c openai.CompletionChoice) reply { return v.completionReply(q, c) }))
+		}
+		err = r.Post(ctx, "/completions", v.completionRequest(q, slots[0].number, n), &got)
+		return given, err
 	}
-	replies = replies[:min(len(replies), len(slots))]
-	v.keep(ctx, slots, replies)
-	return replies, nil
+	var got openai.ChatCompletionResponse
+	r.Took = func() error {
+		return take(each(got.Choices, func(c openai.ChatCompletionChoice) reply { return v.chatReply(q, c) }))
+	}
+	err = r.Post(ctx, "/chat/completions", v.chatRequest(q, slots[0].number, n), &got)
+	return given, err
 }
 
-func (v *voter) complete(ctx context.Context, client *openai.Client, q *question, number, n int) (replies []reply, err error) {
-	if v.config.Endpoint == "completions" {
-		got, err := client.CreateCompletion(ctx, v.completionRequest(q, number, n))
-		for _, c := range got.Choices {
-			replies = append(replies, v.completionReply(q, c))
-		}
-		return replies, err
+// each makes a reply of every choice.
+func each[C any](choices []C, read func(C) reply) []reply {
+	replies := make([]reply, len(choices))
+	for i, c := range choices {
+		replies[i] = read(c)
 	}
-	got, err := client.CreateChatCompletion(ctx, v.chatRequest(q, number, n))
-	for _, c := range got.Choices {
-		replies = append(replies, v.chatReply(q, c))
-	}
-	return replies, err
+	return replies
 }
 
 func (v *voter) chatRequest(q *question, number, n int) openai.ChatCompletionRequest {
@@ -171,7 +160,7 @@ func (v *voter) seed(number int) *int {
 func (v *voter) fields(q *question) map[string]any {
 	c, fields := v.config, map[string]any{}
 	if thinks(c.Model) {
-		v.once("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
+		v.client.Once("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
 	} else {
 		fields["temperature"] = c.Temperature
 		if c.TopP < 1 {
@@ -247,7 +236,7 @@ func (v *voter) weigh(q *question, r *reply, tokens []token) {
 		return
 	}
 	if len(tokens) == 0 {
-		v.once("logprobs", "the server gives no logprobs: its answers weigh 1")
+		v.client.Once("logprobs", "the server gives no logprobs: its answers weigh 1")
 		return
 	}
 	if p := probability(tokens, q.prompt.Fields != nil); !math.IsNaN(p) {

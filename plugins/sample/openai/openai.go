@@ -49,7 +49,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 	faults := []error{c.check()}
 	client, err := api.New(api.Config{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, Host: setup.Host,
+		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
 	})
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
@@ -57,8 +57,6 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 	v := &voter{
 		config:  c,
 		client:  client,
-		host:    setup.Host,
-		log:     setup.Log,
 		samples: max(1, setup.Samples),
 		reading: answer.Options{Normalise: c.Normalise, Nearest: c.Nearest},
 		turns:   turns{taken: map[sdk.Key]chan struct{}{}},

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,13 +17,10 @@ import (
 type voter struct {
 	config  config
 	client  *api.Client
-	host    sdk.Host
-	log     *slog.Logger
 	samples int          // per item
 	choices atomic.Int32 // most per request
 	reading answer.Options
 	turns   turns
-	said    sync.Map // what was logged once
 }
 
 // Close closes idle connections.
@@ -65,13 +61,13 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 		return nil, err
 	}
 	defer leave()
-	found, err := v.host.Recall(ctx, keys)
+	found, err := v.client.Recall(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	missing := make([][]*slot, len(questions))
 	for i := range all {
-		if i >= len(found) || !all[i].fill(found[i]) {
+		if !all[i].fill(found[i]) {
 			missing[i%len(questions)] = append(missing[i%len(questions)], &all[i])
 		}
 	}

@@ -34,7 +34,7 @@ func (v *voter) structure(q *question) error {
 			q.prompt.Fields = []string{sdk.LabelProperty}
 		}
 		if !listable(allowed) {
-			v.once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
+			v.client.Once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
 			allowed = nil
 		}
 		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
@@ -113,11 +113,4 @@ func text[T string | []string](value T) string {
 		panic(err)
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// once logs what needs to be said only the first time.
-func (v *voter) once(topic, message string, args ...any) {
-	if _, told := v.said.LoadOrStore(topic, true); !told && v.log != nil {
-		v.log.Warn(message, args...)
-	}
 }

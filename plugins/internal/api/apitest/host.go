@@ -21,6 +21,7 @@ type Host struct {
 	kept     map[sdk.Key][]byte
 	calls    []sdk.Call
 	outcomes []sdk.Outcome
+	events   []string
 	open     int
 }
 
@@ -51,6 +52,7 @@ func (h *Host) Keep(ctx context.Context, key sdk.Key, value []byte) error {
 		h.kept = map[sdk.Key][]byte{}
 	}
 	h.kept[key] = slices.Clone(value)
+	h.events = append(h.events, "keep")
 	return nil
 }
 
@@ -62,11 +64,13 @@ func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 		return nil, h.Refuse
 	}
 	h.calls = append(h.calls, call)
+	h.events = append(h.events, "admit")
 	h.open++
 	return func(o sdk.Outcome) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.outcomes = append(h.outcomes, o)
+		h.events = append(h.events, "done")
 		h.open--
 	}, ctx.Err()
 }
@@ -88,6 +92,13 @@ func (h *Host) Outcomes(t testing.TB) []sdk.Outcome {
 		t.Errorf("%d calls have no outcome", h.open)
 	}
 	return slices.Clone(h.outcomes)
+}
+
+// Events are what the stage did, in order: "admit", "keep" and "done".
+func (h *Host) Events() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events)
 }
 
 // Spent is what all calls cost.

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Recall returns what was kept under each key; nil where there is nothing.
+func (c *Client) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+	found, err := c.config.Host.Recall(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]byte, len(keys))
+	copy(all, found)
+	return all, nil
+}
+
+// keeping is how many values are kept at a time.
+const keeping = 64
+
+// Keep keeps answers under keys, but for those that are nil. Where that fails
+// they count all the same, and the log says so once.
+func (c *Client) Keep(ctx context.Context, keys []sdk.Key, answers [][]byte) {
+	var calls errgroup.Group
+	calls.SetLimit(keeping)
+	for i, answer := range answers {
+		if answer != nil {
+			calls.Go(func() error { return c.config.Host.Keep(ctx, keys[i], answer) })
+		}
+	}
+	if err := calls.Wait(); err != nil && ctx.Err() == nil {
+		c.Once("keep", "answers cannot be kept: they will be asked for again", "error", err)
+	}
+}
+
+// Once logs a warning of which people need to hear only the first time.
+func (c *Client) Once(topic, message string, args ...any) {
+	if _, told := c.said.LoadOrStore(topic, true); !told && c.config.Log != nil {
+		c.config.Log.Warn(message, args...)
+	}
+}
