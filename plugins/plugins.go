@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
+	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	rerankhttp "github.com/racflow/racflow/plugins/rerank/http"
@@ -45,6 +46,7 @@ func All() []sdk.Stage {
 		rerankhttp.Stage(),
 		completion.Stage(),
 		chat.Stage(),
+		answer.Stage(),
 		neighbours.Stage(),
 		prototype.Stage(),
 		openai.Stage(),

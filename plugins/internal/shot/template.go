@@ -1,6 +1,7 @@
 package shot
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,7 @@ import (
 // what Go has built in it may use join.
 type Template struct {
 	template *template.Template
-	Text     string
+	text     string
 }
 
 // Load reads a template; an empty path gives the fallback. An unknown field
@@ -39,8 +40,11 @@ func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
 			return Template{}, err
 		}
 	}
-	return Template{parsed, text}, nil
+	return Template{template: parsed, text: text}, nil
 }
+
+// Fingerprint changes with the text, which is no argument of a stage.
+func (t Template) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(t.text))) }
 
 // Write fills in the template. White space around the result is dropped:
 // models continue worse after it, as their tokens begin with it.

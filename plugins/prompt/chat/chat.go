@@ -2,9 +2,7 @@ package chat
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/shot"
@@ -53,10 +51,8 @@ type prompter struct {
 	fields   []string
 }
 
-// Fingerprint changes with the template, whose text is no argument.
-func (p *prompter) Fingerprint() string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(p.template.Text)))
-}
+// Fingerprint implements sdk.Fingerprinter.
+func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	prompts := make([][]sdk.Prompt, len(b.Items))

@@ -2,9 +2,7 @@ package completion
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/shot"
@@ -57,10 +55,8 @@ func (p *prompter) Random() sdk.Draw {
 	return sdk.Draw{Count: p.config.Random * p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
 }
 
-// Fingerprint changes with the template, whose text is no argument.
-func (p *prompter) Fingerprint() string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(p.template.Text)))
-}
+// Fingerprint implements sdk.Fingerprinter.
+func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	allowed := shot.Allowed(b.Labels, p.config.None)

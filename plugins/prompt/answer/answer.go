@@ -1,0 +1,145 @@
+package answer
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	Passages  int      `config:"passages" default:"20" doc:"The most passages of a prompt. 0: no bound. It does not bound a knowledge that is shown as a whole."`
+	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; passages beyond it are left out, from the last one on. 0: no bound."`
+	Context   bool     `config:"context" default:"true" doc:"Whether a passage shows what situates it beside its text."`
+	Citations bool     `config:"citations" default:"true" doc:"Whether the answer has to cite passages."`
+	None      string   `config:"none" default:"The passages do not answer this." doc:"The answer that says that the passages do not answer the question; not allowed if it is empty."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the instructions with, in place of the built-in one; it may use .None, .Context, .Citations and join."`
+}
+
+// Data is what a template of the instructions sees. It is the same for all items.
+type Data struct {
+	None      string // the answer that the passages do not answer the question; empty: not allowed
+	Context   bool   // passages show their contexts
+	Citations bool   // the answer is to cite passages
+}
+
+//go:embed default.tmpl
+var defaultTemplate string
+
+// turn stands between the passages and the question.
+const turn = "I have read the passages. What is the question?"
+
+// Stage describes the prompter.
+func Stage() sdk.Stage {
+	return sdk.PromptStage("answer", "Writes a chat that has a question answered from numbered passages, which the answer cites.",
+		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts))
+}
+
+func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
+	var faults []error
+	for argument, value := range map[string]int{"passages": c.Passages, "max_tokens": c.MaxTokens} {
+		if value < 0 {
+			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
+		}
+	}
+	p := &prompter{config: c}
+	data := Data{None: c.None, Context: c.Context, Citations: c.Citations}
+	var err error
+	if p.template, err = shot.Load(c.Template, defaultTemplate, data, Data{"none", true, true}, Data{}); err == nil {
+		p.instructions, err = p.template.Write(data)
+	}
+	if err != nil {
+		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
+	}
+	return p, errors.Join(faults...)
+}
+
+type prompter struct {
+	config       config
+	template     shot.Template
+	instructions string
+}
+
+// Fingerprint implements sdk.Fingerprinter.
+func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
+
+func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	prompts := make([][]sdk.Prompt, len(b.Items))
+	failed := sdk.RowErrors{}
+	for i, item := range b.Items {
+		passages, whole := p.shown(item.Candidates)
+		if len(passages) == 0 {
+			continue
+		}
+		prompt, err := p.write(passages, whole, item.Text)
+		if err != nil {
+			failed[i] = err
+			continue
+		}
+		prompts[i] = []sdk.Prompt{prompt}
+	}
+	if len(failed) > 0 {
+		return prompts, failed
+	}
+	return prompts, nil
+}
+
+// shown returns the candidates that are to be passages, and whether they are a
+// knowledge as a whole: nothing has searched for them.
+func (p *prompter) shown(candidates []sdk.Candidate) (passages []*sdk.Candidate, whole bool) {
+	whole = true
+	for i := range candidates {
+		c := &candidates[i]
+		whole = whole && math.IsNaN(float64(c.Dense)) && math.IsNaN(float64(c.Lexical))
+		if strings.TrimSpace(c.Text) != "" {
+			passages = append(passages, c)
+		}
+	}
+	if most := p.config.Passages; !whole && most > 0 && len(passages) > most {
+		passages = passages[:most]
+	}
+	return passages, whole
+}
+
+// write makes the prompt with as many of the passages as fit.
+func (p *prompter) write(passages []*sdk.Candidate, whole bool, question string) (sdk.Prompt, error) {
+	texts := make([]string, len(passages))
+	for i, c := range passages {
+		texts[i] = p.passage(i+1, c)
+	}
+	least := 0 // tokens with one passage
+	prompt, err := shot.Fit(len(texts), p.config.MaxTokens, func(n int) (sdk.Prompt, int, error) {
+		prompt := sdk.Prompt{None: p.config.None, Passages: []string{}, Messages: []sdk.Message{
+			{Role: sdk.MessageSystem, Text: p.instructions, Shared: true},
+			{Role: sdk.MessageUser, Text: strings.Join(texts[:n], "\n\n"), Shared: whole},
+			{Role: sdk.MessageAssistant, Text: turn},
+			{Role: sdk.MessageUser, Text: strings.TrimSpace(question)},
+		}}
+		for _, c := range passages[:n] {
+			if p.config.Citations {
+				prompt.Passages = append(prompt.Passages, c.ID)
+			}
+		}
+		tokens := 0
+		for _, m := range prompt.Messages {
+			tokens += shot.Tokens(m.Text)
+		}
+		switch n {
+		case 0: // of use to nobody, and refused below
+			tokens = 0
+		case 1:
+			least = tokens
+		}
+		return prompt, tokens, nil
+	})
+	if err == nil && prompt.Messages[1].Text == "" {
+		return sdk.Prompt{}, sdk.Invalid(fmt.Errorf("the prompt is about %d tokens long with its first passage alone, max_tokens is %d; raise it, or cut the documents into smaller chunks",
+			least, p.config.MaxTokens))
+	}
+	return prompt, err
+}

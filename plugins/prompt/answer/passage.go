@@ -1,0 +1,70 @@
+package answer
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+// marks is what text from a document must not hold: what begins a mark of a
+// passage, and tokens of the control of chats, with the bars of either width.
+var marks = regexp.MustCompile(`(?i)<(\s*/?\s*passage|[|｜][^\s<>|｜]{1,60}[|｜]>)`)
+
+// inert makes a text one that cannot end its passage.
+func inert(text string) string { return marks.ReplaceAllString(text, "&lt;$1") }
+
+// passage writes a candidate as the passage of a number.
+func (p *prompter) passage(number int, c *sdk.Candidate) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, inert(source(c)))
+	if situating, _ := sdk.SplitContext(c.Context); p.config.Context && strings.TrimSpace(situating) != "" {
+		fmt.Fprintf(&out, "Context: %s\n", inert(shot.OneLine(situating)))
+	}
+	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", inert(strings.Trim(c.Text, "\r\n")), number)
+	return out.String()
+}
+
+// source names where a candidate comes from, in a line: a document by its path,
+// title, headings and lines or pages, a row by its id.
+func source(c *sdk.Candidate) string {
+	said := func(name string) string { s, _ := c.Meta[name].(string); return shot.OneLine(s) }
+	var parts []string
+	add := func(part string) {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	path, title := said("path"), said("title")
+	add(path)
+	if title != "" && title != path {
+		add(strconv.Quote(title))
+	}
+	if len(parts) == 0 {
+		add(shot.OneLine(c.ID))
+	}
+	add(said("headings"))
+	for _, of := range []string{"line", "page"} {
+		first, last := count(c.Meta["first_"+of]), count(c.Meta["last_"+of])
+		switch {
+		case first == "":
+		case last == "" || last == first:
+			add(of + " " + first)
+		default:
+			add(of + "s " + first + " to " + last)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count writes a number of the metadata; what is none is empty.
+func count(value any) string {
+	n, ok := value.(float64)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
