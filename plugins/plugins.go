@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
+	"github.com/racflow/racflow/plugins/enrich/path"
 	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
@@ -37,6 +38,7 @@ func All() []sdk.Stage {
 		markdown.Stage(),
 		code.Stage(),
 		sentences.Stage(),
+		path.Stage(),
 		minilm.Stage(),
 		hashing.Stage(),
 		embedopenai.Stage(),
