@@ -111,7 +111,7 @@ func (r *Run) retrieveWork(s *stage) work {
 			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
-	ranking.Texts = ranking.Texts || r.elect < 0 // the candidates are the answer
+	ranking.Texts = ranking.Texts || r.elect < 0 || r.lists // the candidates are the answer, or looked at
 	return func(ctx context.Context, records []*record) error {
 		queries, texts := make([]sdk.Query, len(records)), make([]string, len(records))
 		for i, rec := range records {

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+)
+
+func newAsk() *cobra.Command {
+	var flags fileFlags
+	flags.lists = true // with the texts of what was found
+	var format string
+	var passages int
+	c := &cobra.Command{
+		Use:   `ask FILE "QUESTION"`,
+		Short: "Ask a pipeline one question",
+		Long: `Take one question through a pipeline, and show the answer with the passages that
+it cites. Without a language model, show the passages that were found, the best
+first, each with its score, its place and some lines.
+
+What the pipeline knows is brought up to date first: only what changed is embedded
+again. - reads the question from standard input. With --format json, the result is
+written as run writes it.
+
+Exit code 0: the question went through, be it answered or not; 1: it could not;
+3: it failed, or a document could not be used.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New(`name one pipeline file and put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case format != "" && format != "text" && format != "json":
+				return fmt.Errorf("unknown format %q: use text or json", format)
+			case passages < 1:
+				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
+			}
+			question, stdin, err := readQuestion(args[1], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			s, err := flags.start(c.Context(), args[0], "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			r, err := s.open(c.Context(), stdin)
+			if err != nil {
+				return err
+			}
+			var result run.Result
+			if _, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
+				result = batch[0]
+				return nil
+			}); err != nil {
+				return err
+			}
+			s.progress.Clear()
+			out, errs := c.OutOrStdout(), c.ErrOrStderr()
+			if result.Failure != nil {
+				fmt.Fprintf(errs, "the question failed: %v\n", result.Failure)
+			}
+			for _, skipped := range result.Skipped {
+				fmt.Fprintf(errs, "it went on without %v\n", skipped)
+			}
+			if format == "json" {
+				err = writeResult(out, result)
+			} else {
+				err = report.Ask(out, result, report.Asking{Width: int(terminalWidth(out)), Passages: passages})
+			}
+			if err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+			if text := s.missing(); text != "" && result.Answer == "" {
+				fmt.Fprintln(errs, text)
+			}
+			if result.Failure != nil || s.faults > 0 {
+				return &exitError{code: exitItemsFailed}
+			}
+			return nil
+		},
+	}
+	flags.register(c)
+	flags.calls.register(c)
+	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
+	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
+	return c
+}
+
+// readQuestion returns the question, and what is left of standard input for the
+// knowledge.
+func readQuestion(given string, stdin io.Reader) (string, io.Reader, error) {
+	if given == "-" {
+		text, err := io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		if err != nil {
+			return "", nil, fmt.Errorf("read the question: %w", err)
+		}
+		given, stdin = string(text), strings.NewReader("")
+	}
+	question := strings.TrimSpace(given)
+	switch {
+	case question == "":
+		return "", nil, errors.New("the question is empty")
+	case len(question) > source.MaxRow:
+		return "", nil, fmt.Errorf("the question is longer than %d bytes", source.MaxRow)
+	case !utf8.ValidString(question):
+		return "", nil, errors.New("the question is not UTF-8")
+	}
+	return question, stdin, nil
+}
+
+// once returns the rows of an input that holds one question.
+func once(question string) func() (source.Row, error) {
+	given := false
+	return func() (source.Row, error) {
+		if given {
+			return source.Row{}, io.EOF
+		}
+		given = true
+		return source.Row{Line: 1, ID: "question", Text: question}, nil
+	}
+}
+
+func writeResult(w io.Writer, r run.Result) error {
+	results, err := report.NewResults(report.JSONL, w)
+	if err != nil {
+		return err
+	}
+	return errors.Join(results.Write(r), results.Flush())
+}
+
+// missing says what a language model would add, and how to give one; nothing
+// where one answers.
+func (s *session) missing() string {
+	off := ""
+	for _, stage := range s.pipeline.Stages {
+		if stage.Block == "sample" && stage.Info.Network {
+			if stage.Enabled {
+				return ""
+			}
+			off = stage.Block + "." + stage.Name
+		}
+	}
+	switch {
+	case !slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
+		return ""
+	case off == "":
+		return "no language model: with a prompt, a sample and an elect block behind what was found, one would answer from these passages and cite them (pipelines/contextual.hcl has them)"
+	}
+	how := "turn on " + off
+	if s.has("model") {
+		how = "add -var model=NAME"
+		if s.has("base_url") {
+			how += " (and -var base_url=URL for a server of your own)"
+		}
+	}
+	return "no language model: one would answer from these passages and cite them; " + how
+}
+
+// has reports whether the file has a variable.
+func (s *session) has(variable string) bool {
+	return slices.ContainsFunc(s.file.Variables, func(v pipeline.Variable) bool { return v.Name == variable })
+}

@@ -1,0 +1,187 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// excerptLines is how much of a passage a person gets to see.
+const excerptLines = 3
+
+// Asking says how one question's outcome is shown.
+type Asking struct {
+	Width    int // columns of the terminal
+	Passages int // most passages that are shown where there is no answer
+}
+
+// Ask shows a person what became of one question: the answer with the passages
+// that it cites, or why there is none with the nearest passages.
+func Ask(w io.Writer, r run.Result, a Asking) error {
+	a.Width = max(a.Width, 20)
+	out := bufio.NewWriter(w)
+	switch {
+	case r.Failure != nil:
+	case r.Answer != "":
+		for _, line := range wrap(r.Answer, a.Width) {
+			fmt.Fprintln(out, line)
+		}
+		a.remark(out, r)
+	case !r.RetrievalOnly:
+		fmt.Fprintln(out, fit("No answer: "+legible(strings.Join(strings.Fields(r.Reason), " ")), a.Width))
+	case len(r.Candidates) == 0:
+		fmt.Fprintln(out, "No passage was found.")
+	}
+	if r.Answer == "" || r.Failure != nil {
+		a.passages(out, r)
+	}
+	return out.Flush()
+}
+
+// remark tells how sure an election of several votes was.
+func (a Asking) remark(w io.Writer, r run.Result) {
+	if len(r.Votes) < 2 && !r.Flagged {
+		return
+	}
+	text := fmt.Sprintf("(agreement %.0f %%", 100*r.Agreement)
+	if r.Flagged {
+		text += ", flagged"
+	}
+	fmt.Fprintln(w, text+")")
+}
+
+// passages shows the nearest passages.
+func (a Asking) passages(w io.Writer, r run.Result) {
+	shown := r.Candidates[:min(len(r.Candidates), a.Passages)]
+	if len(shown) > 0 && !r.RetrievalOnly {
+		fmt.Fprintln(w, "\nNearest passages:")
+	}
+	for i, c := range shown {
+		if i > 0 || !r.RetrievalOnly {
+			fmt.Fprintln(w)
+		}
+		a.passage(w, fmt.Sprintf("%2d  %.3f  ", i+1, c.Score), c, r.Text)
+	}
+	if more := len(r.Candidates) - len(shown); more > 0 && len(shown) > 0 {
+		fmt.Fprintf(w, "\n... and %d more; --passages %d shows them\n", more, len(r.Candidates))
+	}
+}
+
+// passage shows where a candidate stands and the part of it that has most of the
+// question's words.
+func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, question string) {
+	fmt.Fprintln(w, fit(number+where(c), a.Width))
+	const indent = "    "
+	for _, line := range excerpt(c, question, a.Width-len(indent)) {
+		fmt.Fprintln(w, indent+line)
+	}
+}
+
+// where is a candidate's place: path:lines or path and pages, then its heading or
+// declaration; its id where it is no part of a document.
+func where(c sdk.Candidate) string {
+	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
+	place := text("path")
+	if place == "" {
+		place = c.ID
+	}
+	if from, to, ok := span(c.Meta, "line"); ok {
+		place += ":" + between(from, to)
+	} else if from, to, ok := span(c.Meta, "page"); ok && from == to {
+		place += fmt.Sprintf(", page %d", from)
+	} else if ok {
+		place += ", pages " + between(from, to)
+	}
+	for _, key := range []string{"headings", "declaration", "title"} {
+		if heading := text(key); heading != "" {
+			place += "  " + heading
+			break
+		}
+	}
+	return legible(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+}
+
+func span(m sdk.Meta, unit string) (from, to int, ok bool) {
+	first, ok := m["first_"+unit].(float64)
+	last, _ := m["last_"+unit].(float64)
+	return int(first), int(max(first, last)), ok
+}
+
+func between(from, to int) string {
+	if from == to {
+		return fmt.Sprint(from)
+	}
+	return fmt.Sprintf("%d-%d", from, to)
+}
+
+// excerpt is a few lines of a candidate's text. Its headings are left out where
+// they are told already.
+func excerpt(c sdk.Candidate, question string, width int) []string {
+	text := c.Text
+	if _, told := c.Meta["headings"]; told {
+		for {
+			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
+			if strings.TrimLeft(line, "#") == line || strings.TrimSpace(rest) == "" {
+				break
+			}
+			text = rest
+		}
+	}
+	if c.Meta["format"] != "code" {
+		text = reflow(text)
+	}
+	const mark = 2 // columns of an ellipsis and a space
+	lines := slices.DeleteFunc(wrap(text, width-mark), func(line string) bool { return line == "" })
+	if len(lines) <= excerptLines {
+		return lines
+	}
+	at := densest(lines, question)
+	shown := slices.Clone(lines[at : at+excerptLines])
+	if at > 0 {
+		shown[0] = "… " + shown[0]
+	}
+	if at+excerptLines < len(lines) {
+		shown[excerptLines-1] = fit(shown[excerptLines-1]+" …", width)
+	}
+	return shown
+}
+
+// densest is the first line of those excerptLines lines that have most of the
+// question's words.
+func densest(lines []string, question string) int {
+	analyzer, err := analyze.Named("english")
+	if err != nil {
+		return 0
+	}
+	wanted := map[string]bool{}
+	for _, word := range analyzer.Append(nil, question) {
+		wanted[word] = true
+	}
+	found := make([][]string, len(lines))
+	for i, line := range lines {
+		for _, word := range analyzer.Append(nil, line) {
+			if wanted[word] {
+				found[i] = append(found[i], word)
+			}
+		}
+	}
+	best, most := 0, 0
+	for at := range len(lines) - excerptLines + 1 {
+		distinct := map[string]bool{}
+		for _, words := range found[at : at+excerptLines] {
+			for _, word := range words {
+				distinct[word] = true
+			}
+		}
+		if len(distinct) > most {
+			best, most = at, len(distinct)
+		}
+	}
+	return best
+}

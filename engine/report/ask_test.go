@@ -1,0 +1,128 @@
+package report
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestWrap(t *testing.T) {
+	tests := []struct {
+		name, text string
+		width      int
+		want       string
+	}{
+		{name: "words", text: "one two three", width: 8, want: "one two|three"},
+		{name: "fits", text: "one two", width: 7, want: "one two"},
+		{name: "a long word", text: "abcdefghij kl", width: 4, want: "abcd|efgh|ij|kl"},
+		{name: "lines stay", text: "a\n\n\nb\r\n", width: 9, want: "a||b"},
+		{name: "indented", text: "    code here", width: 9, want: "    code|here"},
+		{name: "wide", text: "知識知識 知", width: 5, want: "知識|知識|知"},
+		{name: "accents take no column", text: "e\u0301e\u0301e\u0301 x", width: 3, want: "e\u0301e\u0301e\u0301|x"},
+		{name: "narrower than a character", text: "知識", width: 1, want: "知|識"},
+		{name: "escapes", text: "a\x1b[31mb\u202ec", width: 20, want: "a\uFFFD[31mb\uFFFDc"},
+		{name: "nothing", text: " \n\t\n", width: 9, want: ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			lines := wrap(test.text, test.width)
+			if got := strings.Join(lines, "|"); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFit(t *testing.T) {
+	for text, want := range map[string]string{"abcdef": "abcdef", "abcdefg": "abcde…", "知識知": "知識知", "知識知識": "知識…", "": ""} {
+		if got := fit(text, 6); got != want || columnsOf(got) > 6 {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestReflow(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"a paragraph", "one\ntwo\n\nthree", "one two\n\nthree"},
+		{"a list", "see:\n- one\n  more\n- two\n10. ten", "see:\n- one more\n- two\n10. ten"},
+		{"a table", "before\n| a | b |\n|---|---|\nafter", "before\n| a | b |\n|---|---|\nafter"},
+		{"a heading", "# A\ntext\nmore", "# A\ntext more"},
+		{"code", "```\na\nb\n```\nc\nd", "```\na\nb\n```\nc d"},
+		{"indented code", "    a\n    b", "    a\n    b"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := reflow(test.text); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// passage is a candidate of a document.
+func passage(id, text string, meta sdk.Meta) sdk.Candidate {
+	return sdk.Candidate{ID: id, Text: text, Meta: meta, Score: .5}
+}
+
+func TestAsk(t *testing.T) {
+	guide := passage("guide.md#0", "# Guide\n\n## Set-up\n\nOpen the port.\nIt is 8080.\n", sdk.Meta{
+		"path": "guide.md", "format": "markdown", "headings": "Guide > Set-up", "first_line": 3.0, "last_line": 6.0})
+	tests := []struct {
+		name   string
+		result run.Result
+		want   []string
+		not    []string
+	}{
+		{name: "passages", result: run.Result{RetrievalOnly: true, Text: "port", Candidates: []sdk.Candidate{guide, guide, guide}},
+			want: []string{" 1  0.500  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n", "... and 1 more; --passages 3 shows them\n"}, not: []string{"# Guide", "Nearest"}},
+		{name: "nothing found", result: run.Result{RetrievalOnly: true}, want: []string{"No passage was found.\n"}},
+		{name: "an answer", result: run.Result{Answer: "8080", Candidates: []sdk.Candidate{guide}}, want: []string{"8080\n"}, not: []string{"guide.md", "agreement"}},
+		{name: "an election", result: run.Result{Answer: "yes", Agreement: .5, Flagged: true, Votes: make([]run.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
+		{name: "no answer", result: run.Result{Reason: "none of the answers\ncites", Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
+		{name: "a failure", result: run.Result{Failure: &run.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
+		{name: "a row", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
+		{name: "a page", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},
+		{name: "hostile", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{
+			passage("x", "\x1b]0;title\x07\x9b31m\rgone", sdk.Meta{"path": "a\x1b[2J.md", "title": "t\n\x1b[H"})}},
+			want: []string{"a\uFFFD[2J.md  t \uFFFD[H\n    \uFFFD]0;title\uFFFD\uFFFD31m\uFFFDgone\n"}},
+		{name: "a hostile answer", result: run.Result{Answer: "8080\x1b[31m\nsecond"}, want: []string{"8080\uFFFD[31m\nsecond\n"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var out strings.Builder
+			if err := Ask(&out, test.result, Asking{Width: 60, Passages: 2}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is not in\n%s", want, out.String())
+				}
+			}
+			for _, not := range test.not {
+				if strings.Contains(out.String(), not) {
+					t.Errorf("%q is in\n%s", not, out.String())
+				}
+			}
+			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && visible(r) != r }); i >= 0 {
+				t.Errorf("the terminal is told %q", out.String()[i:])
+			}
+		})
+	}
+}
+
+// The part of a passage is shown that has most of the question's words.
+func TestExcerpt(t *testing.T) {
+	text := strings.Repeat("Nothing to see here at all. ", 20) + "The port is 8080 by default. " + strings.Repeat("Something else follows now. ", 20)
+	lines := excerpt(passage("a", text, nil), "which port by default?", 40)
+	if len(lines) != excerptLines || !strings.Contains(strings.Join(lines, " "), "port is 8080") || !strings.HasPrefix(lines[0], "… ") || !strings.HasSuffix(lines[2], " …") {
+		t.Errorf("%q", lines)
+	}
+	for _, line := range lines {
+		if columnsOf(line) > 40 {
+			t.Errorf("%q is too long", line)
+		}
+	}
+}
