@@ -60,11 +60,17 @@ var ErrCrashed = errors.New("the stage's process ended")
 // functions return it (or several, with errors.Join) so that the engine can
 // point at the argument's line.
 type ArgumentError struct {
-	Argument string
+	Argument string // empty: the stage as a whole
 	Err      error
 }
 
-func (e *ArgumentError) Error() string { return e.Argument + ": " + e.Err.Error() }
+func (e *ArgumentError) Error() string {
+	if e.Argument == "" {
+		return e.Err.Error()
+	}
+	return e.Argument + ": " + e.Err.Error()
+}
+
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // CodeOf returns the code of the first coded error in err's chain.

@@ -134,6 +134,19 @@ func TestEveryKind(t *testing.T) {
 		t.Errorf("got %v, %v", prompts, err)
 	}
 
+	var enricher interface {
+		sdk.Enricher
+		sdk.Fingerprinter
+	} = start(t, h, Spec{Kind: sdk.KindEnrich, Use: "place"})
+	document := &sdk.Document{ID: "d", Text: "one two"}
+	additions, err := enricher.Enrich(ctx, []sdk.Passage{
+		{Document: document, Chunk: sdk.Chunk{End: 7}}, {Document: document, Chunk: sdk.Chunk{Start: 4, End: 7}},
+	})
+	placed := []sdk.Addition{{Context: "d from 0", Terms: []string{"one", "two"}}, {Context: "d from 4", Terms: []string{"two"}}}
+	if diff := cmp.Diff(placed, additions); diff != "" || err != nil || enricher.Fingerprint() != "place-1" {
+		t.Error(diff, err, enricher.Fingerprint())
+	}
+
 	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length"})
 	if e.Dimension() != 2 || !e.Fits() {
 		t.Errorf("got %d, %v", e.Dimension(), e.Fits())

@@ -104,6 +104,7 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 	sdk.ElectStage("elect", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return elector{}, nil }),
 	sdk.PromptStage("prompt", "Writes prompts.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return prompter{}, nil },
 		sdk.Reads(sdk.ColumnText)),
+	sdk.EnrichStage("place", "Says where a passage stands.", func(context.Context, sdk.Setup, struct{}) (sdk.Enricher, error) { return placer{}, nil }),
 	sdk.EmbedStage("length", "Embeds the length.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
 		return &lengths{state: string(s.State)}, nil
 	}),
@@ -217,6 +218,18 @@ func (elector) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 		if len(it.Samples) > 0 {
 			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1}
 		}
+	}
+	return out, nil
+}
+
+type placer struct{}
+
+func (placer) Fingerprint() string { return "place-1" }
+
+func (placer) Enrich(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	out := make([]sdk.Addition, len(passages))
+	for i, p := range passages {
+		out[i] = sdk.Addition{Context: fmt.Sprint(p.Document.ID, " from ", p.Start), Terms: strings.Fields(p.Text())}
 	}
 	return out, nil
 }

@@ -42,10 +42,6 @@ type ConfigError struct {
 func (e *ConfigError) Error() string {
 	var all []string
 	for _, f := range e.Faults {
-		if f.Argument == "" {
-			all = append(all, f.Err.Error())
-			continue
-		}
 		all = append(all, f.Error())
 	}
 	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
@@ -171,13 +167,11 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 	if err != nil {
 		return incarnation{}, fmt.Errorf("the plugin could not be configured: %w", err)
 	}
-	if faults := reply.GetErrors(); len(faults) > 0 {
-		refused := &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block}
-		for _, f := range faults {
-			err := errors.New(p.out.mask.text(f.GetMessage()))
-			refused.Faults = append(refused.Faults, sdk.ArgumentError{Argument: f.GetArgument(), Err: err})
+	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
+		for i, f := range faults {
+			faults[i].Err = errors.New(p.out.mask.text(f.Err.Error()))
 		}
-		return incarnation{}, refused
+		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Faults: faults}
 	}
 	session, err := remote.Open(p.ctx, client, p.spec.Host)
 	if err != nil {

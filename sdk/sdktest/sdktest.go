@@ -123,8 +123,12 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	if err != nil {
 		return nil, err
 	}
-	if err := wire.DecodeArgumentErrors(reply.GetErrors()); err != nil {
-		return nil, err
+	var faults []error
+	for _, f := range wire.DecodeArgumentErrors(reply.GetErrors()) {
+		faults = append(faults, &f)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
 	if p.session, err = remote.Open(t.Context(), p.client, sdk.Alone()); err != nil {
 		return nil, err

@@ -84,16 +84,12 @@ func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
 	return []*stagepb.ArgumentError{{Message: Valid(err.Error())}}
 }
 
-// DecodeArgumentErrors joins the faults of a config: an sdk.ArgumentError for
-// each that names an argument. It returns nil where there is none.
-func DecodeArgumentErrors(all []*stagepb.ArgumentError) error {
-	var faults []error
+// DecodeArgumentErrors returns the faults of a config. Those that name no
+// argument are of the stage as a whole.
+func DecodeArgumentErrors(all []*stagepb.ArgumentError) []sdk.ArgumentError {
+	var faults []sdk.ArgumentError
 	for _, e := range all {
-		err := errors.New(e.GetMessage())
-		if e.GetArgument() != "" {
-			err = &sdk.ArgumentError{Argument: e.GetArgument(), Err: err}
-		}
-		faults = append(faults, err)
+		faults = append(faults, sdk.ArgumentError{Argument: e.GetArgument(), Err: errors.New(e.GetMessage())})
 	}
-	return errors.Join(faults...)
+	return faults
 }

@@ -422,9 +422,12 @@ func TestArgumentErrors(t *testing.T) {
 		fmt.Errorf("open: %w", &sdk.ArgumentError{Argument: "k", Err: errors.New("too large")}),
 		errors.New("no model folder"),
 	)
-	got := DecodeArgumentErrors(EncodeArgumentErrors(err))
-	if got == nil || got.Error() != "model: it is required\nk: too large\nno model folder" {
-		t.Errorf("got %v", got)
+	var got []string
+	for _, fault := range DecodeArgumentErrors(EncodeArgumentErrors(err)) {
+		got = append(got, fault.Argument+"|"+fault.Error())
+	}
+	if want := []string{"model|model: it is required", "k|k: too large", "|no model folder"}; !cmp.Equal(want, got) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if DecodeArgumentErrors(nil) != nil {
 		t.Error("no faults are an error")
