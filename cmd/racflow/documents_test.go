@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -128,19 +127,11 @@ func memoryOf(pid int) memory {
 // kill starts a build and kills it once it has committed entries.
 func (l library) kill(t *testing.T, size int64) {
 	t.Helper()
-	build := racflow(t, l.dir, "run", "p.hcl")
-	if err := build.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for begun := time.Now(); l.stored() < size; time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 2*time.Minute {
-			t.Fatal("the build has stored nothing")
+	killWhen(t, func() *exec.Cmd { return racflow(t, l.dir, "run", "p.hcl") }, func() bool { return l.stored() >= size }, func() {
+		if err := os.RemoveAll(filepath.Join(l.dir, stateDir)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	var exit *exec.ExitError
-	if err := errors.Join(build.Process.Kill(), build.Wait()); !errors.As(err, &exit) || exit.ExitCode() != -1 {
-		t.Fatalf("the build was not killed: %v", err)
-	}
+	})
 }
 
 // stored is the size of what the store has written.

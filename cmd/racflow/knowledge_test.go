@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestKilledBuildLeavesTheOldGeneration kills a build of another generation
@@ -70,15 +69,15 @@ pipeline "p" {
 		t.Fatalf("logs of the entries and of the centroids wanted, got %q, %v", old, err)
 	}
 
-	build := racflow(t, dir, "run", "-var", "analyzer=code", "p.hcl")
-	if err := build.Start(); err != nil {
+	state, saved := filepath.Join(dir, stateDir), t.TempDir()
+	if err := os.CopyFS(saved, os.DirFS(state)); err != nil {
 		t.Fatal(err)
 	}
-	waitForEntries(t, logs, old)
-	var exit *exec.ExitError
-	if err := errors.Join(build.Process.Kill(), build.Wait()); !errors.As(err, &exit) || exit.ExitCode() != -1 {
-		t.Fatalf("the build was not killed: %v", err)
-	}
+	killWhen(t, func() *exec.Cmd { return racflow(t, dir, "run", "-var", "analyzer=code", "p.hcl") }, func() bool { return hasEntries(t, logs, old) }, func() {
+		if err := errors.Join(os.RemoveAll(state), os.CopyFS(state, os.DirFS(saved))); err != nil {
+			t.Fatal(err)
+		}
+	})
 
 	if list, told := ask("knowledge", "list", "-var", "analyzer=code", "p.hcl"); !strings.Contains(list, " incomplete ") || !strings.Contains(list, " old ") {
 		t.Errorf("after the kill:\n%s%s", list, told)
@@ -94,19 +93,17 @@ pipeline "p" {
 	}
 }
 
-// waitForEntries waits until a log beside the old ones has grown beyond a note.
-func waitForEntries(t *testing.T, logs string, old []string) {
+// hasEntries reports whether a log beside the old ones has grown beyond a note.
+func hasEntries(t *testing.T, logs string, old []string) bool {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
-		all, err := filepath.Glob(logs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, log := range all {
-			if info, err := os.Stat(log); err == nil && !slices.Contains(old, log) && info.Size() > 10_000 {
-				return
-			}
+	all, err := filepath.Glob(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range all {
+		if info, err := os.Stat(log); err == nil && !slices.Contains(old, log) && info.Size() > 10_000 {
+			return true
 		}
 	}
-	t.Fatal("the build has stored nothing")
+	return false
 }

@@ -179,15 +179,16 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		address func(*testing.T) string
+		wait    string // for a connection: long where the server answers, on a busy machine too
 		want    string
 	}{
-		{"nobody listens", func(t *testing.T) string { return "127.0.0.1:" + freePort(t) }, "is the server running there?"},
-		{"no address", func(*testing.T) string { return "nowhere:nothing:at all" }, "is not host:port"},
-		{"no answer", silentServer, "is the server running there?"},
-		{"refused by gRPC", (&tattler{}).start, "refuses the user name, password or token"},
-		{"refused in a reply", (&tattler{byStatus: true}).start, "refuses the user name, password or token"},
-		{"TLS to one without", func(t *testing.T) string { return "https://" + (&tattler{}).start(t) }, "with TLS and a certificate"},
-		{"unknown authority", untrusted, "certificate"},
+		{"nobody listens", func(t *testing.T) string { return "127.0.0.1:" + freePort(t) }, "500ms", "is the server running there?"},
+		{"no address", func(*testing.T) string { return "nowhere:nothing:at all" }, "500ms", "is not host:port"},
+		{"no answer", silentServer, "500ms", "is the server running there?"},
+		{"refused by gRPC", (&tattler{}).start, "30s", "refuses the user name, password or token"},
+		{"refused in a reply", (&tattler{byStatus: true}).start, "30s", "refuses the user name, password or token"},
+		{"TLS to one without", func(t *testing.T) string { return "https://" + (&tattler{}).start(t) }, "2s", "with TLS and a certificate"},
+		{"unknown authority", untrusted, "2s", "certificate"},
 	} {
 		for name, login := range milvusLogins {
 			t.Run(test.name+", "+name, func(t *testing.T) {
@@ -195,7 +196,7 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 				dir, address := leakedFolder(t), test.address(t)
 				for _, args := range [][]string{{"run", "p.hcl"}, {"plan", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"knowledge", "list", "p.hcl"}} {
 					c, said := credentialRun(t, dir, address, login, args...)
-					c.Env = append(c.Env, "GODEBUG=") // it writes down what a server says, in an encoding of its own
+					c.Env = append(c.Env, "CONNECT_TIMEOUT="+test.wait, "GODEBUG=") // it writes down what a server says, in an encoding of its own
 					err := c.Run()
 					checkNoCredential(t, "what is said", said.String())
 					if err == nil || !strings.Contains(said.String(), test.want) {

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -58,15 +60,20 @@ const paidItems = 120
 type paid struct {
 	dir    string
 	server *openaitest.Server
+	hold   atomic.Bool   // the second half of the answers, until it is released
+	free   chan struct{} // closed when it is
 }
 
 func newPaid(t *testing.T) *paid {
 	t.Helper()
-	p := &paid{dir: t.TempDir()}
+	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
 	p.server = openaitest.Serve(t, openaitest.Options{
 		Latency: 40 * time.Millisecond,
 		Answer: func(a openaitest.Ask, choice int) string {
+			if p.hold.Load() && a.Number >= paidItems/2 {
+				<-p.free
+			}
 			at := strings.LastIndex(a.Text(), "number ")
 			return labels[(int(a.Text()[at+8])+choice)%len(labels)]
 		},
@@ -144,18 +151,22 @@ func TestResume(t *testing.T) {
 			c := p.command(t)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
+			p.hold.Store(true)
+			release := sync.OnceFunc(func() { close(p.free) })
+			defer release()
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for start := time.Now(); p.server.Calls() < paidItems/2; time.Sleep(time.Millisecond) {
-				if time.Since(start) > 30*time.Second {
+			for start := time.Now(); p.server.Calls() < paidItems/2+8; time.Sleep(time.Millisecond) {
+				if time.Since(start) > patience {
 					_ = c.Process.Kill()
-					t.Fatalf("%d calls after 30 s\n%s", p.server.Calls(), stderr.String())
+					t.Fatalf("%d calls after %v\n%s", p.server.Calls(), patience, stderr.String())
 				}
 			}
 			if err := end(c.Process); err != nil {
 				t.Fatal(err)
 			}
+			defer time.AfterFunc(patience, release).Stop()
 			_ = c.Wait() // its exit code is compared
 			return c.ProcessState.ExitCode(), stderr.String()
 		}
