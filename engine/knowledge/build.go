@@ -7,21 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
-const (
-	embedBatch = 256             // rows per call of the embedder, at most
-	batchBytes = 8 << 20         // of text per call, at most: it has to fit a message
-	inFlight   = 2               // batches under way: one is embedded while one is stored
-	scanPage   = 4096            // entries per page of a scan
-	checkpoint = 5 * time.Second // after which a first build is committed, to go on from after a kill
-)
+const scanPage = 4096 // entries per page of a scan
 
 // builder brings one store in step with its source.
 type builder struct {
@@ -211,34 +202,6 @@ func scan(ctx context.Context, store Store, collection string, s sdk.Scan, f fun
 	}
 }
 
-// mustFit reports whether an embedder that learns from the knowledge must do
-// so: the first time, and when the knowledge has grown or shrunk by a fifth
-// since. Between those its vectors stay comparable, so that a changed row
-// redoes one row.
-func (b *builder) mustFit(rows int) bool {
-	return b.embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
-}
-
-// fit lets a fresh embedder learn from all entries (Fit adds to what one
-// knows) and goes on with one that has the outcome.
-func (b *builder) fit(ctx context.Context) (err error) {
-	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
-		return err
-	}
-	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
-		return b.embedder.Fit(ctx, passages(made.entries))
-	})
-	if err != nil {
-		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
-	}
-	if b.note.State, err = b.embedder.State(); err != nil {
-		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
-	}
-	b.note.Fitted = len(b.rows.units)
-	b.embedder, err = b.stages.Embedder(ctx, b.note.State)
-	return err
-}
-
 // differences returns the units to make entries of, and the ids of the entries
 // whose unit is gone. It takes the unchanged ones out of b.old.
 func (b *builder) differences(all bool, changedLabels map[string]bool) (todo []unit, gone []string) {
@@ -266,86 +229,6 @@ func (b *builder) differences(all bool, changedLabels map[string]bool) (todo []u
 	return todo, gone
 }
 
-// put makes the entries of units, embeds and stores them; a plan only makes
-// them. It returns the ids of entries that the units no longer have. A first
-// build is committed now and then, to go on from after a kill, never in the middle
-// of a unit; later changes appear all at once.
-func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []string, err error) {
-	b.unusable, b.changed = nil, map[string]bool{}
-	produce := func(ctx context.Context, f func(batch) error) error {
-		err := b.stream(ctx, units, embedBatch, func(m batch) error {
-			surplus = append(surplus, b.compare(m)...)
-			return f(m)
-		})
-		for id, old := range b.old { // what turned out to be unusable, or is gone since it was listed
-			surplus = append(surplus, b.idsOf(id, old.numbers)...)
-		}
-		return err
-	}
-	if b.options.Plan {
-		err = produce(ctx, func(batch) error { return nil })
-		return surplus, err
-	}
-	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(made)
-		return produce(ctx, func(m batch) error { return send(ctx, made, m) })
-	})
-	g.Go(func() error {
-		defer close(embedded)
-		for m := range made {
-			if len(m.entries) > 0 {
-				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(m.entries))
-				failed, err := b.refused.take(m.entries, err)
-				if err != nil {
-					return fmt.Errorf("embed: %w", err)
-				}
-				for i := range m.entries {
-					m.entries[i].Vector = vectors[i]
-				}
-				m.entries = without(m.entries, failed)
-			}
-			if err := send(ctx, embedded, m); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	g.Go(func() error {
-		done, committed := 0, time.Now()
-		for m := range embedded {
-			if len(m.entries) > 0 {
-				if _, err := b.refused.take(m.entries, b.store.Put(ctx, b.main, m.entries)); err != nil {
-					return written("store", err)
-				}
-			}
-			done += len(m.units)
-			if b.options.Progress != nil {
-				b.options.Progress(done, len(units))
-			}
-			if first && m.whole && time.Since(committed) > checkpoint {
-				if err := b.commit(ctx); err != nil {
-					return err
-				}
-				committed = time.Now()
-			}
-		}
-		return nil
-	})
-	err = g.Wait()
-	return surplus, err
-}
-
-func send[T any](ctx context.Context, to chan<- T, value T) error {
-	select {
-	case to <- value:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (b *builder) commit(ctx context.Context) error {
 	b.note.Changed = now()
 	n, err := json.Marshal(b.note)
@@ -353,16 +236,4 @@ func (b *builder) commit(ctx context.Context) error {
 		return err
 	}
 	return written("commit", b.store.Commit(ctx, b.main, n))
-}
-
-// passages are the texts that are embedded: an entry's context stands before
-// its text.
-func passages(entries []sdk.Entry) []string {
-	all := make([]string, len(entries))
-	for i, e := range entries {
-		if all[i] = e.Text; e.Context != "" {
-			all[i] = e.Context + "\n" + e.Text
-		}
-	}
-	return all
 }

@@ -1,0 +1,34 @@
+package knowledge
+
+import (
+	"context"
+	"fmt"
+)
+
+// mustFit reports whether an embedder that learns from the knowledge must do
+// so: the first time, and when the knowledge has grown or shrunk by a fifth
+// since. Between those its vectors stay comparable, so that a changed row
+// redoes one row.
+func (b *builder) mustFit(rows int) bool {
+	return b.embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
+}
+
+// fit lets a fresh embedder learn from all entries (Fit adds to what one
+// knows) and goes on with one that has the outcome.
+func (b *builder) fit(ctx context.Context) (err error) {
+	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
+		return err
+	}
+	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
+		return b.embedder.Fit(ctx, passages(made.entries))
+	})
+	if err != nil {
+		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
+	}
+	if b.note.State, err = b.embedder.State(); err != nil {
+		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
+	}
+	b.note.Fitted = len(b.rows.units)
+	b.embedder, err = b.stages.Embedder(ctx, b.note.State)
+	return err
+}

@@ -1,0 +1,110 @@
+package knowledge
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	embedBatch = 256             // rows per call of the embedder, at most
+	batchBytes = 8 << 20         // of text per call, at most: it has to fit a message
+	inFlight   = 2               // batches under way: one is embedded while one is stored
+	checkpoint = 5 * time.Second // after which a first build is committed, to go on from after a kill
+)
+
+// put makes the entries of units, embeds and stores them; a plan only makes
+// them. It returns the ids of entries that the units no longer have. A first
+// build is committed now and then, to go on from after a kill, never in the middle
+// of a unit; later changes appear all at once.
+func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []string, err error) {
+	b.unusable, b.changed = nil, map[string]bool{}
+	produce := func(ctx context.Context, f func(batch) error) error {
+		err := b.stream(ctx, units, embedBatch, func(m batch) error {
+			surplus = append(surplus, b.compare(m)...)
+			return f(m)
+		})
+		for id, old := range b.old { // what turned out to be unusable, or is gone since it was listed
+			surplus = append(surplus, b.idsOf(id, old.numbers)...)
+		}
+		return err
+	}
+	if b.options.Plan {
+		err = produce(ctx, func(batch) error { return nil })
+		return surplus, err
+	}
+	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(made)
+		return produce(ctx, func(m batch) error { return send(ctx, made, m) })
+	})
+	g.Go(func() error {
+		defer close(embedded)
+		for m := range made {
+			if len(m.entries) > 0 {
+				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(m.entries))
+				failed, err := b.refused.take(m.entries, err)
+				if err != nil {
+					return fmt.Errorf("embed: %w", err)
+				}
+				for i := range m.entries {
+					m.entries[i].Vector = vectors[i]
+				}
+				m.entries = without(m.entries, failed)
+			}
+			if err := send(ctx, embedded, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		done, committed := 0, time.Now()
+		for m := range embedded {
+			if len(m.entries) > 0 {
+				if _, err := b.refused.take(m.entries, b.store.Put(ctx, b.main, m.entries)); err != nil {
+					return written("store", err)
+				}
+			}
+			done += len(m.units)
+			if b.options.Progress != nil {
+				b.options.Progress(done, len(units))
+			}
+			if first && m.whole && time.Since(committed) > checkpoint {
+				if err := b.commit(ctx); err != nil {
+					return err
+				}
+				committed = time.Now()
+			}
+		}
+		return nil
+	})
+	err = g.Wait()
+	return surplus, err
+}
+
+func send[T any](ctx context.Context, to chan<- T, value T) error {
+	select {
+	case to <- value:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// passages are the texts that are embedded: an entry's context stands before
+// its text.
+func passages(entries []sdk.Entry) []string {
+	all := make([]string, len(entries))
+	for i, e := range entries {
+		if all[i] = e.Text; e.Context != "" {
+			all[i] = e.Context + "\n" + e.Text
+		}
+	}
+	return all
+}
