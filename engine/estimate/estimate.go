@@ -13,8 +13,9 @@ import (
 // Most tokens that an answer is taken to have where the config has no
 // max_tokens.
 const (
-	textAnswer = 32
-	jsonAnswer = 512
+	labelAnswer = 32
+	jsonAnswer  = 512
+	textAnswer  = 1024 // that cites passages
 )
 
 // Rehearsal looks at what the voters of a pipeline would ask.
@@ -90,8 +91,13 @@ func (v *Voter) add(item *sdk.Item, s *pipeline.Stage) {
 	}
 	most := maxTokens(s)
 	if v.Assumed = most == 0; v.Assumed {
-		if most = textAnswer; len(prompts[0].Fields) > 0 {
+		switch {
+		case prompts[0].Passages != nil:
+			most = textAnswer
+		case len(prompts[0].Fields) > 0:
 			most = jsonAnswer
+		default:
+			most = labelAnswer
 		}
 	}
 	v.Output += samples * most

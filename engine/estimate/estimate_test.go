@@ -28,8 +28,10 @@ func TestRehearsal(t *testing.T) {
 			Voter{Items: 1, Prompts: 2, Answers: 2, Input: 3, Output: 10}},
 		{"a chat", 1, `{"max_tokens": 0}`, []sdk.Prompt{chat},
 			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 6, Output: jsonAnswer, Assumed: true}},
+		{"passages", 2, `{}`, []sdk.Prompt{{Text: text(4), Passages: []string{"p"}}},
+			Voter{Items: 1, Prompts: 1, Answers: 2, Input: 1, Output: 2 * textAnswer, Assumed: true}},
 		{"none of the engine's", 1, `{}`, nil,
-			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 1, Output: textAnswer, Assumed: true}},
+			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 1, Output: labelAnswer, Assumed: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -45,7 +46,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 			}
 			if err == nil {
 				v.lower(want)
-				v.client.Once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
+				v.model.Once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
 			}
 		}
 		switch {
@@ -61,7 +62,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 			return sdk.Transient(errors.New("the server's reply holds no choices"), 0)
 		}
 		if given < want {
-			v.client.Once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
+			v.model.Once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
 		}
 		slots = slots[given:]
 	}
@@ -78,14 +79,14 @@ func (v *voter) lower(to int) {
 // keeps as many of them as the server gives, and returns how many.
 func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, err error) {
 	q := slots[0].question
-	r := &api.Request{Client: v.client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
+	r := &api.Request{Client: v.model.Client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
 	if q.maxTokens == 0 { // nobody knows
-		r.Tokens = jsonTokens * n
+		r.Tokens = chatmodel.Unlimited * n
 	}
 	take := func(replies []reply) error {
 		for _, reply := range replies {
-			if reply.Finish == "error" { // as gateways say it
-				return sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
+			if err := reply.Broken(); err != nil {
+				return err
 			}
 		}
 		if len(replies) > 0 {
@@ -97,7 +98,7 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 			slots[i].reply = replies[i]
 			keys[i], values[i] = slots[i].key, replies[i].value()
 		}
-		v.client.Keep(ctx, keys, values)
+		v.model.Keep(ctx, keys, values)
 		return nil
 	}
 	if v.config.Endpoint == "completions" {
@@ -127,7 +128,7 @@ func each[C any](choices []C, read func(C) reply) []reply {
 
 func (v *voter) chatRequest(q *question, number, n int) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{
-		Model: v.config.Model, N: n, Stop: q.stop, Seed: v.seed(number), LogProbs: v.config.Logprobs && !thinks(v.config.Model),
+		Model: v.config.Model, N: n, Stop: q.stop, Seed: v.seed(number), LogProbs: v.config.Logprobs && !v.model.Thinks() && q.prompt.Passages == nil,
 	}
 	if q.schema != nil {
 		r.ResponseFormat = &openai.ChatCompletionResponseFormat{
@@ -140,7 +141,7 @@ func (v *voter) chatRequest(q *question, number, n int) openai.ChatCompletionReq
 
 func (v *voter) completionRequest(q *question, number, n int) openai.CompletionRequest {
 	r := openai.CompletionRequest{Model: v.config.Model, Prompt: q.prompt.Text, N: n, Stop: q.stop, Seed: v.seed(number)}
-	if v.config.Logprobs {
+	if v.config.Logprobs && q.prompt.Passages == nil {
 		r.LogProbs = 1
 	}
 	return r
@@ -158,56 +159,30 @@ func (v *voter) seed(number int) *int {
 // fields are those of a request that the library lacks, or leaves out where
 // they are 0 or empty.
 func (v *voter) fields(q *question) map[string]any {
-	c, fields := v.config, map[string]any{}
-	if thinks(c.Model) {
-		v.client.Once("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
-	} else {
-		fields["temperature"] = c.Temperature
-		if c.TopP < 1 {
-			fields["top_p"] = c.TopP
-		}
+	c, chat := v.config, q.messages
+	if c.Endpoint == "completions" {
+		chat = nil
 	}
-	if q.maxTokens > 0 {
-		fields[c.maxTokensField()] = q.maxTokens
-	}
-	if c.PromptCacheKey != "" {
-		fields["prompt_cache_key"] = c.PromptCacheKey
+	fields := v.model.Fields(chat, c.Temperature, q.maxTokens)
+	if v.model.Thinks() {
+		v.model.Once("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
+	} else if c.TopP < 1 {
+		fields["top_p"] = c.TopP
 	}
 	if q.choice != nil {
 		fields["structured_outputs"] = map[string]any{"choice": q.choice}
 	}
-	if c.Endpoint == "completions" {
-		if q.schema != nil { // for vLLM, and for llama.cpp
-			fields["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{
-				"name": "answer", "strict": true, "schema": q.schema,
-			}}
-			fields["grammar"] = q.grammar
-		}
-		return fields
+	if chat == nil && q.schema != nil { // for vLLM, and for llama.cpp
+		fields["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{
+			"name": "answer", "strict": true, "schema": q.schema,
+		}}
+		fields["grammar"] = q.grammar
 	}
-	messages := make([]map[string]string, len(q.messages)) // the library would drop an empty content
-	for i, m := range q.messages {
-		messages[i] = map[string]string{"role": m.Role, "content": m.Text}
-	}
-	fields["messages"] = messages
 	return fields
 }
 
-func (c config) maxTokensField() string {
-	switch {
-	case c.MaxTokensField != "auto":
-		return c.MaxTokensField
-	case thinks(c.Model) && c.Endpoint == "chat":
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
-}
-
 func (v *voter) chatReply(q *question, c openai.ChatCompletionChoice) reply {
-	r := reply{Text: c.Message.Content, Refusal: c.Message.Refusal, Finish: string(c.FinishReason)}
-	for _, part := range c.Message.MultiContent { // some gateways answer in parts
-		r.Text += part.Text
-	}
+	r := reply{Reply: chatmodel.ReadChoice(c)}
 	var tokens []token
 	if c.LogProbs != nil {
 		for _, t := range c.LogProbs.Content {
@@ -219,7 +194,7 @@ func (v *voter) chatReply(q *question, c openai.ChatCompletionChoice) reply {
 }
 
 func (v *voter) completionReply(q *question, c openai.CompletionChoice) reply {
-	r := reply{Text: c.Text, Finish: c.FinishReason}
+	r := reply{Reply: chatmodel.Reply{Text: c.Text, Finish: c.FinishReason}}
 	var tokens []token
 	for i, t := range c.LogProbs.Tokens {
 		if i < len(c.LogProbs.TokenLogprobs) {
@@ -232,11 +207,11 @@ func (v *voter) completionReply(q *question, c openai.CompletionChoice) reply {
 
 // weigh sets a reply's probability where it was asked for and is there.
 func (v *voter) weigh(q *question, r *reply, tokens []token) {
-	if !v.config.Logprobs || thinks(v.config.Model) {
+	if !v.config.Logprobs || v.model.Thinks() || q.prompt.Passages != nil {
 		return
 	}
 	if len(tokens) == 0 {
-		v.client.Once("logprobs", "the server gives no logprobs: its answers weigh 1")
+		v.model.Once("logprobs", "the server gives no logprobs: its answers weigh 1")
 		return
 	}
 	if p := probability(tokens, q.prompt.Fields != nil); !math.IsNaN(p) {

@@ -19,6 +19,10 @@
 // completions endpoint the same goes along as a GBNF grammar, since llama.cpp
 // obeys no schema there.
 //
+// A prompt that shows passages is answered by a text of the model's own: without
+// stop, without structured outputs, and at most 1,024 tokens long where the file
+// does not say. One that a limit cut is no answer.
+//
 // Each answer is kept through sdk.Host under the endpoint, model, prompt, all
 // parameters that change it and its number. Kept answers are not asked for
 // again, and give the same samples with the same usage. Two items that ask the

@@ -322,8 +322,40 @@ func TestModelsThatThink(t *testing.T) {
 			t.Errorf("%s: %s", model, body)
 		}
 	}
-	if thinks("gpt-4o") || thinks("qwen3-o1") || thinks("o2") {
-		t.Error("another model thinks")
+}
+
+// TestPassages: an answer that cites passages is a text of the model's own.
+func TestPassages(t *testing.T) {
+	answer := "A lost card is blocked at once [1].\n\nA new one comes within a week [1]."
+	item := sdk.Item{Prompts: []sdk.Prompt{{Passages: []string{"guide"}, None: "Nothing.", Messages: []sdk.Message{
+		{Role: sdk.MessageSystem, Text: "s", Shared: true}, {Role: sdk.MessageUser, Text: "p", Shared: true}, {Role: sdk.MessageUser, Text: "q"},
+	}}}}
+	for name, arguments := range map[string]string{
+		"plainly": "", "with all that is for labels": `, "structured": "choice", "logprobs": true, "stop": ["."]`, "marked": `, "cache_control": true`,
+	} {
+		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return answer }}, arguments)
+		samples, err := f.one(t, item)
+		if err != nil || samples[0].Answers[0] != (sdk.Answer{Label: answer, Weight: 1}) {
+			t.Fatalf("%s: samples %+v, error %v", name, samples, err)
+		}
+		ask := f.server.Asks()[0]
+		var got map[string]any
+		if err := json.Unmarshal(ask.Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		delete(got, "stream") // false
+		if want := []string{"max_tokens", "messages", "model", "n", "temperature"}; !slices.Equal(slices.Sorted(maps.Keys(got)), want) || got["max_tokens"] != 1024. {
+			t.Errorf("%s: asked %s", name, ask.Body)
+		}
+		for i, m := range ask.Messages {
+			if m.Marked != (name == "marked" && i < 2) {
+				t.Errorf("%s: message %d is marked: %t", name, i, m.Marked)
+			}
+		}
+	}
+	f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return answer }}, `, "max_tokens": 10`)
+	if samples, err := f.one(t, item); err != nil || !slices.Equal(labels(samples), []string{"(the answer was cut off; raise max_tokens)"}) {
+		t.Errorf("cut off: samples %+v, error %v", samples, err)
 	}
 }
 

@@ -32,8 +32,8 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	if err := v.structure(&q); err != nil {
 		return q, err
 	}
-	q.maxTokens = v.config.limit(q.prompt)
-	if q.prompt.Fields == nil && !thinks(v.config.Model) {
+	q.maxTokens = v.model.Limit(v.config.MaxTokens, usual(q.prompt))
+	if q.prompt.Fields == nil && q.prompt.Passages == nil && !v.model.Thinks() {
 		q.stop = v.config.Stop
 	}
 	q.base = v.base(&q)
@@ -42,20 +42,19 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 
 // The most tokens of an answer where the file does not say.
 const (
-	textTokens = 32
-	jsonTokens = 512
+	labelTokens = 32
+	jsonTokens  = 512
+	textTokens  = 1024
 )
 
-func (c config) limit(p sdk.Prompt) int {
+func usual(p sdk.Prompt) int {
 	switch {
-	case c.MaxTokens != 0:
-		return max(0, c.MaxTokens)
-	case thinks(c.Model):
-		return 0
+	case p.Passages != nil:
+		return textTokens
 	case p.Fields != nil:
 		return jsonTokens
 	}
-	return textTokens
+	return labelTokens
 }
 
 // base is the key of a question's answers but for their number. It changes with
@@ -74,7 +73,7 @@ func (v *voter) base(q *question) sdk.Key {
 	if err != nil { // numbers that JSON lacks: check refuses them
 		panic(err)
 	}
-	parts := []string{"answer 1", v.client.Address(), c.Endpoint, c.Model, string(parameters), v.client.Body()}
+	parts := []string{"answer 1", v.model.Address(), c.Endpoint, c.Model, string(parameters), v.model.Body()}
 	if c.Endpoint == "completions" {
 		parts = append(parts, q.prompt.Text)
 	}

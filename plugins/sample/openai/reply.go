@@ -6,15 +6,14 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
 
 // reply is one choice, as it is kept.
 type reply struct {
-	Text        string  `json:"text"`
-	Finish      string  `json:"finish,omitempty"`
-	Refusal     string  `json:"refusal,omitempty"`
+	chatmodel.Reply
 	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
 	// What the request cost, on its first choice.
 	Input  uint64 `json:"input,omitempty"`
@@ -46,13 +45,11 @@ func (v *voter) read(s *slot) sdk.Sample {
 // unusable is why a reply is no answer, beyond what its text shows; "": it may
 // be one.
 func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
-	switch {
-	case r.Refusal != "":
-		return "the model refused: " + shorten(r.Refusal)
-	case r.Finish == "content_filter":
-		return "the server's filter took the answer"
-	case r.Finish == "length" && (a.Reason != "" || r.cutLabel(a, p)):
-		return "the answer was cut off; raise max_tokens"
+	if reason := r.Unusable(); reason != "" {
+		return reason
+	}
+	if r.Cut() && (a.Reason != "" || p.Passages != nil || r.cutLabel(a, p)) {
+		return chatmodel.TooLong
 	}
 	return a.Reason
 }
@@ -69,16 +66,6 @@ func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
 		}
 	}
 	return true
-}
-
-// shorten keeps a reason to a line.
-func shorten(text string) string {
-	const most = 160
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return string(runes)
 }
 
 // token is a piece of an answer with the logarithm of its probability.

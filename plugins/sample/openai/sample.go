@@ -1,31 +1,28 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
 
 type voter struct {
 	config  config
-	client  *api.Client
+	model   *chatmodel.Model
 	samples int          // per item
 	choices atomic.Int32 // most per request
 	reading answer.Options
-	turns   turns
 }
 
 // Close closes idle connections.
 func (v *voter) Close() error {
-	v.client.Close()
+	v.model.Close()
 	return nil
 }
 
@@ -56,12 +53,12 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 		all[i] = slot{question: q, number: item.Drawn + i, key: q.key(item.Drawn + i)}
 		keys[i] = all[i].key
 	}
-	leave, err := v.turns.take(ctx, bases)
+	leave, err := v.model.Turn(ctx, bases...)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	found, err := v.client.Recall(ctx, keys)
+	found, err := v.model.Recall(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -91,52 +88,4 @@ type slot struct {
 	number   int // among all samples of the item
 	key      sdk.Key
 	reply    reply
-}
-
-// turns lets those who work on the same wait for each other.
-type turns struct {
-	mu    sync.Mutex
-	taken map[sdk.Key]chan struct{} // closed when it is free again
-}
-
-// take waits until nobody has any of the keys.
-func (t *turns) take(ctx context.Context, keys []sdk.Key) (leave func(), err error) {
-	keys = slices.Clone(keys)
-	// All in one order, so that nobody waits for one who waits for him.
-	slices.SortFunc(keys, func(a, b sdk.Key) int { return bytes.Compare(a[:], b[:]) })
-	keys = slices.Compact(keys)
-	for i, key := range keys {
-		if err := t.takeOne(ctx, key); err != nil {
-			t.leave(keys[:i])
-			return nil, err
-		}
-	}
-	return func() { t.leave(keys) }, nil
-}
-
-func (t *turns) takeOne(ctx context.Context, key sdk.Key) error {
-	for {
-		t.mu.Lock()
-		busy, ok := t.taken[key]
-		if !ok {
-			t.taken[key] = make(chan struct{})
-			t.mu.Unlock()
-			return nil
-		}
-		t.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (t *turns) leave(keys []sdk.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, key := range keys {
-		close(t.taken[key])
-		delete(t.taken, key)
-	}
 }

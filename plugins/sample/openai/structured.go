@@ -20,6 +20,9 @@ const (
 
 // structure says how the server is held to the question's labels.
 func (v *voter) structure(q *question) error {
+	if q.prompt.Passages != nil { // a text of the model's own
+		return nil
+	}
 	allowed := q.prompt.Labels
 	if q.prompt.None != "" && len(allowed) > 0 {
 		allowed = append(allowed[:len(allowed):len(allowed)], q.prompt.None)
@@ -34,7 +37,7 @@ func (v *voter) structure(q *question) error {
 			q.prompt.Fields = []string{sdk.LabelProperty}
 		}
 		if !listable(allowed) {
-			v.client.Once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
+			v.model.Once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
 			allowed = nil
 		}
 		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)

@@ -33,8 +33,42 @@ type Ask struct {
 
 // Message is a turn of a chat.
 type Message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role    string
+	Content string // with all its parts
+	Marked  bool   // its last part has cache_control
+}
+
+// UnmarshalJSON reads a content that is a text or a list of parts.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	var sent struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &sent); err != nil {
+		return err
+	}
+	*m = Message{Role: sent.Role}
+	if json.Unmarshal(sent.Content, &m.Content) == nil {
+		return nil
+	}
+	var parts []struct {
+		Type         string `json:"type"`
+		Text         string `json:"text"`
+		CacheControl *struct {
+			Type string `json:"type"`
+		} `json:"cache_control"`
+	}
+	if err := json.Unmarshal(sent.Content, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type != "text" || p.Text == "" || p.CacheControl != nil && p.CacheControl.Type != "ephemeral" {
+			return fmt.Errorf("a part of a message: %+v", p)
+		}
+		m.Content += p.Text
+		m.Marked = p.CacheControl != nil
+	}
+	return nil
 }
 
 // Text is the prompt, or what the chat's last turn says.
@@ -103,6 +137,15 @@ func (a *Ask) read() {
 		}
 	}
 	a.logprobs = len(r.Logprobs) > 0 && string(r.Logprobs) != "null" && string(r.Logprobs) != "false" && string(r.Logprobs) != "0"
+	marked := 0
+	for _, m := range a.Messages {
+		if m.Marked {
+			marked++
+		}
+	}
+	if marked > 4 { // as Anthropic's endpoint has it
+		a.fault = "cache_control: at most 4 parts may be marked"
+	}
 	a.Inputs, a.dimensions, a.base64 = r.Input, r.Dimensions, r.EncodingFormat == "base64"
 	a.Labels = r.StructuredOutputs.Choice
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {

@@ -1,0 +1,57 @@
+package chatmodel
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Question is a chat that a model is to end with one text.
+type Question struct {
+	Messages    []sdk.Message
+	Temperature float64
+	MaxTokens   int // 0: no limit
+}
+
+// Unlimited is how many tokens an answer counts for with the limits of services
+// where it has no limit of its own.
+const Unlimited = 512
+
+// Ask asks a question. Took is called with the reply before the Host hears that
+// the call has ended, to read it and to keep what came of it; its error is Ask's.
+func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) error {
+	var got openai.ChatCompletionResponse
+	r := api.Request{Client: m.Client, Tokens: q.MaxTokens, Fields: m.Fields(q.Messages, q.Temperature, q.MaxTokens)}
+	if q.MaxTokens == 0 {
+		r.Tokens = Unlimited
+	}
+	r.Took = func() error {
+		if len(got.Choices) == 0 {
+			return sdk.Transient(errors.New("the server's reply holds no choices"), 0)
+		}
+		reply := ReadChoice(got.Choices[0])
+		if err := reply.Broken(); err != nil {
+			return err
+		}
+		return took(reply)
+	}
+	return r.Post(ctx, "/chat/completions", openai.ChatCompletionRequest{Model: m.config.Model}, &got)
+}
+
+// Key is that of what a question's answer is kept under, with further parts that
+// say what is kept of it. It changes with everything that changes the answer.
+func (m *Model) Key(q Question, more ...string) sdk.Key {
+	parts := []string{
+		"reply 1", m.Address(), m.config.Model, strconv.FormatFloat(q.Temperature, 'g', -1, 64), strconv.Itoa(q.MaxTokens), m.Body(), strconv.Itoa(len(more)),
+	}
+	parts = append(parts, more...)
+	for _, message := range q.Messages {
+		parts = append(parts, message.Role, message.Text)
+	}
+	return sdk.KeyOf(parts...)
+}

@@ -1,0 +1,194 @@
+package chatmodel_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk"
+)
+
+func model(t *testing.T, c chatmodel.Config, host sdk.Host) *chatmodel.Model {
+	t.Helper()
+	if c.BaseURL == "" {
+		c.BaseURL = "http://127.0.0.1:1/v1"
+	}
+	if c.Model == "" {
+		c.Model = "tiny"
+	}
+	if c.MaxTokensField == "" {
+		c.MaxTokensField = "auto"
+	}
+	c.Timeout = 5 * time.Second
+	m, err := chatmodel.New(c, sdk.Setup{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func TestThinks(t *testing.T) {
+	for name, want := range map[string]bool{"o1-mini": true, "openai/gpt-5-mini": true, "gpt-6-astra": true, "gpt-4o": false, "qwen3-o1": false, "o2": false} {
+		m := model(t, chatmodel.Config{Model: name}, nil)
+		if m.Thinks() != want {
+			t.Errorf("%s thinks: %t", name, !want)
+		}
+		limits := []int{m.Limit(0, 32), m.Limit(7, 32), m.Limit(-1, 32)}
+		usual := 32
+		if want {
+			usual = 0
+		}
+		if diff := cmp.Diff([]int{usual, 7, 0}, limits); diff != "" {
+			t.Errorf("%s: limits (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	chat := []sdk.Message{{Role: sdk.MessageSystem, Text: "s", Shared: true}, {Role: sdk.MessageUser, Text: ""}, {Role: sdk.MessageUser, Text: "q"}}
+	plain := `"messages":[{"role":"system","content":"s"},{"role":"user","content":""},{"role":"user","content":"q"}]`
+	marked := `{"role":"system","content":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]}`
+	var many []sdk.Message
+	for i := range 6 {
+		many = append(many, sdk.Message{Role: sdk.MessageUser, Text: fmt.Sprint(i), Shared: true})
+	}
+	tests := []struct {
+		name     string
+		config   chatmodel.Config
+		messages []sdk.Message
+		most     int
+		want     string
+	}{
+		{"a chat", chatmodel.Config{}, chat, 7, `{"max_tokens":7,` + plain + `,"temperature":0}`},
+		{"no limit, a key", chatmodel.Config{PromptCacheKey: "k"}, chat, 0, `{` + plain + `,"prompt_cache_key":"k","temperature":0}`},
+		{"a model that thinks", chatmodel.Config{Model: "o3"}, chat, 7, `{"max_completion_tokens":7,` + plain + `}`},
+		{"a completion", chatmodel.Config{Model: "o3"}, nil, 7, `{"max_tokens":7}`},
+		{"another field", chatmodel.Config{MaxTokensField: "max_completion_tokens"}, nil, 7, `{"max_completion_tokens":7,"temperature":0}`},
+		{"marks", chatmodel.Config{CacheControl: true}, chat[:1], 0, `{"messages":[` + marked + `],"temperature":0}`},
+	}
+	for _, test := range tests {
+		got, err := json.Marshal(model(t, test.config, nil).Fields(test.messages, 0, test.most))
+		if err != nil || string(got) != test.want {
+			t.Errorf("%s: %s\nwant %s (error %v)", test.name, got, test.want, err)
+		}
+	}
+	got, err := json.Marshal(model(t, chatmodel.Config{CacheControl: true}, nil).Fields(many, 0, 0))
+	if text := string(got); err != nil || strings.Count(text, "ephemeral") != 4 || strings.Index(text, "ephemeral") < strings.Index(text, `"2"`) {
+		t.Errorf("the last four are not marked: %s", got)
+	}
+}
+
+func TestAsk(t *testing.T) {
+	question := chatmodel.Question{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}, MaxTokens: 9}
+	tests := []struct {
+		name  string
+		fault openaitest.Kind
+		text  string
+		code  sdk.Code
+		want  string // of the answer, or of the error
+	}{
+		{name: "an answer", text: " yes \n", want: "yes"},
+		{name: "behind thoughts", text: "<think>no</think>\nyes", want: "yes"},
+		{name: "nothing but thoughts", text: "<think>no", code: sdk.CodeInvalid, want: "wrote nothing"},
+		{name: "nothing", text: " ", code: sdk.CodeInvalid, want: "wrote nothing"},
+		{name: "cut thoughts", text: "<think>no, or else yes, but then, on the other hand, it may be", code: sdk.CodeInvalid, want: "raise max_tokens"},
+		{name: "a cut text is one", text: strings.Repeat("yes ", 12), want: strings.TrimSpace(strings.Repeat("yes ", 9))},
+		{name: "refused", fault: openaitest.Refusal, text: "yes", code: sdk.CodeInvalid, want: "the model refused: I can't help"},
+		{name: "filtered", fault: openaitest.Filter, text: "yes", code: sdk.CodeInvalid, want: "filter"},
+		{name: "broken off", fault: openaitest.BrokeOff, text: "yes", code: sdk.CodeTransient, want: "broke off"},
+		{name: "no choice", fault: openaitest.Fewer, text: "yes", code: sdk.CodeTransient, want: "no choices"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }}
+			if test.fault != 0 {
+				o.Faults = []openaitest.Fault{{Kind: test.fault, Share: 1}}
+			}
+			host := &apitest.Host{}
+			m := model(t, chatmodel.Config{BaseURL: openaitest.Serve(t, o).URL}, host)
+			var got string
+			err := m.Ask(t.Context(), question, func(r chatmodel.Reply) (err error) {
+				got, err = r.Written()
+				return err
+			})
+			if test.code != 0 {
+				if sdk.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+			} else if err != nil || got != test.want {
+				t.Errorf("got %q, error %v", got, err)
+			}
+			if calls := host.Calls(); len(calls) != 1 || calls[0].Tokens < 9 || len(host.Outcomes(t)) != 1 {
+				t.Errorf("calls %+v", calls)
+			}
+		})
+	}
+}
+
+func TestKey(t *testing.T) {
+	question := chatmodel.Question{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}}
+	seen := map[sdk.Key]string{}
+	add := func(name string, c chatmodel.Config, change func(*chatmodel.Question), more ...string) {
+		q := question
+		change(&q)
+		k := model(t, c, nil).Key(q, more...)
+		if other, ok := seen[k]; ok {
+			t.Errorf("%s has the key of %s", name, other)
+		}
+		seen[k] = name
+	}
+	same := func(*chatmodel.Question) {}
+	add("the question", chatmodel.Config{}, same)
+	add("another model", chatmodel.Config{Model: "other"}, same)
+	add("another server", chatmodel.Config{BaseURL: "http://127.0.0.1:2/v1"}, same)
+	add("further fields", chatmodel.Config{Body: `{"a": 1}`}, same)
+	add("warmer", chatmodel.Config{}, func(q *chatmodel.Question) { q.Temperature = 1 })
+	add("shorter", chatmodel.Config{}, func(q *chatmodel.Question) { q.MaxTokens = 1 })
+	add("a part of it", chatmodel.Config{}, same, "part")
+	add("another role", chatmodel.Config{}, func(q *chatmodel.Question) { q.Messages = []sdk.Message{{Role: sdk.MessageSystem, Text: "q"}} })
+
+	want := model(t, chatmodel.Config{}, nil).Key(question)
+	question.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: "q", Shared: true}}
+	for _, c := range []chatmodel.Config{{APIKey: "k"}, {CacheControl: true}, {PromptCacheKey: "k"}, {Headers: map[string]string{"A": "b"}}} {
+		if model(t, c, nil).Key(question) != want {
+			t.Errorf("%+v changes the key", c)
+		}
+	}
+}
+
+func TestTurn(t *testing.T) {
+	m := model(t, chatmodel.Config{}, nil)
+	a, b := sdk.KeyOf("a"), sdk.KeyOf("b")
+	leave, err := m.Turn(t.Context(), a, b, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Bool
+	done := make(chan error)
+	go func() {
+		again, err := m.Turn(t.Context(), b)
+		if err == nil && !left.Load() {
+			err = errors.New("two have the same key")
+		}
+		if err == nil {
+			again()
+		}
+		done <- err
+	}()
+	time.Sleep(5 * time.Millisecond)
+	left.Store(true)
+	leave()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
