@@ -11,12 +11,12 @@ import (
 // chunker is one made of a function over a text.
 type chunker func(text string) []sdk.Chunk
 
-func (c chunker) Chunk(_ context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
+func (c chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
 	out := make([][]sdk.Chunk, len(documents))
 	for i, d := range documents {
 		out[i] = c(d.Text)
 	}
-	return out, nil
+	return out, ctx.Err() // what nobody waits for is not sent either
 }
 
 func chunkStage(c chunker) sdk.Stage {

@@ -5,6 +5,10 @@
 // take the way they take in a pipeline. How well a stage does its work, and
 // how its process behaves, are not tested here.
 //
+// Chunkers and enrichers get documents in which such stages go wrong: empty ones,
+// long lines, endings of every kind, marks and emoji. What one document gives may
+// not depend on those beside it, unless another machine answers.
+//
 // # Stores
 //
 // A store is compared with a model that scores and sorts everything, on

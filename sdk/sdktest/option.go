@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Option tells Stage what to take into account at the stage at hand. All of
-// them are for stores.
+// Option tells Stage what to take into account at the stage at hand. All but
+// Without are for stores.
 type Option func(*options)
 
 type options struct {

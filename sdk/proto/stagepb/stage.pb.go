@@ -743,7 +743,7 @@ type StageInfo struct {
 	Arguments      []*Argument            `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty"`
 	Reads          []Column               `protobuf:"varint,5,rep,packed,name=reads,proto3,enum=racflow.stage.v1.Column" json:"reads,omitempty"`
 	Network        bool                   `protobuf:"varint,6,opt,name=network,proto3" json:"network,omitempty"`                                     // it talks to other machines
-	PreferredBatch uint32                 `protobuf:"varint,7,opt,name=preferred_batch,json=preferredBatch,proto3" json:"preferred_batch,omitempty"` // rows per request it likes best; 0: no opinion
+	PreferredBatch uint32                 `protobuf:"varint,7,opt,name=preferred_batch,json=preferredBatch,proto3" json:"preferred_batch,omitempty"` // rows per request it likes best, of an enricher passages; 0: no opinion
 	Filters        bool                   `protobuf:"varint,8,opt,name=filters,proto3" json:"filters,omitempty"`                                     // a store that searches as Search.filters say; no other gets any
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
