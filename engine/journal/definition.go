@@ -81,6 +81,9 @@ func rulesOf(s *pipeline.Stage) []string {
 	if s.Retrieve != nil && s.Retrieve.Filter != nil {
 		texts[4] = s.Retrieve.Filter.Text()
 	}
+	if s.Retrieve != nil && s.Retrieve.Whole != nil {
+		texts = append(texts, s.Retrieve.Whole.Text())
+	}
 	for _, f := range s.Fallbacks {
 		texts = append(texts, text(f.When))
 		texts = append(texts, rulesOf(f.Stage)...)

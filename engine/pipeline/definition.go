@@ -180,6 +180,9 @@ type Retrieve struct {
 	From    *Knowledge
 	Ranking sdk.Ranking
 	Filter  *rule.Filter // which entries are searched; nil: all
+	// Whole is asked once, when the run begins: where it holds, all entries are the
+	// candidates of every item, and nothing is searched. nil: everything is searched.
+	Whole *rule.Rule
 }
 
 // Fallback takes over the items for which its rule holds, after its stage

@@ -24,6 +24,9 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 	r.Ranking.DenseWeight = a.share("dense_weight", 0.7)
 	r.Ranking.K = a.int("rrf_k", 60, 1)
 	r.Filter = l.readFilter(r.From, a, scope)
+	if r.Whole = a.rule("whole", rule.Whole, scope); r.Whole != nil && r.Filter != nil {
+		l.fault(a.attrs["whole"].NameRange, "Contradicting arguments", "Where whole holds, all entries are given and nothing is searched, so filter would not count. Leave one of them out, or narrow down what is given by keep.")
+	}
 	return r
 }
 
@@ -84,10 +87,14 @@ func (l *loader) known() string {
 }
 
 // checkKeep warns of a keep that asks only for the score of the side that does
-// not search.
+// not search, or for any where whole may hold.
 func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 	if s.Retrieve == nil || s.Keep == nil {
 		return
+	}
+	if s.Retrieve.Whole != nil && (s.Keep.Reads("dense") || s.Keep.Reads("lexical") || s.Keep.Reads("score")) {
+		l.warn(attrs["keep"].Expr.Range(), "Score that is never there",
+			"Where whole holds, nothing is searched: dense and lexical are not there, comparing them is false, and score is 0. Such a keep may drop everything then.")
 	}
 	mode := s.Retrieve.Ranking.Mode
 	other := map[sdk.Mode]string{sdk.ModeLexical: "dense", sdk.ModeDense: "lexical"}[mode]
@@ -96,4 +103,14 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 	}
 	l.warn(attrs["keep"].Expr.Range(), "Score that is never there",
 		"In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode)
+}
+
+// checkWhole warns of a voter on candidates that may be a knowledge as a whole.
+func (l *loader) checkWhole(voter, retrieve *Stage) {
+	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes)
+	if reads := voter.reads(); retrieve == nil || retrieve.Retrieve.Whole == nil || reads&columns == 0 || reads.Has(sdk.ColumnPrompts) {
+		return
+	}
+	l.warn(voter.UseRange, "Voter without candidates",
+		"Where whole of retrieve %q holds, nothing is searched, so that %s has nothing to vote on, and abstains.", retrieve.Name, voter.Use)
 }

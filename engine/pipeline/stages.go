@@ -20,7 +20,7 @@ var own = map[string][]string{
 	"enrich":   {"use", "enabled", "embed", "lexical", "limit"},
 	"embed":    {"use", "limit"},
 	"store":    {"use", "analyzer"},
-	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "keep"},
+	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "whole", "keep"},
 	"rerank":   {"use", "top_k", "keep", "limit"},
 	"prompt":   {"use"},
 	"sample":   {"use", "n", "tries", "accept", "limit"},
@@ -180,6 +180,10 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 	merged.block = &hcl.Block{Type: stage.block.Type, Labels: stage.block.Labels, DefRange: change.block.DefRange}
 	maps.Copy(merged.attrs, change.attrs)
 	delete(merged.attrs, "when")
+	if attr := change.attrs["whole"]; attr != nil {
+		l.fault(attr.NameRange, "Misplaced argument", "A fallback searches. Write whole in the retrieve block itself.")
+	}
+	delete(merged.attrs, "whole")
 	for _, c := range stage.configs {
 		if len(c.Labels) > 0 || change.attrs["use"] == nil {
 			merged.configs = append(merged.configs, c)

@@ -18,7 +18,7 @@ var (
 // the pipeline leads to something.
 func (l *loader) checkStructure(p *Pipeline) {
 	l.checkStandardInput(p)
-	var elect *Stage
+	var elect, retrieve *Stage
 	retrieves, prompts, voters := 0, 0, 0
 	for _, s := range p.Stages {
 		if !s.Enabled {
@@ -34,10 +34,12 @@ func (l *loader) checkStructure(p *Pipeline) {
 		switch s.Block {
 		case "retrieve":
 			retrieves++
+			retrieve = s
 		case "prompt":
 			prompts++
 		case "sample":
 			voters++
+			l.checkWhole(s, retrieve)
 		case "elect":
 			if voters == 0 {
 				l.fault(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")

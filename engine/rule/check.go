@@ -242,6 +242,7 @@ func fieldsOf(t reflect.Type) []string {
 var describe = strings.NewReplacer(
 	"[]*rule.candidate", "a list of candidates", "*rule.candidate", "a candidate", "rule.candidate", "a candidate",
 	"*rule.item", "the item", "rule.item", "the item",
+	"*rule.Extent", "the knowledge", "rule.Extent", "the knowledge",
 	"[]rule.Vote", "a list of votes", "rule.Vote", "a vote",
 	"[]string", "a list of texts", "[]interface {}", "a list", "[]float64", "a list of numbers",
 	"map[string]interface {}", "a map", "interface {}", "any value",

@@ -1,5 +1,5 @@
 // Package rule compiles and evaluates the rules of a pipeline file: the expr
-// expressions of when, keep, accept, flag, fallback and filter.
+// expressions of when, keep, accept, flag, fallback, filter and whole.
 //
 // A filter is evaluated by a store, not here: it is split into comparisons of
 // an entry's fields and the values that they are compared with, and only those

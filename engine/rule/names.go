@@ -74,6 +74,7 @@ var ofKind = map[Kind][]name{
 		{"label", always, "", nil},
 		{"meta", always, map[string]any(nil), nil},
 	},
+	Whole: {{"knowledge", always, (*Extent)(nil), func(e *Env) any { return &e.Knowledge }}},
 }
 
 // Names lists the names that a rule of a kind may use, in the order of the
@@ -88,8 +89,11 @@ func Names(kind Kind) []string {
 
 func namesOf(kind Kind) []name {
 	seen := common
-	if kind == Filtering {
+	switch kind {
+	case Filtering:
 		seen = common[:1] // the item: nothing has been found for it yet
+	case Whole:
+		seen = nil // it is asked once, before there are items
 	}
 	return slices.Concat(seen, ofKind[kind])
 }

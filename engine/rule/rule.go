@@ -17,6 +17,7 @@ const (
 	Flag                      // of elect: should a person look at this verdict?
 	Fallback                  // of a fallback block: does it take over this item?
 	Filtering                 // filter of retrieve: is this entry searched? See CompileFilter
+	Whole                     // whole of retrieve: does all of the knowledge take the place of a search?
 )
 
 // Scope is what stands above a rule in the file: a name that nothing above
@@ -44,9 +45,16 @@ type Env struct {
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why
+	Knowledge       Extent         // Whole: of the knowledge in question
 
 	views  []*candidate   // of Item.Candidates, made when a rule first asks
 	viewed *sdk.Candidate // the first of those that views was made from
+}
+
+// Extent is how much a knowledge holds.
+type Extent struct {
+	Tokens  int `expr:"tokens"` // roughly, of all texts and what situates them
+	Entries int `expr:"entries"`
 }
 
 // Vote is one answer of one voter, as rules see it.

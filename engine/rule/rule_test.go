@@ -39,6 +39,7 @@ func sample() *Env {
 		Votes:  []Vote{{"knn", "track", 0.6, true}, {"llm", "other", 0.4, false}},
 		Rank:   2,
 		Answer: "track", Failed: true, Error: "deadline exceeded",
+		Knowledge: Extent{Tokens: 1500, Entries: 12},
 	}
 	for i := range 60 {
 		e.Item.Candidates = append(e.Item.Candidates, sdk.Candidate{
@@ -90,6 +91,8 @@ func TestEval(t *testing.T) {
 		{Flag, `agreement < 0.5 or answer == ""`, false},
 		{Fallback, `failed and error contains "deadline"`, true},
 		{Fallback, `failed or len(candidates) == 0`, true},
+		{Whole, `knowledge.tokens < 2000 and var.on`, true},
+		{Whole, `knowledge.tokens / knowledge.entries > var.k * 100`, false},
 	}
 	for _, tt := range tests {
 		r, diags := Compile(tt.kind, everything(), plain(tt.rule))
@@ -118,6 +121,7 @@ func TestFaults(t *testing.T) {
 		{Accept, nothing, `answer in labels`, `labels`, `it needs a retrieve stage above`},
 		{When, everything(), `marign < 0.1`, `marign`, `Did you mean "margin"?`},
 		{When, everything(), `score > 1`, `score`, `a rule in this place sees var, item, labels`},
+		{Whole, everything(), `len(labels) < 9`, `labels`, `a rule in this place sees var, knowledge`},
 		{Keep, everything(), `answer == "x"`, `answer`, `There is no "answer" here`},
 		{When, everything(), `agreement`, `agreement`, `A rule is true or false; this one gives a number`},
 		{When, everything(), `item.txt == ""`, `txt`, `Did you mean "text"?`},

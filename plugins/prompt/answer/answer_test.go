@@ -181,11 +181,11 @@ func TestHostilePassages(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	// One token of instructions, 12 of the turn, 6 of the question; passages of
-	// 44, 18 and 13 or 14.
+	// 46, 67 and 81 together.
 	config := func(budget int) string {
 		return withTemplate(t, "x", `"max_tokens": `+strconv.Itoa(budget)+`, `)
 	}
-	for budget, want := range map[int]int{0: 3, 500: 3, 90: 2, 70: 1} {
+	for budget, want := range map[int]int{0: 3, 100: 3, 99: 2, 86: 2, 85: 1, 65: 1} {
 		got, err := prompts(t, config(budget), item())
 		if err != nil || len(got[0][0].Passages) != want || strings.Count(got[0][0].Messages[1].Text, "</passage") != want {
 			t.Errorf("%d tokens: %+v, error %v, want %d passages", budget, got, err, want)
@@ -193,12 +193,12 @@ func TestBudget(t *testing.T) {
 	}
 	short := item()
 	short.Candidates = short.Candidates[3:]
-	got, err := prompts(t, config(50), item(), short)
+	got, err := prompts(t, config(64), item(), short)
 	rows := sdk.RowErrors{}
 	if !errors.As(err, &rows) || len(rows) != 1 || sdk.CodeOf(rows[0]) != sdk.CodeInvalid || len(got[0]) != 0 || len(got[1]) != 1 {
 		t.Fatalf("the first passage is too long: %+v, error %v", got, err)
 	}
-	if !strings.Contains(rows[0].Error(), "with its first passage alone, max_tokens is 50; raise it") {
+	if !strings.Contains(rows[0].Error(), "with its first passage alone, max_tokens is 64; raise it") {
 		t.Errorf("error %v", rows[0])
 	}
 }
