@@ -88,15 +88,16 @@ func (p *Passages) Add(r run.Result) {
 	if r.Failure != nil {
 		p.found.Failed++
 	}
-	seen := map[string]bool{}
+	seen := make([]bool, len(gold))
 	for _, l := range r.Lists {
-		for _, c := range l.Candidates {
-			seen[c.ID] = true
+		ranked := rank(gold, l.Candidates)
+		for i, found := range ranked.found {
+			seen[i] = seen[i] || found
 		}
-		p.stage(l.Stage).add(rank(gold, l.Candidates), len(l.Candidates))
+		p.stage(l.Stage).add(ranked, len(l.Candidates))
 	}
-	for _, g := range gold {
-		if !slices.ContainsFunc(g.IDs, func(id string) bool { return seen[id] }) {
+	for i, g := range gold {
+		if !seen[i] {
 			p.unseen = append(p.unseen, g)
 		}
 	}
@@ -116,30 +117,24 @@ func (p *Passages) stage(name string) *Ranking {
 
 // ranked says where in a list an item's gold passages stand.
 type ranked struct {
-	places []int // the rank of each passage, from 1; those that are not found left out
-	gold   int   // passages in all
+	places []int  // the rank of each passage, from 1; those that are not found left out
+	found  []bool // by passage
+	gold   int    // passages in all
 	ndcg   float64
 }
 
 // rank finds gold passages in a list. Of several entries that hold the same
 // passage the first counts, the others gain nothing.
 func rank(gold []source.Gold, list []sdk.Candidate) ranked {
-	r := ranked{gold: len(gold)}
-	holds := map[string][]int{} // the passages that an entry holds
-	for i, g := range gold {
-		for _, id := range g.IDs {
-			holds[id] = append(holds[id], i)
-		}
-	}
-	found := make([]bool, len(gold))
+	r := ranked{gold: len(gold), found: make([]bool, len(gold))}
 	gains := make([]float64, 0, len(list))
 	for at, c := range list {
 		gain := 0.0
-		for _, i := range holds[c.ID] {
-			if !found[i] {
-				found[i] = true
+		for i, g := range gold {
+			if !r.found[i] && g.Is(c.ID, c.Meta, c.Text) {
+				r.found[i] = true
 				r.places = append(r.places, at+1)
-				gain = max(gain, gold[i].Grade)
+				gain = max(gain, g.Grade)
 			}
 		}
 		gains = append(gains, gain)
@@ -186,31 +181,18 @@ func (s *Ranking) add(r ranked, length int) {
 	}
 }
 
-// Unseen returns the ids of the passages that are in no list: the knowledge may
-// lack them.
-func (p *Passages) Unseen() map[string]bool {
-	ids := map[string]bool{}
-	for _, g := range p.unseen {
-		for _, id := range g.IDs {
-			ids[id] = true
-		}
-	}
-	return ids
-}
+// Unseen returns the passages that are in no list: the knowledge may lack them.
+func (p *Passages) Unseen() []source.Gold { return p.unseen }
 
-// Report sums up what was counted, given which of the ids of Unseen the
-// knowledge does not have; nil where no item has gold passages.
-func (p *Passages) Report(absent map[string]bool) *Retrieval {
+// Report sums up what was counted, given which of Unseen the knowledge does not
+// have; nil where no item has gold passages.
+func (p *Passages) Report(absent []source.Gold) *Retrieval {
 	if p.found.Items == 0 {
 		return nil
 	}
 	r := p.found
-	for _, g := range p.unseen {
-		if !slices.ContainsFunc(g.IDs, func(id string) bool { return !absent[id] }) {
-			if r.Absent++; r.Example == "" {
-				r.Example = g.IDs[0]
-			}
-		}
+	if r.Absent = len(absent); r.Absent > 0 {
+		r.Example = absent[0].String()
 	}
 	n := float64(r.Items)
 	for _, name := range p.stages {

@@ -33,6 +33,10 @@ func TestRank(t *testing.T) {
 	log2 := math.Log2
 	eleven := list("x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "a")
 	graded := []source.Gold{{IDs: []string{"a"}, Grade: 1}, {IDs: []string{"b"}, Grade: 3}, {IDs: []string{"c"}, Grade: 2}}
+	quoted := []source.Gold{{IDs: []string{"g.md"}, Quote: "the port is 8080", Grade: 1}, {IDs: []string{"whole.md"}, Quote: "here", Grade: 1}}
+	chunk := func(id, document, text string) sdk.Candidate {
+		return sdk.Candidate{ID: id, Text: text, Meta: sdk.Meta{"document": document}}
+	}
 	tests := []struct {
 		name   string
 		gold   []source.Gold
@@ -50,6 +54,9 @@ func TestRank(t *testing.T) {
 			(1 + 3/log2(3) + 2/log2(5)) / (3 + 2/log2(3) + 1/log2(4))},
 		{"any of several will do, once", []source.Gold{{IDs: []string{"a", "b"}, Grade: 1}, {IDs: []string{"c"}, Grade: 1}}, list("b", "a", "c"), []int{1, 3},
 			(1 + 1/log2(4)) / (1 + 1/log2(3))},
+		{"quoted, in whichever chunk of the document", quoted, []sdk.Candidate{
+			chunk("g.md#3", "g.md", "the port is 1"), chunk("h.md#0", "h.md", "the port is 8080"), chunk("g.md#0", "g.md", "so the\n port  is 8080."), chunk("g.md#1", "g.md", "the port is 8080"), {ID: "whole.md", Text: "here"}},
+			[]int{3, 5}, (1/log2(4) + 1/log2(6)) / (1 + 1/log2(3))},
 		{"more passages than the cut", gold("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"),
 			list("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"), []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 1},
 	}
@@ -82,10 +89,11 @@ func TestPassages(t *testing.T) {
 	} {
 		p.Add(r)
 	}
-	if d := cmp.Diff(map[string]bool{"gone": true, "e": true, "lost": true}, p.Unseen()); d != "" {
+	unseen := []source.Gold{{IDs: []string{"gone"}, Grade: 1}, {IDs: []string{"e", "lost"}, Grade: 2}}
+	if d := cmp.Diff(unseen, p.Unseen()); d != "" {
 		t.Errorf("unseen (-want +got):\n%s", d)
 	}
-	got := p.Report(map[string]bool{"gone": true, "lost": true})
+	got := p.Report(unseen[:1])
 	log2 := math.Log2
 	ideal := 1 + 1/log2(3)
 	want := &Retrieval{

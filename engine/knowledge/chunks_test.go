@@ -103,7 +103,7 @@ func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded
 func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	t.Helper()
 	var all []string
-	if err := k.IDs(t.Context(), func(id string) { all = append(all, id) }); err != nil {
+	if err := k.Entries(t.Context(), false, func(e sdk.Entry) { all = append(all, e.ID) }); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(all)

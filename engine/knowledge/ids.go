@@ -6,7 +6,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// IDs calls f with the id of every entry, in no particular order.
-func (k *Knowledge) IDs(ctx context.Context, f func(id string)) error {
-	return scan(ctx, k.store, k.main, sdk.Scan{}, func(e sdk.Entry) { f(e.ID) })
+// Entries calls f with every entry, in no particular order: with its id alone, or
+// with its text and metadata too.
+func (k *Knowledge) Entries(ctx context.Context, texts bool, f func(sdk.Entry)) error {
+	return scan(ctx, k.store, k.main, sdk.Scan{Texts: texts}, f)
 }

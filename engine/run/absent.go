@@ -2,19 +2,45 @@ package run
 
 import (
 	"context"
-	"maps"
+	"slices"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
-// Absent returns those of the ids that no knowledge of the run has an entry of.
-func (r *Run) Absent(ctx context.Context, ids map[string]bool) (map[string]bool, error) {
-	absent := maps.Clone(ids)
+// Absent returns those of the passages that no knowledge of the run has an entry of.
+func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold, error) {
+	absent := make([]bool, len(passages))
+	ids, quotes := map[string][]int{}, []int{}
+	for i, g := range passages {
+		if absent[i] = true; g.Quote != "" {
+			quotes = append(quotes, i)
+			continue
+		}
+		for _, id := range g.IDs {
+			ids[id] = append(ids[id], i)
+		}
+	}
 	for _, k := range r.knowledge {
-		if len(absent) == 0 {
+		if !slices.Contains(absent, true) {
 			break
 		}
-		if err := k.IDs(ctx, func(id string) { delete(absent, id) }); err != nil {
+		if err := k.Entries(ctx, len(quotes) > 0, func(e sdk.Entry) {
+			for _, i := range ids[e.ID] {
+				absent[i] = false
+			}
+			for _, i := range quotes {
+				absent[i] = absent[i] && !passages[i].Is(e.ID, e.Meta, e.Text)
+			}
+		}); err != nil {
 			return nil, err
 		}
 	}
-	return absent, nil
+	var all []source.Gold
+	for i, g := range passages {
+		if absent[i] {
+			all = append(all, g)
+		}
+	}
+	return all, nil
 }

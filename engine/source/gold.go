@@ -5,25 +5,66 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/racflow/racflow/sdk"
 )
 
 // Gold is a passage that should be found for a row.
 type Gold struct {
 	// IDs are the entries that hold the passage: one, or several that are as
-	// good, of which any will do.
+	// good, of which any will do. With a Quote they are documents.
 	IDs []string
+	// Quote is a part of the passage, in its own words: the passage is then
+	// whichever entry of the document has them, however the document is cut.
+	// White space counts as one space.
+	Quote string
 	// Grade is how relevant it is; 1 where the row does not say. At 0 it was
 	// judged and is not relevant.
 	Grade float64
 }
 
-// goldOf reads ids that are separated by spaces, each with a :GRADE or without.
-// What follows the last colon is a grade only where it is a number.
+// Is reports whether an entry holds the passage.
+func (g Gold) Is(id string, meta sdk.Meta, text string) bool {
+	if g.Quote == "" {
+		return slices.Contains(g.IDs, id)
+	}
+	if document, ok := meta["document"].(string); ok {
+		id = document
+	}
+	return slices.Contains(g.IDs, id) && strings.Contains(spaced(text), g.Quote)
+}
+
+func (g Gold) String() string {
+	if g.Quote == "" {
+		return g.IDs[0]
+	}
+	return fmt.Sprintf("%s%q", g.IDs[0], g.Quote)
+}
+
+// spaced has one space for each piece of white space.
+func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// goldOf reads passages that are separated by spaces: ids, or DOCUMENT"QUOTE", each
+// with a :GRADE or without. What follows the last colon is a grade only where it is
+// a number.
 func goldOf(text string) ([]Gold, error) {
 	var all []Gold
-	for _, word := range strings.Fields(text) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		var word, quote string
+		if word, quote, text = nextGold(text); quote != "" {
+			all = append(all, Gold{IDs: []string{word}, Quote: quote, Grade: 1})
+			grade := strings.IndexAny(text+" ", " \t")
+			if n, err := strconv.ParseFloat(strings.TrimPrefix(text[:grade], ":"), 64); err == nil {
+				all[len(all)-1].Grade, text = n, text[grade:]
+			}
+			if err := all[len(all)-1].check(); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		g := Gold{IDs: []string{word}, Grade: 1}
 		if at := strings.LastIndexByte(word, ':'); at > 0 {
 			if grade, err := strconv.ParseFloat(word[at+1:], 64); err == nil {
@@ -38,9 +79,21 @@ func goldOf(text string) ([]Gold, error) {
 	return all, nil
 }
 
+// nextGold takes an id off a text, or a document with a quote. A quotation mark
+// that is not closed is one of the id.
+func nextGold(text string) (word, quote, rest string) {
+	end := strings.IndexAny(text+" ", " \t\n\r")
+	if at := strings.IndexByte(text[:end], '"'); at > 0 {
+		if quote, rest, closed := strings.Cut(text[at+1:], `"`); closed && strings.TrimSpace(quote) != "" {
+			return text[:at], spaced(quote), rest
+		}
+	}
+	return text[:end], "", text[end:]
+}
+
 // goldOfJSON reads a list of passages. Each is an id, a list of ids of which any
-// will do, or an object {"id": id or list, "grade": number}. A passage alone
-// needs no list.
+// will do, or an object {"id": id or list, "quote": text, "grade": number}. A
+// passage alone needs no list.
 func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -58,6 +111,7 @@ func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 		if element[0] == '{' {
 			var object struct {
 				ID    json.RawMessage `json:"id"`
+				Quote string          `json:"quote"`
 				Grade *float64        `json:"grade"`
 			}
 			if err := json.Unmarshal(element, &object); err != nil {
@@ -66,7 +120,7 @@ func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 			if object.Grade != nil {
 				g.Grade = *object.Grade
 			}
-			element = object.ID
+			g.Quote, element = spaced(object.Quote), object.ID
 		}
 		var err error
 		if g.IDs, err = idsOf(element); err != nil {

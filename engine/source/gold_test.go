@@ -18,17 +18,22 @@ func TestGold(t *testing.T) {
 		want          []Row
 	}{
 		{"ids and grades in a column", "text\tgold\na\td1 d2:2  d3:0.5\nb\t\nc\tfile.go:main ns:x:3\n", TSV, []Row{
-			{Line: 2, Text: "a", Gold: []Gold{{[]string{"d1"}, 1}, {[]string{"d2"}, 2}, {[]string{"d3"}, .5}}},
+			{Line: 2, Text: "a", Gold: []Gold{{IDs: []string{"d1"}, Grade: 1}, {IDs: []string{"d2"}, Grade: 2}, {IDs: []string{"d3"}, Grade: .5}}},
 			{Line: 3, Text: "b"},
-			{Line: 4, Text: "c", Gold: []Gold{{[]string{"file.go:main"}, 1}, {[]string{"ns:x"}, 3}}}}},
+			{Line: 4, Text: "c", Gold: []Gold{{IDs: []string{"file.go:main"}, Grade: 1}, {IDs: []string{"ns:x"}, Grade: 3}}}}},
+		{"quotes", "text\tgold\na\tg.md\"a  port\":2 d1 g.md\"x: y\"\nb\t5\" a\"\" \"c d\"\n", TSV, []Row{
+			{Line: 2, Text: "a", Gold: []Gold{{IDs: []string{"g.md"}, Quote: "a port", Grade: 2}, {IDs: []string{"d1"}, Grade: 1}, {IDs: []string{"g.md"}, Quote: "x: y", Grade: 1}}},
+			{Line: 3, Text: "b", Gold: []Gold{{IDs: []string{"5"}, Quote: "a", Grade: 1}, {IDs: []string{`"`}, Grade: 1}, {IDs: []string{`"c`}, Grade: 1}, {IDs: []string{`d"`}, Grade: 1}}}}},
+		{"quotes in lists", `{"text": "a", "gold": [{"id": "g.md", "quote": " a\nport "}, {"id": ["a", "b"], "quote": "x", "grade": 2}]}`, JSONL, []Row{
+			{Line: 1, Text: "a", Gold: []Gold{{IDs: []string{"g.md"}, Quote: "a port", Grade: 1}, {IDs: []string{"a", "b"}, Quote: "x", Grade: 2}}}}},
 		{"a grade that is none", "text,gold\na,d1:-1\nb,d1:NaN\n", CSV, []Row{
 			{Line: 2, Text: "a", Fault: errors.New(`"gold": the grade of "d1" is -1; it is a number from 0 on`)},
 			{Line: 3, Text: "b", Fault: errors.New(`"gold": the grade of "d1" is NaN; it is a number from 0 on`)}}},
 		{"lists", `{"text": "a", "gold": ["d1", 7, {"id": "d2", "grade": 2}, {"id": "d3"}, ["d4", "d5"], {"id": ["d6", "d7"], "grade": 0}]}`, JSONL, []Row{
-			{Line: 1, Text: "a", Gold: []Gold{{[]string{"d1"}, 1}, {[]string{"7"}, 1}, {[]string{"d2"}, 2}, {[]string{"d3"}, 1},
-				{[]string{"d4", "d5"}, 1}, {[]string{"d6", "d7"}, 0}}}}},
+			{Line: 1, Text: "a", Gold: []Gold{{IDs: []string{"d1"}, Grade: 1}, {IDs: []string{"7"}, Grade: 1}, {IDs: []string{"d2"}, Grade: 2}, {IDs: []string{"d3"}, Grade: 1},
+				{IDs: []string{"d4", "d5"}, Grade: 1}, {IDs: []string{"d6", "d7"}, Grade: 0}}}}},
 		{"one alone, none", `{"text": "a", "gold": "d 1"}` + "\n" + `{"text": "b", "gold": null}` + "\n" + `{"text": "c", "gold": []}`, JSONL, []Row{
-			{Line: 1, Text: "a", Gold: []Gold{{[]string{"d 1"}, 1}}},
+			{Line: 1, Text: "a", Gold: []Gold{{IDs: []string{"d 1"}, Grade: 1}}},
 			{Line: 2, Text: "b"},
 			{Line: 3, Text: "c"}}},
 		{"what is no passage", `{"text": "a", "gold": [true]}` + "\n" + `{"text": "b", "gold": [[]]}` + "\n" + `{"text": "c", "gold": {"id": "d", "grade": "high"}}` + "\n" + `{"text": "d", "gold": [null, {}]}`, JSONL, []Row{
