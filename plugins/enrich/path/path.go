@@ -14,7 +14,7 @@ import (
 
 type config struct {
 	Parts []string `config:"parts" default:"repo,path,title,headings,declaration" doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
-	Names string   `config:"names" default:"words" one_of:"words,whole" doc:"Whether paths and titles are taken apart into their words, or stand as they are."`
+	Names string   `config:"names" default:"whole" one_of:"whole,words" doc:"Whether paths and other names in the metadata stand as they are, or are taken apart into their words."`
 	Limit int      `config:"limit" default:"300" doc:"Most characters of a context; what is beyond is left out."`
 }
 
@@ -129,14 +129,20 @@ func once(parts []string) []string {
 	for i, p := range parts {
 		said := false
 		for j, other := range parts {
-			longer := len(other) > len(p) && (strings.HasPrefix(other, p+" ") || strings.HasSuffix(other, " "+p))
-			said = said || longer || j < i && other == p
+			said = said || len(other) > len(p) && says(other, p) || j < i && other == p
 		}
 		if !said {
 			kept = append(kept, p)
 		}
 	}
 	return kept
+}
+
+// says reports whether a text begins or ends with a part of its own that is shorter.
+func says(text, part string) bool {
+	apart := func(c byte) bool { return strings.IndexByte(" /:", c) >= 0 }
+	return strings.HasPrefix(text, part) && apart(text[len(part)]) ||
+		strings.HasSuffix(text, part) && apart(text[len(text)-len(part)-1])
 }
 
 // shorten cuts s to a number of characters.

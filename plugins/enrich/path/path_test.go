@@ -73,22 +73,22 @@ func TestContext(t *testing.T) {
 		chunk  sdk.Chunk
 		want   string
 	}{
-		"the whole file":         {`{}`, java, cart, from(cart, "package"), "acme shop / src HTTP Cart java"},
-		"a method":               {`{}`, java, cart, from(cart, "  /** Adds"), "acme shop / src HTTP Cart java / class Cart > void add(Item i)"},
-		"inside a method":        {`{}`, java, cart, from(cart, "\n    two()"), "acme shop / src HTTP Cart java / class Cart > void add(Item i)"},
-		"behind it":              {`{}`, java, cart, from(cart, "    n = 0"), "acme shop / src HTTP Cart java / class Cart > void clear()"},
+		"the whole file":         {`{}`, java, cart, from(cart, "package"), "acme/shop / src/HTTPCart.java"},
+		"a method":               {`{}`, java, cart, from(cart, "  /** Adds"), "acme/shop / src/HTTPCart.java / class Cart > void add(Item i)"},
+		"inside a method":        {`{}`, java, cart, from(cart, "\n    two()"), "acme/shop / src/HTTPCart.java / class Cart > void add(Item i)"},
+		"behind it":              {`{}`, java, cart, from(cart, "    n = 0"), "acme/shop / src/HTTPCart.java / class Cart > void clear()"},
 		"what the chunker knows": {`{"parts": ["declaration"]}`, java, cart, sdk.Chunk{Start: 0, End: 5, Meta: sdk.Meta{"declaration": "class Other"}}, "class Other"},
-		"names as they are":      {`{"names": "whole", "parts": ["path", "repo"]}`, java, cart, from(cart, "package"), "src/HTTPCart.java / acme/shop"},
+		"words of names":         {`{"names": "words", "parts": ["path", "repo"]}`, java, cart, from(cart, "package"), "src HTTP Cart java / acme shop"},
 		"at most so long":        {`{"limit": 8}`, sdk.Meta{"path": "äöüäöüäöü"}, "x", sdk.Chunk{End: 1}, "äöüäöüäö"},
 		"nothing is known":       {`{}`, nil, "x", sdk.Chunk{End: 1}, ""},
 		"not a text":             {`{"parts": ["path", "n"]}`, sdk.Meta{"path": 1.0, "n": true}, "x", sdk.Chunk{End: 1}, ""},
-		"prose stays":            {`{"parts": ["title", "path"]}`, sdk.Meta{"path": "it", "title": "Let's do it"}, "x", sdk.Chunk{End: 1}, "Let's do it"},
+		"prose stays":            {`{"names": "words", "parts": ["title", "path"]}`, sdk.Meta{"path": "it", "title": "Let's do it"}, "x", sdk.Chunk{End: 1}, "Let's do it"},
 		"another key":            {`{"parts": ["author"]}`, sdk.Meta{"author": "Jo"}, "x", sdk.Chunk{End: 1}, "Jo"},
-		"before the headings":    {`{}`, sdk.Meta{"path": "a.md"}, guide, from(guide, "Before"), "a md / Guide"},
-		"below two":              {`{}`, sdk.Meta{"path": "a.md", "title": "Guide", "format": "markdown"}, guide, from(guide, "  Two"), "a md / Guide > Set-up"},
-		"another title":          {`{}`, sdk.Meta{"path": "a.md", "title": "Manual", "format": "markdown"}, guide, from(guide, "Three"), "a md / Manual / Other"},
-		"plain text has none":    {`{}`, sdk.Meta{"path": "a.txt", "format": "text"}, guide, from(guide, "Three"), "a txt"},
-		"code has none":          {`{}`, sdk.Meta{"path": "a.py"}, "# no\nx = 1\n", sdk.Chunk{Start: 5, End: 11}, "a py"},
+		"before the headings":    {`{}`, sdk.Meta{"path": "a.md"}, guide, from(guide, "Before"), "a.md / Guide"},
+		"below two":              {`{}`, sdk.Meta{"path": "a.md", "title": "Guide", "format": "markdown"}, guide, from(guide, "  Two"), "a.md / Guide > Set-up"},
+		"another title":          {`{}`, sdk.Meta{"path": "a.md", "title": "Manual", "format": "markdown"}, guide, from(guide, "Three"), "a.md / Manual / Other"},
+		"plain text has none":    {`{}`, sdk.Meta{"path": "a.txt", "format": "text"}, guide, from(guide, "Three"), "a.txt"},
+		"code has none":          {`{}`, sdk.Meta{"path": "a.py"}, "# no\nx = 1\n", sdk.Chunk{Start: 5, End: 11}, "a.py"},
 	} {
 		got := contexts(t, c.config, sdk.Document{ID: "d", Text: c.text, Meta: c.meta}, c.chunk)
 		if got[0] != c.want {
@@ -104,10 +104,10 @@ func TestChunkers(t *testing.T) {
 		path, text string
 		want       string // of the last passage
 	}{
-		"code":               {code.Stage(), "Cart.java", cart, "Cart java / class Cart > void clear()"},
-		"code by length":     {recursive.Stage(), "Cart.java", cart, "Cart java / class Cart > void clear()"},
-		"headings":           {markdown.Stage(), "a.md", guide, "a md / Other"},
-		"headings by length": {recursive.Stage(), "a.md", guide, "a md / Other"},
+		"code":               {code.Stage(), "Cart.java", cart, "Cart.java / class Cart > void clear()"},
+		"code by length":     {recursive.Stage(), "Cart.java", cart, "Cart.java / class Cart > void clear()"},
+		"headings":           {markdown.Stage(), "a.md", guide, "a.md / Other"},
+		"headings by length": {recursive.Stage(), "a.md", guide, "a.md / Other"},
 	} {
 		stage, err := c.stage.Open(t.Context(), sdk.Setup{}, []byte(`{"size": 8}`))
 		if err != nil {
