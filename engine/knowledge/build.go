@@ -56,7 +56,7 @@ func (b *builder) build(ctx context.Context) error {
 		return &SourceError{b.block.Source.Range, err}
 	}
 	changed := map[string]bool{} // labels whose centroid must be made again
-	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults == 0 {
+	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults+b.note.Bare == 0 {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
 	} else if err := b.update(ctx, changed); err != nil {
 		return err
@@ -112,12 +112,13 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	}
 	b.countDocuments()
 	if b.options.Plan {
+		b.countAsks()
 		return nil
 	}
 	if err := written("delete", b.store.Delete(ctx, b.main, append(gone, stale...))); err != nil {
 		return err
 	}
-	b.note.Complete, b.note.Documents = true, b.Report.Documents
+	b.note.Complete, b.note.Documents, b.note.Bare = true, b.Report.Documents, b.Report.Bare
 	if first {
 		b.note.Built = now()
 	}

@@ -50,7 +50,8 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool) er
 		return err
 	}
 	state := []byte(b.note.Source)
-	if !bytes.Equal(have.Note, state) {
+	delete(labels, "")
+	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries change under the same source, too
 		if err := b.centroidsOf(ctx, labels, known, state, string(have.Note) != b.previous); err != nil {
 			return err
 		}

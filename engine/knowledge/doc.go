@@ -16,11 +16,25 @@
 // rows that are cut only hashes are kept, too, and the file is read a second
 // time; rows that are not cut, and standard input, are held.
 //
-// A collection belongs to one fingerprint (source file, chunker, embedder, analyzer,
-// layout), which is part of its name. Another embedder therefore builds another
+// Between cutting and embedding, enrichers add to the passages of a document:
+// context, which says where a passage stands, and terms. Neither touches the text
+// of an entry. They go into its context, the source's own first, and the text is
+// embedded between them; each enrich block says whether its additions are searched
+// by BM25 (if not, they are metadata under its name) and whether they are embedded.
+// Enrichers get whole documents, do not see each other's additions, and work at
+// the same time; those that call services get one document per call and as many
+// calls as their limit lets through. The order of documents is kept, and only those
+// under way are held. A passage whose addition fails alone is stored without it and
+// counted; its document gets a hash that no content has, so that the next build does
+// that document again. A service that is down, or a budget that is spent, ends the
+// build: a first one commits what was complete before, and what was answered is not
+// asked again. A plan asks no service; it counts what would be asked.
+//
+// A collection belongs to one fingerprint (source file, chunker, enrichers, embedder,
+// analyzer, layout), which is part of its name. Another embedder therefore builds another
 // generation and leaves the first one as it is: a build that fails or is killed
 // takes nothing away. Once it is complete, a build removes what it replaces of
-// the same file, source and embedder; ListGenerations finds the others.
+// the same file, source, enrichers and embedder; ListGenerations finds the others.
 //
 // Beside each collection stands one of label centroids, so that every store
 // can serve the nearest centroids without them touching search or BM25

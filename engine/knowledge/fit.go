@@ -20,7 +20,7 @@ func (b *builder) fit(ctx context.Context) (err error) {
 		return err
 	}
 	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
-		return b.embedder.Fit(ctx, passages(made.entries))
+		return b.embedder.Fit(ctx, made.passages())
 	})
 	if err != nil {
 		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)

@@ -58,8 +58,12 @@ func ListGenerations(ctx context.Context, block *pipeline.Knowledge, stages Stag
 	if doubt == nil && block.Chunk != nil {
 		chunker, doubt = stages.Chunker(ctx)
 	}
+	var enrichers []*enricher
 	if doubt == nil {
-		current = collectionName(block, chunker, embedder)
+		enrichers, doubt = startEnrichers(ctx, block, stages, anyStage)
+	}
+	if doubt == nil {
+		current = collectionName(block, chunker, enrichers, embedder)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -166,8 +170,9 @@ const settled = 10 * time.Minute
 
 // retire removes the generations that a build which has just completed
 // replaces: those that the same file built from the same source with the same
-// embedder. The file cannot ask for them any more unless it is changed back.
-// Others may be in use, by another file or to compare embedders.
+// embedder and enrichers. The file cannot ask for them any more unless it is
+// changed back. Others may be in use, by another file or to compare embedders, or
+// enrichers, which may have cost money.
 func (k *Knowledge) retire(ctx context.Context) {
 	h, err := history(ctx, k.block, k.store, k.main)
 	if err != nil {
@@ -175,7 +180,7 @@ func (k *Knowledge) retire(ctx context.Context) {
 		return
 	}
 	for _, g := range h.Superseded(false) {
-		if g.File != fileOf(k.block) || g.Embedder != k.block.Embed.Use || now().Sub(g.Changed) < settled {
+		if g.File != fileOf(k.block) || g.Embedder != k.block.Embed.Use || !sameEnrichers(g.Enrich, enrichments(k.block)) || now().Sub(g.Changed) < settled {
 			continue
 		}
 		if err := h.Remove(ctx, g); err != nil {
@@ -184,4 +189,9 @@ func (k *Knowledge) retire(ctx context.Context) {
 		}
 		k.Report.Retired = append(k.Report.Retired, g)
 	}
+}
+
+// sameEnrichers compares what enriches, however it is configured.
+func sameEnrichers(a, b []Enrichment) bool {
+	return slices.EqualFunc(a, b, func(x, y Enrichment) bool { return x.Name == y.Name && x.Use == y.Use })
 }

@@ -53,6 +53,8 @@ type Chunker interface {
 type Stages interface {
 	// Chunker starts the chunker of a block that has one.
 	Chunker(ctx context.Context) (Chunker, error)
+	// Enricher starts one of the enrich stages of a block.
+	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
 	// Embedder starts the embedder with the state that it was fitted to, or
 	// nil. An embedder started before by the same Stages is ended.
 	Embedder(ctx context.Context, state []byte) (Embedder, error)
@@ -74,6 +76,7 @@ type Knowledge struct {
 
 	block     *pipeline.Knowledge
 	chunker   Chunker // nil: a row or document is one entry
+	enrichers []*enricher
 	embedder  Embedder
 	store     Store
 	main      string // collection of the entries
@@ -114,6 +117,9 @@ type Report struct {
 	Unchanged               bool // the source is as it was: no row was looked at
 	Faults                  []Fault
 	FaultCount              int // Faults keeps the first maxFaults only
+	Bare                    int // passages that are kept without an addition that they should have
+	FirstBare               Fault
+	Asks                    []Asks // of a plan: what services would be asked, at most
 	Embedder, Store         string
 	Retired                 []Generation // removed: this build replaces them
 	Kept                    []error      // why others that it replaces could not be removed
@@ -162,11 +168,20 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 			return nil, err
 		}
 	}
+	enrichers, err := startEnrichers(ctx, block, stages, anyStage)
+	if err != nil {
+		return nil, err
+	}
 	// Before anything is learnt: what has learnt has a fingerprint of its own.
-	name := collectionName(block, chunker, embedder)
+	name := collectionName(block, chunker, enrichers, embedder)
+	if o.Plan {
+		for _, e := range enrichers {
+			e.process = nil
+		}
+	}
 	var source *rows
 	for try := 1; ; try++ {
-		k := &Knowledge{block: block, chunker: chunker, embedder: embedder, store: store, random: new(examples)}
+		k := &Knowledge{block: block, chunker: chunker, enrichers: enrichers, embedder: embedder, store: store, random: new(examples)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main = name
 		k.centroids = labelsOf(k.main)
@@ -229,7 +244,7 @@ func written(what string, err error) error {
 // collectionName names a collection after all that its content depends on,
 // the rows themselves aside. Another source file is another collection: two
 // runs over two files must not remove each other's rows.
-func collectionName(block *pipeline.Knowledge, c Chunker, e Embedder) string {
+func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	s := block.Source
@@ -245,6 +260,9 @@ func collectionName(block *pipeline.Knowledge, c Chunker, e Embedder) string {
 	}
 	if c != nil {
 		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Public, c.Fingerprint())
+	}
+	for i, made := range enrichments(block) {
+		parts = append(parts, "enrich", made, enrichers[i].process.Fingerprint())
 	}
 	for _, part := range parts {
 		if err := enc.Encode(part); err != nil {

@@ -84,6 +84,7 @@ type stages struct {
 	dir      string
 	embedder *letters
 	chunker  knowledge.Chunker // nil: the block has none
+	enrich   map[string]*adder // by use
 	losses   *atomic.Int64     // Puts at which the store's process ends; nil: none
 	keeps    error             // of every Drop; nil: it drops
 	broken   error             // of the start of the embedder
@@ -96,6 +97,10 @@ func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, e
 }
 
 func (s stages) Chunker(context.Context) (knowledge.Chunker, error) { return s.chunker, nil }
+
+func (s stages) Enricher(_ context.Context, stage *pipeline.Stage) (knowledge.Enricher, error) {
+	return s.enrich[stage.Use], nil
+}
 
 func (s stages) Store(context.Context) (knowledge.Store, error) {
 	opened, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")

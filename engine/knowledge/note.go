@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -17,6 +18,7 @@ type note struct {
 	State    []byte `json:"state,omitempty"`  // of a fitted embedder
 	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
 	Faults   int    `json:"faults,omitempty"` // rows that could not be used
+	Bare     int    `json:"bare,omitempty"`   // passages of which an addition is missing
 	// Documents is how many the entries were made of; 0: they were rows.
 	Documents int `json:"documents,omitempty"`
 	Origin
@@ -31,9 +33,28 @@ type Origin struct {
 	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
 	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
 	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
+	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
 	Analyzer string          `json:"analyzer,omitempty"` // of the lexical side
 	Built    time.Time       `json:"built,omitzero"`     // when it was complete for the first time
 	Changed  time.Time       `json:"changed,omitzero"`   // when it was committed last
+}
+
+// Enrichment is an enrich block that was enabled.
+type Enrichment struct {
+	Name     string          `json:"name"`
+	Use      string          `json:"use"`
+	Config   json.RawMessage `json:"config,omitempty"` // secrets left out
+	Embedded bool            `json:"embedded"`
+	Lexical  bool            `json:"lexical"`
+}
+
+// enrichments are the enabled enrich blocks of a knowledge.
+func enrichments(block *pipeline.Knowledge) []Enrichment {
+	var all []Enrichment
+	for _, s := range block.Enrichers() {
+		all = append(all, Enrichment{s.Name, s.Use, s.Config.Public, s.Embedded, s.Lexical})
+	}
+	return all
 }
 
 // describe notes what the block says; the times are those of commits.
@@ -44,6 +65,7 @@ func (o *Origin) describe(block *pipeline.Knowledge) {
 	if o.Chunker, o.Cut = "", nil; block.Chunk != nil {
 		o.Chunker, o.Cut = block.Chunk.Use, block.Chunk.Config.Public
 	}
+	o.Enrich = enrichments(block)
 }
 
 // fileOf returns the file that a block stands in; empty if it is not known.
@@ -80,5 +102,8 @@ func (b *builder) content() string {
 	h := sha256.New()
 	h.Write([]byte(b.note.Source))
 	h.Write(b.note.State)
+	if b.note.Bare > 0 {
+		fmt.Fprintf(h, "%d without an addition", b.note.Bare)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

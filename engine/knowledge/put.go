@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 // of a unit; later changes appear all at once.
 func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []string, err error) {
 	b.unusable, b.changed = nil, map[string]bool{}
+	b.Report.Bare, b.Report.FirstBare = 0, Fault{} // what a fit found is found again
 	produce := func(ctx context.Context, f func(batch) error) error {
 		err := b.stream(ctx, units, embedBatch, func(m batch) error {
 			surplus = append(surplus, b.compare(m)...)
@@ -38,16 +40,22 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		return surplus, err
 	}
 	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)
+	whole := ctx
 	g, ctx := errgroup.WithContext(ctx)
+	var ended error
 	g.Go(func() error {
 		defer close(made)
-		return produce(ctx, func(m batch) error { return send(ctx, made, m) })
+		err := produce(ctx, func(m batch) error { return send(ctx, made, m) })
+		if e := new(endedError); errors.As(err, &e) {
+			ended, err = err, nil // what was made before is stored
+		}
+		return err
 	})
 	g.Go(func() error {
 		defer close(embedded)
 		for m := range made {
 			if len(m.entries) > 0 {
-				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, passages(m.entries))
+				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, m.passages())
 				failed, err := b.refused.take(m.entries, err)
 				if err != nil {
 					return fmt.Errorf("embed: %w", err)
@@ -84,8 +92,15 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		}
 		return nil
 	})
-	err = g.Wait()
-	return surplus, err
+	if err = g.Wait(); err != nil || ended == nil {
+		return surplus, err
+	}
+	if first {
+		if err := b.commit(whole); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ended
 }
 
 func send[T any](ctx context.Context, to chan<- T, value T) error {
@@ -95,16 +110,4 @@ func send[T any](ctx context.Context, to chan<- T, value T) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// passages are the texts that are embedded: an entry's context stands before
-// its text.
-func passages(entries []sdk.Entry) []string {
-	all := make([]string, len(entries))
-	for i, e := range entries {
-		if all[i] = e.Text; e.Context != "" {
-			all[i] = e.Context + "\n" + e.Text
-		}
-	}
-	return all
 }

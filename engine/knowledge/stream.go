@@ -14,9 +14,10 @@ const chunkBatch = 64 // documents per call of a chunker that has no opinion
 
 // batch is what is embedded and stored together.
 type batch struct {
-	entries []sdk.Entry
-	units   []produced // those that end in it
-	whole   bool       // the last entry is the last of its unit
+	entries  []sdk.Entry
+	contexts []string   // of each entry, as it is embedded; nil: its own
+	units    []produced // those that end in it
+	whole    bool       // the last entry is the last of its unit
 }
 
 // produced is a unit of which entries were made.
@@ -25,31 +26,71 @@ type produced struct {
 	entries int
 }
 
+// chunked is a unit with its chunks: one that is all of its text where nothing
+// cuts it, none where there is no text.
+type chunked struct {
+	unit
+	chunks []sdk.Chunk
+}
+
+// passages are the chunks where they stand.
+func (d chunked) passages() []sdk.Passage {
+	whole := &sdk.Document{ID: d.ID, Text: d.Text, Meta: d.Meta}
+	all := make([]sdk.Passage, len(d.chunks))
+	for i, c := range d.chunks {
+		all[i] = sdk.Passage{Document: whole, Chunk: c}
+	}
+	return all
+}
+
 // stream calls f with the entries of units, in batches of at most n entries and
 // about batchBytes bytes of text. Only a unit of more than that is spread over
-// several. Units that cannot be used are noted and left out.
+// several. Units that cannot be used are noted and left out. Where an enricher
+// cannot go on, f still gets all that was complete before.
 func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch) error) error {
 	cut := cutter{n: n, f: f}
+	err := b.enriched(ctx, units, func(d chunked, added []addition) error {
+		if b.leavesBare(d, added) {
+			d.Hash = bare(d.Hash)
+		}
+		d.Hash = b.stamp(d.Hash)
+		var entries []sdk.Entry
+		switch {
+		case len(d.chunks) == 0:
+		case b.chunker == nil:
+			entries = []sdk.Entry{d.Entry}
+		default:
+			entries = entriesOf(d.unit, d.chunks)
+		}
+		return cut.add(d.ID, entries, b.add(entries, added))
+	})
+	if ended := new(endedError); err != nil && !errors.As(err, &ended) {
+		return err
+	}
+	return cmp.Or(cut.flush(true), err)
+}
+
+// documents calls f with units, in their order, cut as the block says. Units that
+// cannot be used are noted and left out.
+func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) error) error {
 	var waiting []unit // for the chunker
 	size, most := 0, chunkBatch
 	if s := b.block.Chunk; s != nil {
 		most = cmp.Or(s.Batch, s.Info.Batch, chunkBatch)
 	}
 	chunk := func() error {
-		err := b.chunk(ctx, waiting, &cut)
+		err := b.chunk(ctx, waiting, f)
 		waiting, size = nil, 0
 		return err
 	}
 	err := b.rows.load(ctx, units, func(u unit, err error) error {
-		if err != nil {
-			return b.fault(u.ID, err)
-		}
-		u.Hash = b.stamp(u.Hash)
 		switch {
+		case err != nil:
+			return b.fault(u.ID, err)
 		case u.Text == "":
-			return cut.add(u.ID, nil)
+			return f(chunked{unit: u})
 		case b.chunker == nil:
-			return cut.add(u.ID, []sdk.Entry{u.Entry})
+			return f(chunked{u, []sdk.Chunk{{End: len(u.Text)}}})
 		}
 		if len(waiting) > 0 && size+len(u.Text) > batchBytes || len(waiting) == most {
 			if err := chunk(); err != nil {
@@ -62,33 +103,35 @@ func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch)
 	if err == nil && len(waiting) > 0 {
 		err = chunk()
 	}
-	if err != nil {
-		return err
-	}
-	return cut.flush(true)
+	return err
 }
 
 // Texts calls f with every text that the knowledge would embed if its store were
-// empty. Of the report only the source's share is filled in.
+// empty, but for what services would add. Of the report only the source's share is
+// filled in, and what enrichers would be asked.
 func Texts(ctx context.Context, block *pipeline.Knowledge, stages Stages, f func(text string)) (Report, error) {
+	var err error
 	k := &Knowledge{block: block, Report: Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}}
 	if block.Chunk != nil {
-		var err error
 		if k.chunker, err = stages.Chunker(ctx); err != nil {
 			return k.Report, err
 		}
+	}
+	if k.enrichers, err = startEnrichers(ctx, block, stages, local); err != nil {
+		return k.Report, err
 	}
 	b := builder{Knowledge: k, stages: stages}
 	if err := b.read(ctx); err != nil {
 		return k.Report, &SourceError{block.Source.Range, err}
 	}
-	err := b.stream(ctx, b.rows.units, embedBatch, func(m batch) error {
-		for _, text := range passages(m.entries) {
+	err = b.stream(ctx, b.rows.units, embedBatch, func(m batch) error {
+		for _, text := range m.passages() {
 			f(text)
 		}
 		return nil
 	})
 	b.countDocuments()
+	b.countAsks()
 	return k.Report, err
 }
 
@@ -105,8 +148,8 @@ func (b *builder) fault(id string, err error) error {
 	return nil
 }
 
-// chunk cuts documents into entries.
-func (b *builder) chunk(ctx context.Context, units []unit, cut *cutter) error {
+// chunk cuts units into chunks.
+func (b *builder) chunk(ctx context.Context, units []unit, f func(chunked) error) error {
 	documents := make([]sdk.Document, len(units))
 	for i, u := range units {
 		documents[i] = sdk.Document{ID: u.ID, Text: u.Text, Meta: u.Meta}
@@ -123,7 +166,7 @@ func (b *builder) chunk(ctx context.Context, units []unit, cut *cutter) error {
 			}
 			continue
 		}
-		if err := cut.add(u.ID, entriesOf(u, chunks[i])); err != nil {
+		if err := f(chunked{u, chunks[i]}); err != nil {
 			return err
 		}
 	}
@@ -138,7 +181,9 @@ type cutter struct {
 	size    int
 }
 
-func (c *cutter) add(id string, entries []sdk.Entry) error {
+// add takes the entries of a unit, and the contexts that are embedded in place of
+// theirs; nil: their own.
+func (c *cutter) add(id string, entries []sdk.Entry, contexts []string) error {
 	bytes := 0
 	for _, e := range entries {
 		bytes += sizeOf(e)
@@ -148,13 +193,16 @@ func (c *cutter) add(id string, entries []sdk.Entry) error {
 			return err
 		}
 	}
-	for _, e := range entries {
+	for i, e := range entries {
 		if len(c.pending.entries) == c.n || c.size > 0 && c.size+sizeOf(e) > batchBytes {
 			if err := c.flush(false); err != nil {
 				return err
 			}
 		}
 		c.pending.entries, c.size = append(c.pending.entries, e), c.size+sizeOf(e)
+		if contexts != nil {
+			c.pending.contexts = append(c.pending.contexts, contexts[i])
+		}
 	}
 	c.pending.units = append(c.pending.units, produced{id, len(entries)})
 	return nil

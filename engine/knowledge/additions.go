@@ -1,0 +1,147 @@
+package knowledge
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// maxContext is the most bytes of an entry's context that every store takes. A
+// longer one is cut after its last whole word, the terms first.
+const maxContext = 60_000
+
+// add puts what enrichers add to the passages of a document into its entries. It
+// returns the contexts that are embedded in place of theirs; nil where nothing
+// enriches.
+func (b *builder) add(entries []sdk.Entry, added []addition) (contexts []string) {
+	if len(b.enrichers) == 0 {
+		return nil
+	}
+	contexts = make([]string, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		searched := parts{situating: strings.Split(e.Context, "\n")}
+		embedded := parts{situating: searched.situating}
+		for n, found := range added {
+			stage, a := b.enrichers[n].stage, found.passages[i]
+			if stage.Lexical {
+				searched.add(a)
+			} else {
+				e.Meta = with(e.Meta, stage, a)
+			}
+			if stage.Embedded {
+				embedded.add(a)
+			}
+		}
+		e.Context, contexts[i] = searched.join(), embedded.join()
+	}
+	return contexts
+}
+
+// parts are those of a context.
+type parts struct{ situating, terms []string }
+
+func (p *parts) add(a sdk.Addition) {
+	p.situating = append(p.situating[:len(p.situating):len(p.situating)], a.Context)
+	p.terms = append(p.terms, a.Terms...)
+}
+
+func (p *parts) join() string { return bounded(sdk.JoinContext(p.situating, p.terms)) }
+
+// with adds to metadata, under the name of its block, what is not searched.
+func with(meta sdk.Meta, s *pipeline.Stage, a sdk.Addition) sdk.Meta {
+	lines := a.Terms
+	if a.Context != "" {
+		lines = slices.Concat([]string{a.Context}, a.Terms)
+	}
+	if len(lines) == 0 {
+		return meta
+	}
+	if meta = maps.Clone(meta); meta == nil {
+		meta = sdk.Meta{}
+	}
+	meta[s.Name] = bounded(strings.Join(lines, "\n"))
+	return meta
+}
+
+// bounded cuts a context to what stores take.
+func bounded(text string) string {
+	if len(text) <= maxContext {
+		return text
+	}
+	end := maxContext
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	if space := strings.LastIndexFunc(text[:end], unicode.IsSpace); space > 0 {
+		end = space
+	}
+	return strings.TrimSuffix(strings.TrimRightFunc(text[:end], unicode.IsSpace), "\n"+sdk.Delimiter)
+}
+
+// passages are the texts that are embedded: what situates an entry stands before
+// its text, and terms stand behind it.
+func (m batch) passages() []string {
+	all := make([]string, len(m.entries))
+	for i, e := range m.entries {
+		context := e.Context
+		if m.contexts != nil {
+			context = m.contexts[i]
+		}
+		situating, terms := sdk.SplitContext(context)
+		if all[i] = e.Text; situating != "" {
+			all[i] = situating + "\n" + all[i]
+		}
+		if len(terms) > 0 {
+			all[i] += "\n" + sdk.Delimiter + "\n" + strings.Join(terms, "\n")
+		}
+	}
+	return all
+}
+
+// leavesBare notes passages of which an addition is missing, and reports whether
+// there are any. Their document is done again by the next build.
+func (b *builder) leavesBare(d chunked, added []addition) bool {
+	missing := false
+	for i := range d.chunks {
+		for n, found := range added {
+			why := found.failed[i]
+			if why == nil {
+				continue
+			}
+			if missing = true; b.Report.Bare == 0 {
+				at := b.rows.places[d.ID]
+				at.Err = fmt.Errorf("enrich.%s: %w", b.enrichers[n].stage.Name, why)
+				if b.chunker != nil {
+					at.Err = fmt.Errorf("chunk %d: %w", i, at.Err)
+				}
+				b.Report.FirstBare = at
+			}
+			b.Report.Bare++
+			break
+		}
+	}
+	return missing
+}
+
+// bare is a hash that no content has: a document that has it is done again.
+func bare(hash []byte) []byte {
+	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
+	return sum[:hashBytes]
+}
+
+// countAsks says what services would be asked.
+func (b *builder) countAsks() {
+	for _, e := range b.enrichers {
+		if e.process == nil && e.stage.Info.Network {
+			b.Report.Asks = append(b.Report.Asks, e.asks)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Enricher is an enrich stage that runs.
+type Enricher interface {
+	sdk.Enricher
+	Fingerprint() string
+}
+
+// enricher adds to passages what one enrich block finds.
+type enricher struct {
+	stage   *pipeline.Stage
+	process Enricher // nil: it is not to be asked, and adds nothing
+	slots   chan struct{}
+
+	mu   sync.Mutex
+	asks Asks // of one that is not asked
+}
+
+// Asks is what an enrich stage that calls a service would be asked.
+type Asks struct {
+	Stage      *pipeline.Stage
+	Passages   int
+	Characters int // of the passages, each with its document
+}
+
+func newEnricher(s *pipeline.Stage, process Enricher) *enricher {
+	return &enricher{stage: s, process: process, slots: make(chan struct{}, slotsOf(s)), asks: Asks{Stage: s}}
+}
+
+// slotsOf is how many calls of an enrich stage are under way at a time.
+func slotsOf(s *pipeline.Stage) int {
+	switch {
+	case s.Workers > 0:
+		return s.Workers
+	case !s.Info.Network:
+		return 1
+	case s.Limit != nil:
+		return s.Limit.Concurrency
+	}
+	return pipeline.DefaultConcurrency
+}
+
+// startEnrichers starts what the enrich blocks say, as far as it is wanted.
+func startEnrichers(ctx context.Context, block *pipeline.Knowledge, stages Stages, wanted func(*pipeline.Stage) bool) ([]*enricher, error) {
+	var all []*enricher
+	for _, s := range block.Enrichers() {
+		var process Enricher
+		if wanted(s) {
+			var err error
+			if process, err = stages.Enricher(ctx, s); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, newEnricher(s, process))
+	}
+	return all, nil
+}
+
+func anyStage(*pipeline.Stage) bool { return true }
+
+func local(s *pipeline.Stage) bool { return !s.Info.Network }
+
+// addition is what an enricher has for a document.
+type addition struct {
+	passages []sdk.Addition
+	failed   map[int]error // why that of a passage is missing
+}
+
+// enrich finds the additions of whole documents. A passage that fails alone is
+// noted in them; an error ends the build.
+func (e *enricher) enrich(ctx context.Context, documents []chunked) ([]addition, error) {
+	made := make([]addition, len(documents))
+	for i, d := range documents {
+		made[i].passages = make([]sdk.Addition, len(d.chunks))
+	}
+	if e.process == nil {
+		e.count(documents)
+		return made, nil
+	}
+	w := retry.Work{Retries: e.stage.Retries, Call: func(ctx context.Context, at []int) error {
+		return e.call(ctx, documents, made, at)
+	}}
+	for _, err := range w.Do(ctx, len(documents)) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if code := sdk.CodeOf(err); err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped) {
+			return nil, &endedError{fmt.Errorf("enrich.%s: %w", e.stage.Name, err)}
+		}
+	}
+	return made, nil
+}
+
+// call asks for the additions of some documents. Its error has those of documents
+// by position in at: of a document of which a passage may do better in another
+// call, or that ends the build.
+func (e *enricher) call(ctx context.Context, documents []chunked, made []addition, at []int) error {
+	var passages []sdk.Passage
+	for _, n := range at {
+		passages = append(passages, documents[n].passages()...)
+	}
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var found []sdk.Addition
+	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) (err error) {
+		found, err = e.process.Enrich(ctx, passages)
+		return err
+	})
+	var rows sdk.RowErrors
+	alone := errors.As(err, &rows)
+	if err == nil || alone {
+		if len(found) != len(passages) {
+			err, alone = fmt.Errorf("it returned %d additions for %d passages", len(found), len(passages)), false
+		}
+	}
+	worst, first := sdk.RowErrors{}, 0
+	for i, n := range at {
+		made[n].failed = map[int]error{}
+		for j := range documents[n].chunks {
+			why := err
+			if alone {
+				why = rows[first+j]
+			}
+			if why == nil {
+				made[n].passages[j] = found[first+j]
+				continue
+			}
+			made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
+			if alone && worse(why, worst[i]) {
+				worst[i] = why
+			}
+		}
+		first += len(documents[n].chunks)
+	}
+	switch {
+	case err == nil || alone && len(worst) == 0:
+		return nil
+	case alone:
+		return worst
+	}
+	return err
+}
+
+// worse reports whether an error of a passage means more for its document than
+// another one, or than nil does: that the build ends, or that the document is to be
+// tried again, and how much later.
+func worse(err, than error) bool {
+	rank := func(err error) (rank int, wait time.Duration) {
+		coded := new(sdk.Error)
+		if !errors.As(err, &coded) {
+			return 0, 0
+		}
+		switch coded.Code {
+		case sdk.CodeStopped:
+			return 3, 0
+		case sdk.CodeUnavailable:
+			return 2, 0
+		case sdk.CodeTransient:
+			return 1, coded.RetryAfter
+		}
+		return 0, 0
+	}
+	a, wait := rank(err)
+	b, least := rank(than)
+	return a > b || a == b && wait > least
+}
+
+// count notes what a service would be asked.
+func (e *enricher) count(documents []chunked) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, d := range documents {
+		if e.stage.Info.Network {
+			e.asks.Passages += len(d.chunks)
+			e.asks.Characters += len(d.chunks) * utf8.RuneCountInString(d.Text)
+			for _, c := range d.chunks {
+				e.asks.Characters += utf8.RuneCountInString(d.Text[c.Start:c.End])
+			}
+		}
+	}
+}
+
+// endedError says that an enricher cannot go on now, and that a later build can.
+type endedError struct{ err error }
+
+func (e *endedError) Error() string {
+	return e.err.Error() + "; what it answered is kept: the same command goes on from there"
+}
+func (e *endedError) Unwrap() error { return e.err }
+
+// group is what one call of an enricher is about.
+type group struct {
+	documents []chunked
+	passages  int
+	made      [][]addition // by enricher, then by document
+	err       error
+	done      chan struct{}
+}
+
+// start lets all enrichers work on a group at the same time.
+func (g *group) start(ctx context.Context, enrichers []*enricher) {
+	g.made, g.done = make([][]addition, len(enrichers)), make(chan struct{})
+	go func() {
+		defer close(g.done)
+		var all errgroup.Group
+		for i, e := range enrichers {
+			all.Go(func() (err error) {
+				g.made[i], err = e.enrich(ctx, g.documents)
+				return err
+			})
+		}
+		g.err = all.Wait()
+	}()
+}
+
+// sizes returns how many passages a group has at most, unless it is one document,
+// and how many groups are under way. Where a service is asked, a group is one
+// document.
+func sizes(enrichers []*enricher) (passages, groups int) {
+	passages = embedBatch
+	for _, e := range enrichers {
+		groups = max(groups, cap(e.slots))
+		passages = min(passages, cmp.Or(e.stage.Batch, e.stage.Info.Batch, embedBatch))
+		if e.stage.Info.Network {
+			passages = 1
+		}
+	}
+	return passages, groups
+}
