@@ -23,6 +23,7 @@ type part struct {
 
 // parts are what --ablate knows.
 var parts = []part{
+	{"enrich", unenriched},
 	{"dense", oneSided(sdk.ModeLexical, "dense")},
 	{"lexical", oneSided(sdk.ModeDense, "lexical")},
 	{"rerank", disabled("rerank")},
@@ -47,6 +48,20 @@ func disabled(block string) func(*pipeline.Pipeline) []pipeline.Override {
 		}
 		return set
 	}
+}
+
+// unenriched leaves out all enrich blocks of what is searched: it is then searched
+// in another generation, which is built beside the one with them.
+func unenriched(p *pipeline.Pipeline) []pipeline.Override {
+	var set []pipeline.Override
+	for _, k := range p.Knowledge() {
+		for _, s := range k.Enrichers() {
+			if o := (pipeline.Override{Target: "enrich." + s.Name + ".enabled", Value: "false"}); !slices.Contains(set, o) {
+				set = append(set, o)
+			}
+		}
+	}
+	return set
 }
 
 // oneSided lets all searches of both sides search in one mode. A keep that reads

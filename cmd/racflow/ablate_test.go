@@ -11,17 +11,22 @@ import (
 
 func TestParts(t *testing.T) {
 	search := func(name string, mode sdk.Mode, enabled bool) *pipeline.Stage {
-		r := &pipeline.Retrieve{}
+		r := &pipeline.Retrieve{From: &pipeline.Knowledge{}}
 		r.Ranking.Mode = mode
 		return &pipeline.Stage{Block: "retrieve", Name: name, Enabled: enabled, Retrieve: r}
 	}
+	docs := &pipeline.Knowledge{Enrich: []*pipeline.Stage{
+		{Block: "enrich", Name: "place", Enabled: true}, {Block: "enrich", Name: "off"}, {Block: "enrich", Name: "situate", Enabled: true},
+	}}
 	p := &pipeline.Pipeline{Stages: []*pipeline.Stage{
 		search("both", sdk.ModeHybrid, true), search("words", sdk.ModeLexical, true), search("off", sdk.ModeHybrid, false),
 		{Block: "rerank", Name: "best", Kind: sdk.KindRerank, Enabled: true},
 		{Block: "rerank", Name: "off", Kind: sdk.KindRerank},
 		{Block: "rerank", Name: "last", Kind: sdk.KindRerank, Enabled: true},
 	}}
+	p.Stages[0].Retrieve.From = docs
 	want := map[string][]string{
+		"enrich":  {"enrich.place.enabled=false", "enrich.situate.enabled=false"},
 		"dense":   {"retrieve.both.mode=lexical"},
 		"lexical": {"retrieve.both.mode=dense"},
 		"rerank":  {"rerank.best.enabled=false", "rerank.last.enabled=false"},

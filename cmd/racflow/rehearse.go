@@ -50,7 +50,7 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 			}
 			return s.launch(ctx, l)
 		},
-		Building:  func(name string, done, total int) { s.progress.Update("embedding "+name, done, total) },
+		Building:  s.tellBuilding,
 		Knowledge: s.tellKnowledge,
 	})
 	if err != nil {
@@ -94,6 +94,8 @@ func (s *session) unrehearsable(p *report.Plan) string {
 		switch {
 		case k.Embed.Info.Network:
 			return fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name)
+		case slices.ContainsFunc(p.Knowledge[i].Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
+			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
 		case k.Source.Path == "-":
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
 		case k.Store.Info.Network && changes > 0:

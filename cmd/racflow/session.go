@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
 )
 
 // maxTold is how many failures are told one by one on standard error; the
@@ -32,7 +33,7 @@ type session struct {
 	state    string // absolute: plugins are given folders below it
 	catalog  *catalog
 	progress *report.Progress
-	faults   int // rows of the knowledge that could not be used
+	faults   int // rows of the knowledge that could not be used, and passages without their enrichment
 	failures int // items that failed
 	calls    sharing
 }
@@ -120,7 +121,7 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 	}
 	r, err := run.Open(ctx, s.pipeline, run.Options{
 		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
-		Building: func(name string, done, total int) { s.progress.Update("embedding "+name, done, total) },
+		Building: s.tellBuilding,
 		Waiting: func(name string, why error) {
 			s.progress.Clear()
 			fmt.Fprintf(os.Stderr, "knowledge %q: waiting: %v\n", name, why)
@@ -132,8 +133,11 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 // launch starts the process of a stage.
 func (s *session) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
 	block, dir := l.Knowledge, filepath.Join(s.state, "knowledge", l.Knowledge)
-	if l.Knowledge == "" {
+	switch {
+	case l.Knowledge == "":
 		block, dir = l.Stage.Name, filepath.Join(s.state, "stages", s.pipeline.Name, l.Stage.Name)
+	case l.Stage.Kind == sdk.KindEnrich: // the folder above is the store's
+		block, dir = l.Stage.Name, filepath.Join(s.state, "stages", l.Knowledge, "enrich", l.Stage.Name)
 	}
 	shared, err := s.share(l.Stage, block)
 	if err != nil {
@@ -174,7 +178,9 @@ func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
 	for _, k := range s.file.Knowledge {
 		for _, stage := range k.Stages() {
-			blocks[stage] = k.Name
+			if blocks[stage] = k.Name; stage.Kind == sdk.KindEnrich {
+				blocks[stage] = stage.Name
+			}
 		}
 	}
 	if s.pipeline != nil {
@@ -207,10 +213,21 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// tellBuilding says how far a build is.
+func (s *session) tellBuilding(name string, done, total int) {
+	what := "embedding "
+	for _, k := range s.file.Knowledge {
+		if k.Name == name && len(k.Enrichers()) > 0 {
+			what = "enriching and embedding "
+		}
+	}
+	s.progress.Update(what+name, done, total)
+}
+
 func (s *session) tellKnowledge(r knowledge.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
-	s.faults += r.FaultCount
+	s.faults += r.FaultCount + r.Bare
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
 		if i == maxTold {
@@ -222,6 +239,10 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 			what = "it"
 		}
 		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", f, what)
+	}
+	if r.Bare > 0 {
+		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
+			r.Name, quantity(r.Bare, "passage"), r.FirstBare)
 	}
 	for _, g := range r.Retired {
 		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%d entries), which this build replaces\n", r.Name, g.Collection, g.Entries)
