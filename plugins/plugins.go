@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/embed/minilm"
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
+	enrichcontext "github.com/racflow/racflow/plugins/enrich/context"
 	"github.com/racflow/racflow/plugins/enrich/path"
 	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
@@ -39,6 +40,7 @@ func All() []sdk.Stage {
 		code.Stage(),
 		sentences.Stage(),
 		path.Stage(),
+		enrichcontext.Stage(),
 		minilm.Stage(),
 		hashing.Stage(),
 		embedopenai.Stage(),

@@ -18,3 +18,10 @@ func (f *Faults) Need(ok bool, argument, text string) {
 
 // Err is all faults in one error; nil where there are none.
 func (f Faults) Err() error { return errors.Join(f...) }
+
+// Take adds an error, if it is one, as the fault of an argument.
+func (f *Faults) Take(argument string, err error) {
+	if err != nil {
+		*f = append(*f, &sdk.ArgumentError{Argument: argument, Err: err})
+	}
+}

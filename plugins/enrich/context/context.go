@@ -1,0 +1,83 @@
+package context
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	chatmodel.Config
+	Temperature   float64  `config:"temperature" default:"0" doc:"How varied the answers are; 0 gives the likeliest text."`
+	MaxTokens     int      `config:"max_tokens" default:"0" doc:"Most tokens of an answer; 0: 150, no limit for a model that thinks first; -1: no limit."`
+	ContextTokens int      `config:"context_tokens" default:"100000" doc:"How much of a document the model is shown, in tokens of four characters; of a longer one the beginning, and what is around the passage."`
+	System        sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Part and join."`
+	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
+}
+
+// Data is what the templates see.
+type Data struct {
+	Part  bool   // the document is shown in part
+	Chunk string // the passage, between <chunk> and </chunk>; empty in the system message
+}
+
+//go:embed system.tmpl
+var systemTemplate string
+
+//go:embed prompt.tmpl
+var promptTemplate string
+
+// usualTokens is the length of an answer where the file does not say.
+const usualTokens = 150
+
+// Stage describes the enricher.
+func Stage() sdk.Stage {
+	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open, sdk.Network(), sdk.PreferBatch(1))
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
+	var faults api.Faults
+	faults.Need(c.Temperature >= 0, "temperature", "it must be at least 0")
+	faults.Need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
+	faults.Need(c.ContextTokens >= leastTokens, "context_tokens", "it must be at least 1000")
+	e := &enricher{config: c, room: make(chan struct{}, together)}
+	var err error
+	trials := []any{Data{Part: true, Chunk: "chunk"}, Data{}}
+	e.system, err = shot.Load(c.System, systemTemplate, trials...)
+	faults.Take("system", err)
+	e.prompt, err = shot.Load(c.Prompt, promptTemplate, trials...)
+	faults.Take("prompt", err)
+	e.model, err = chatmodel.New(c.Config, setup)
+	if err := errors.Join(faults.Err(), err); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+type enricher struct {
+	config config
+	model  *chatmodel.Model
+	system shot.Template
+	prompt shot.Template
+	room   chan struct{} // for each request that is being written or under way
+}
+
+// Close closes idle connections.
+func (e *enricher) Close() error {
+	e.model.Close()
+	return nil
+}
+
+// form is the version of what is sent beside the templates, and of how answers are
+// read.
+const form = "1"
+
+// Fingerprint implements sdk.Fingerprinter.
+func (e *enricher) Fingerprint() string {
+	return form + " " + e.system.Fingerprint() + " " + e.prompt.Fingerprint()
+}

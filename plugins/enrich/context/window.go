@@ -1,0 +1,122 @@
+package context
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/fence"
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	leastTokens        = 1000
+	charactersPerToken = 4
+	headShare          = 8    // of a document that is shown in part its beginning has at most this part
+	maxHead            = 2000 // and so many characters
+	maxName            = 300  // characters of a title, and of a path
+	leftOut            = "[A part of the document is left out here.]"
+)
+
+const (
+	documentTag = "document"
+	chunkTag    = "chunk"
+)
+
+var fences = fence.New(documentTag, chunkTag)
+
+// view is how a document is shown: as a whole, or through a grid of windows.
+type view struct {
+	document *sdk.Document
+	head     int   // bytes of the beginning that go before each window but the first
+	steps    []int // where a step of the grid begins, and the end of the text; two steps are a window. nil: as a whole
+}
+
+// look makes the view of a document that shows at most so many tokens.
+func look(document *sdk.Document, tokens int) view {
+	v := view{document: document}
+	text, most := document.Text, charactersPerToken*tokens
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return v
+	}
+	head := min(most/headShare, maxHead)
+	step := (most - head) / 2
+	n := 0
+	for i := range text {
+		if n == head {
+			v.head = breakBefore(text, i)
+		}
+		if n%step == 0 {
+			v.steps = append(v.steps, breakBefore(text, i))
+		}
+		n++
+	}
+	v.steps = append(v.steps, len(text))
+	return v
+}
+
+// breakBefore is the last place before i, or i itself, that is behind white space,
+// if there is one near.
+func breakBefore(text string, i int) int {
+	const near = 100
+	for j := i; j > max(0, i-near); {
+		r, n := utf8.DecodeLastRuneInString(text[:j])
+		if unicode.IsSpace(r) {
+			return j
+		}
+		j -= n
+	}
+	return i
+}
+
+// window is the number of the one in whose middle half a passage has its own
+// middle, as far as the ends of the document allow. 0 where there is but one.
+func (v view) window(p sdk.Chunk) int {
+	last := len(v.steps) - 3
+	if last < 0 {
+		return 0
+	}
+	middle := (p.Start + p.End) / 2
+	step := sort.SearchInts(v.steps, middle+1) - 1
+	if step+1 < len(v.steps) && middle < (v.steps[step]+v.steps[step+1])/2 {
+		step--
+	}
+	return min(max(0, step), last)
+}
+
+// show writes what a window shows of the document.
+func (v view) show(window int) string {
+	var out strings.Builder
+	for _, name := range []string{"title", "path"} {
+		if said, _ := v.document.Meta[name].(string); strings.TrimSpace(said) != "" {
+			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + clip(shot.OneLine(said), maxName) + "\n")
+		}
+	}
+	text := v.document.Text
+	if v.steps == nil {
+		out.WriteString(text)
+		return fences.Around(documentTag, out.String())
+	}
+	if window > 0 {
+		out.WriteString(text[:v.head] + "\n" + leftOut + "\n")
+	}
+	out.WriteString(text[v.steps[window]:v.steps[window+2]])
+	if window+3 < len(v.steps) {
+		out.WriteString("\n" + leftOut)
+	}
+	return fences.Around(documentTag, out.String())
+}
+
+// clip is the beginning of a text.
+func clip(text string, characters int) string {
+	n := 0
+	for i := range text {
+		if n == characters {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
