@@ -238,7 +238,7 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 		if f.Line == 0 {
 			what = "it"
 		}
-		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", f, what)
+		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", report.Legible(f.String()), what)
 	}
 	if r.Bare > 0 {
 		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
@@ -270,7 +270,7 @@ func describeKnowledge(r knowledge.Report) string {
 func (s *session) tellFailure(r run.Result) {
 	if s.failures++; s.failures <= maxTold {
 		s.progress.Clear()
-		fmt.Fprintf(os.Stderr, "line %d failed: %v\n", r.Line, r.Failure)
+		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, report.Legible(r.Failure.Error()))
 	}
 }
 

@@ -12,8 +12,9 @@
 // symbolic link leads to outside the folder; links to folders are not followed.
 //
 // A PDF's words and lines are put together from where its text operators place
-// them; between pages stands a form feed. It is read in a goroutine of its own
-// that is left behind after 30 seconds: no library without cgo can be stopped.
+// them; between pages stands a form feed. It is read in a process of its own, for
+// at most 30 seconds and (on Linux) in at most 1 GB: a few bytes of a hostile one
+// are enough to make the reader ask for all memory there is, or never end.
 // Forms and rotated text may come out in an odd order, pictures of text do not.
 // The package knows nothing of chunks or entries.
 package document

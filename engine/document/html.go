@@ -140,8 +140,10 @@ func (p *page) code(text string) {
 		return
 	}
 	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
+	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {
+		if len(run) >= len(fence) {
+			fence = run + "`"
+		}
 	}
 	p.end(2)
 	p.write(fence + "\n" + text + "\n" + fence)

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -141,6 +143,7 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 		case err != nil:
 			fault(id, plain(err))
 		case !info.Mode().IsRegular():
+			fault(id, errSpecial)
 		case !utf8.ValidString(id):
 			fault(id, errors.New("its name is not valid UTF-8"))
 		case info.Size() > f.set.Max:
@@ -171,17 +174,36 @@ func (f *Folder) excluded(id string) bool {
 }
 
 func (f *Folder) hash(id string) File {
-	in, err := f.root.Open(filepath.FromSlash(id))
+	in, err := f.open(id)
 	if err != nil {
 		return File{Err: err}
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	h := sha256.New()
-	if _, err := io.Copy(h, in); err != nil {
+	n, err := io.Copy(h, io.LimitReader(in, f.set.Max+1))
+	if err != nil {
 		return File{Err: err}
+	}
+	if n > f.set.Max { // it is growing
+		return File{Err: f.tooLarge()}
 	}
 	return File{ID: id, Hash: h.Sum(nil)[:hashBytes]}
 }
+
+// open opens a file. It waits for nobody, should that have become a pipe since it
+// was looked at.
+func (f *Folder) open(id string) (*os.File, error) {
+	in, err := f.root.OpenFile(filepath.FromSlash(id), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(cmp.Or(err, errSpecial), in.Close())
+	}
+	return in, nil
+}
+
+var errSpecial = errors.New("it is no regular file, but a pipe, a socket or a device; leave it out with exclude")
 
 const hashBytes = 16
 

@@ -20,34 +20,15 @@ var (
 	errPDFBare = errors.New("its PDF holds no text, pictures of it perhaps")
 )
 
-// fromPDF returns the text of a PDF of at most about so many bytes, with a form
-// feed between pages, and its title. The reader may panic or never end.
-func fromPDF(raw []byte, most int64) (text, title string, err error) {
-	type result struct {
-		text, title string
-		err         error
-	}
-	done := make(chan result, 1)
-	stop := time.Now().Add(pdfTime)
-	go func() {
-		var r result
-		defer func() {
-			if why := recover(); why != nil {
-				r.err = fmt.Errorf("its PDF cannot be read: %v", why)
-			}
-			done <- r
-		}()
-		r.text, r.title, r.err = readPDF(raw, most, stop)
-	}()
-	select {
-	case r := <-done:
-		return r.text, r.title, r.err
-	case <-time.After(pdfTime):
-		return "", "", errPDFLong
-	}
-}
-
+// readPDF returns the text of a PDF of at most about so many bytes, with a form
+// feed between pages, and its title. The library may panic, ask for any amount of
+// memory, or never end.
 func readPDF(raw []byte, most int64, stop time.Time) (text, title string, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("its PDF cannot be read: %v", why)
+		}
+	}()
 	r, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
 		return "", "", fmt.Errorf("its PDF cannot be read: %w", err)

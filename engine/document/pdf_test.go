@@ -10,6 +10,11 @@ import (
 
 // pdfOf writes a PDF of pages whose text operators are given.
 func pdfOf(pages ...string) string {
+	return pdfWith("", pages...)
+}
+
+// pdfWith is the same with something more in what declares the text operators.
+func pdfWith(declared string, pages ...string) string {
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", "<</Title(A  short\nguide)>>",
 		"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding/FirstChar 32/LastChar 126/Widths[" + strings.Repeat("600 ", 95) + "]>>"}
 	var kids strings.Builder
@@ -17,7 +22,7 @@ func pdfOf(pages ...string) string {
 		n := len(objects) + 1
 		fmt.Fprintf(&kids, "%d 0 R ", n)
 		objects = append(objects, fmt.Sprintf("<</Type/Page/Parent 2 0 R/Contents %d 0 R/Resources<</Font<</F1 4 0 R>>>>>>", n+1),
-			fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text))
+			fmt.Sprintf("<</Length %d%s>>\nstream\n%s\nendstream", len(text), declared, text))
 	}
 	objects[1] = fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids.String(), len(pages))
 	var b, table strings.Builder
@@ -45,7 +50,7 @@ func TestPDF(t *testing.T) {
 		"no font":              {"BT (lost) Tj /F1 10 Tf (one) Tj ET", "one"},
 		"not known":            {"q 1 0 0 1 0 0 cm BT /F1 10 Tf (caf\\351) Tj ET Q", "café"},
 	} {
-		text, title, err := fromPDF([]byte(pdfOf(c.operators)), MaxBytes)
+		text, title, err := fromPDF([]byte(pdfOf(c.operators)), MaxBytes, pdfTime)
 		if err != nil || title != "A short guide" {
 			t.Errorf("%s: title %q, %v", name, title, err)
 		}
@@ -54,7 +59,7 @@ func TestPDF(t *testing.T) {
 		}
 	}
 	one := "BT /F1 10 Tf 50 700 Td (one) Tj ET"
-	if text, _, err := fromPDF([]byte(pdfOf(one, "", one)), MaxBytes); err != nil || text != "one\n\f\n\fone" {
+	if text, _, err := fromPDF([]byte(pdfOf(one, "", one)), MaxBytes, pdfTime); err != nil || text != "one\n\f\n\fone" {
 		t.Errorf("pages: %q, %v", text, err)
 	}
 }
@@ -71,7 +76,7 @@ func TestPDFsThatAreRefused(t *testing.T) {
 		"no numbers":  {strings.ReplaceAll(whole, "0 R", "x R"), "PDF"},
 		"only a head": {"%PDF-1.4", "cannot be read"},
 	} {
-		if _, _, err := fromPDF([]byte(c.content), 1000); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := fromPDF([]byte(c.content), 1000, pdfTime); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

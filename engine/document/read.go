@@ -50,7 +50,7 @@ func formatOf(name string) string {
 // was made from: the file may have changed since it was listed. A file that holds
 // no text gives a document without any.
 func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
-	in, err := f.root.Open(filepath.FromSlash(id))
+	in, err := f.open(id)
 	if err != nil {
 		return d, nil, plain(err)
 	}
@@ -71,7 +71,7 @@ func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
 	}
 	switch format {
 	case formatPDF:
-		if text, title, err = fromPDF(raw, f.set.Max); err != nil {
+		if text, title, err = fromPDF(raw, f.set.Max, pdfTime); err != nil {
 			return d, nil, err
 		}
 	case formatHTML:

@@ -97,6 +97,16 @@ func shorten(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
+// Legible is a message without what a terminal would obey. Lines behind the first
+// are indented, so that none looks like another message.
+func Legible(message string) string {
+	lines := strings.Split(message, "\n")
+	for i := range lines {
+		lines[i] = strings.Map(visible, lines[i])
+	}
+	return strings.Join(lines, "\n    ")
+}
+
 // visible replaces what a terminal would obey.
 func visible(r rune) rune {
 	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
