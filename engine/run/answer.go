@@ -65,7 +65,7 @@ func (r *Run) result(rec *record) Result {
 	}
 	if e := rec.earlier; e != nil {
 		result.Answer, result.Agreement, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Reason, e.Flagged
-		result.Votes, result.Candidates, result.Usage = e.Votes, e.Candidates, e.Usage
+		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
 		result.earlier = true
 		return result
 	}
@@ -82,6 +82,7 @@ func (r *Run) result(rec *record) Result {
 	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
 		result.Reason = "no election was held: its when rule does not hold"
 	}
+	result.Citations = r.citations(rec)
 	samples := rec.samples(r.voters)
 	result.Votes = votes(samples)
 	for _, s := range samples {

@@ -14,6 +14,9 @@ import (
 func (s *stage) call(ctx context.Context, records []*record) []error {
 	errs := make([]error, len(records))
 	size := s.Batch
+	if size == 0 && s.whole != nil {
+		size = 1 // each record may bring all of the knowledge
+	}
 	if size == 0 {
 		size = s.Info.Batch
 	}

@@ -72,7 +72,7 @@ func (s *stage) item(r *record) sdk.Item {
 		out := &r.outputs[s.in.retrieve]
 		it.Vector, it.Prototypes = out.vector, out.prototypes
 	}
-	if s.in.sees(s.in.found) {
+	if s.in.sees(s.in.found) && !s.abstains() {
 		it.Candidates = r.outputs[s.in.found].candidates
 	}
 	if s.in.sees(s.in.prompt) {

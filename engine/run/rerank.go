@@ -17,7 +17,7 @@ func (s *stage) rerank(rec *record, ranked []sdk.Ranked) {
 
 // passOn hands on the candidates above of those records that the stage did not
 // rerank: its when rule does not hold for them, or its failure is skipped. There
-// are as many of them as of others.
+// are as many of them as of others, unless they are a knowledge as a whole.
 func (s *stage) passOn(records []*record) {
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
@@ -26,6 +26,9 @@ func (s *stage) passOn(records []*record) {
 		}
 		above := rec.outputs[s.in.found].candidates
 		n := min(len(above), s.TopK)
+		if s.whole != nil {
+			n = len(above)
+		}
 		out.candidates = above[:n:n]
 	}
 }

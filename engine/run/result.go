@@ -19,6 +19,7 @@ type Result struct {
 	Flagged    bool
 	Reason     string
 	Votes      []Vote
+	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
 	Candidates []sdk.Candidate // of the last retrieve or rerank stage
 	Lists      []List          // with Options.Lists: of all of them, in file order; nil where an earlier part of the run answered the item
 	// RetrievalOnly is set where the pipeline holds no election: the

@@ -65,6 +65,7 @@ type stage struct {
 	labels    *rule.LabelSet
 	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
 	work      work
+	whole     *whole        // of a retrieve stage whose whole rule holds, and of those below it; nil: it searches
 	fallbacks []*stage      // as Stage.Fallbacks
 	rescue    bool          // it is a fallback itself
 	slots     chan struct{} // holds its calls that are under way; nil: the batches under way are few
@@ -176,9 +177,10 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if len(k.Labels) == 0 && len(r.voters) > 0 {
-			return fmt.Errorf("knowledge %q: no row of %s has a label, so there is nothing to vote for; name the column that holds it with label = \"...\" in the source block",
-				block.Name, block.Source.Path)
+		if len(k.Labels) == 0 {
+			if err := r.checkLabels(block); err != nil {
+				return err
+			}
 		}
 		r.knowledge[block] = k
 		r.labels[block] = rule.NewLabelSet(k.Labels)
@@ -240,12 +242,16 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 	if at := s.in.retrieve; at >= 0 {
 		block := r.stages[at].Retrieve.From
 		s.knowledge, s.labels, s.above = r.knowledge[block], r.labels[block], r.labels[block]
+		s.whole = r.stages[at].whole
 	}
+	var err error
 	if s.Retrieve != nil {
 		block := s.Retrieve.From
 		s.knowledge, s.labels = r.knowledge[block], r.labels[block]
+		if s.whole, err = s.readWhole(ctx); err != nil {
+			return err
+		}
 	}
-	var err error
 	if s.work, err = r.workOf(s, process); err != nil {
 		return err
 	}
@@ -253,6 +259,9 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 	for _, f := range s.Fallbacks {
 		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above, rescue: true, ending: r.ending}
 		fs.slots = r.slotsOf(fs.Stage)
+		if fs.Retrieve == nil { // one of those searches
+			fs.whole = s.whole
+		}
 		var process any
 		if fs.Kind != "" {
 			if process, err = launch(ctx, LaunchRequest{Stage: fs.Stage}); err != nil {

@@ -17,6 +17,9 @@ func (r *record) fail(s *stage, err error) {
 func (s *stage) step(ctx context.Context, records []*record) {
 	if s.Kind == sdk.KindRerank {
 		defer s.passOn(records)
+		if s.whole != nil {
+			return
+		}
 	}
 	records = s.wanted(ctx, records)
 	if len(records) == 0 {

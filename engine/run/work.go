@@ -28,6 +28,7 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 	case sdk.KindPrompt:
 		if p, ok := process.(sdk.Prompter); ok {
 			return stageWork(s, process, p.Prompt, func(rec *record, v []sdk.Prompt) {
+				s.whole.share(v)
 				rec.outputs[s.index].prompts = v
 			}), nil
 		}
@@ -46,7 +47,7 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 		}
 	case sdk.KindElect:
 		if p, ok := process.(sdk.Elector); ok {
-			return stageWork(s, process, p.Elect, func(rec *record, v sdk.Verdict) { rec.verdict = v }), nil
+			return stageWork(s, process, p.Elect, r.decided), nil
 		}
 	}
 	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
@@ -110,6 +111,9 @@ func (r *Run) retrieveWork(s *stage) work {
 			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
 			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
+	}
+	if s.whole != nil {
+		return s.whole.give(s.index)
 	}
 	ranking.Texts = ranking.Texts || r.elect < 0 || r.lists // the candidates are the answer, or looked at
 	return func(ctx context.Context, records []*record) error {

@@ -75,6 +75,9 @@ func Best(s sdk.Sample) (label string, ok bool) {
 	return "", false
 }
 
+// NoLabelFits is the reason of a verdict where the voters say that.
+const NoLabelFits = "the voters say that none of the labels fits"
+
 // Verdict elects the best of a ballot; its share is the agreement.
 func Verdict(shares []sdk.Answer) sdk.Verdict {
 	if len(shares) == 0 {
@@ -82,7 +85,7 @@ func Verdict(shares []sdk.Answer) sdk.Verdict {
 	}
 	v := sdk.Verdict{Answer: shares[0].Label, Agreement: Agreement(shares)}
 	if v.Answer == "" {
-		v.Reason = "the voters say that none of the labels fits"
+		v.Reason = NoLabelFits
 	}
 	return v
 }
