@@ -16,7 +16,9 @@ import (
 	"github.com/racflow/racflow/plugins/embed/minilm"
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
 	enrichcontext "github.com/racflow/racflow/plugins/enrich/context"
+	"github.com/racflow/racflow/plugins/enrich/keywords"
 	"github.com/racflow/racflow/plugins/enrich/path"
+	"github.com/racflow/racflow/plugins/enrich/questions"
 	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
@@ -41,6 +43,8 @@ func All() []sdk.Stage {
 		sentences.Stage(),
 		path.Stage(),
 		enrichcontext.Stage(),
+		keywords.Stage(),
+		questions.Stage(),
 		minilm.Stage(),
 		hashing.Stage(),
 		embedopenai.Stage(),

@@ -26,24 +26,13 @@ func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 	w := &work{enricher: e, passages: passages, additions: make([]sdk.Addition, len(passages)), failed: sdk.RowErrors{}}
 	var groups errgroup.Group
 	groups.SetLimit(windows)
-	for from := 0; from < len(passages); {
-		to := from + 1
-		for to < len(passages) && passages[to].Document == passages[from].Document {
-			to++
-		}
-		if to-from > 1 { // one alone is all of its document
+	for from, to := range api.Documents(passages) {
+		if to-from > 1 { // one alone is all that there is of its document
 			w.document(ctx, &groups, from, to)
 		}
-		from = to
 	}
 	_ = groups.Wait() // errors are of single rows
-	switch {
-	case len(w.failed) == 0:
-		return w.additions, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return w.additions, w.failed
+	return api.Results(ctx, w.additions, w.failed)
 }
 
 // work is one call of Enrich.
@@ -59,6 +48,10 @@ type work struct {
 // document starts the groups of a document's passages from and up to to: those
 // that are shown the same window.
 func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to int) {
+	if ctx.Err() != nil {
+		w.fail(ctx.Err(), from)
+		return
+	}
 	v := look(w.passages[from].Document, w.config.ContextTokens)
 	rows, order := map[int][]int{}, []int(nil)
 	for row := from; row < to; row++ {
@@ -74,7 +67,10 @@ func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to in
 	for _, window := range order {
 		groups.Go(func() error {
 			g := group{work: w, rows: rows[window]}
-			err := g.begin(v, window)
+			err := ctx.Err()
+			if err == nil {
+				err = g.begin(v, window)
+			}
 			if err == nil {
 				g.rows, err = g.recall(ctx)
 			}
@@ -156,6 +152,9 @@ func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
 // recall takes the answers that are kept and returns the other rows.
 func (g *group) recall(ctx context.Context) (missing []int, err error) {
 	for from := 0; from < len(g.rows); from += recalled {
+		if err := ctx.Err(); err != nil {
+			return g.rows, err
+		}
 		part := g.rows[from:min(from+recalled, len(g.rows))]
 		keys := make([]sdk.Key, len(part))
 		for i, row := range part {
@@ -216,6 +215,8 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	case g.room <- struct{}{}:
 		defer func() { <-g.room }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	q, key, err := g.question(row)

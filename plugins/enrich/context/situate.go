@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/sentence"
+	"github.com/racflow/racflow/plugins/internal/shot"
 )
 
 // maxCharacters bounds an answer of a server that heeds no limit.
@@ -25,7 +26,7 @@ func situating(r chatmodel.Reply) (string, error) {
 		text = strings.TrimSpace(text[1 : n-1])
 	}
 	if utf8.RuneCountInString(text) > maxCharacters {
-		return whole(clip(text, maxCharacters)), nil
+		return whole(shot.Clip(text, maxCharacters)), nil
 	}
 	if r.Cut() {
 		return whole(text), nil

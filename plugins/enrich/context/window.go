@@ -91,7 +91,7 @@ func (v view) show(window int) string {
 	var out strings.Builder
 	for _, name := range []string{"title", "path"} {
 		if said, _ := v.document.Meta[name].(string); strings.TrimSpace(said) != "" {
-			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + clip(shot.OneLine(said), maxName) + "\n")
+			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + shot.Clip(shot.OneLine(said), maxName) + "\n")
 		}
 	}
 	text := v.document.Text
@@ -107,16 +107,4 @@ func (v view) show(window int) string {
 		out.WriteString("\n" + leftOut)
 	}
 	return fences.Around(documentTag, out.String())
-}
-
-// clip is the beginning of a text.
-func clip(text string, characters int) string {
-	n := 0
-	for i := range text {
-		if n == characters {
-			return text[:i]
-		}
-		n++
-	}
-	return text
 }

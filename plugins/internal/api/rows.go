@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"iter"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,6 +33,12 @@ func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R)
 			failed[i] = err
 		}
 	}
+	return Results(ctx, results, failed)
+}
+
+// Results returns the results of rows of which some have failed. Where ctx has
+// ended that is the error of all.
+func Results[T any](ctx context.Context, results []T, failed sdk.RowErrors) ([]T, error) {
 	switch {
 	case len(failed) == 0:
 		return results, nil
@@ -39,4 +46,18 @@ func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R)
 		return nil, ctx.Err()
 	}
 	return results, failed
+}
+
+// Documents returns the rows of each document: from one row up to another.
+func Documents(passages []sdk.Passage) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for from, to := 0, 0; from < len(passages); from = to {
+			for to = from + 1; to < len(passages) && passages[to].Document == passages[from].Document; {
+				to++
+			}
+			if !yield(from, to) {
+				return
+			}
+		}
+	}
 }

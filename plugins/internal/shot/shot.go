@@ -27,6 +27,18 @@ func First(candidates []sdk.Candidate, n int) []Shot {
 // would read as the end of an example.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// Clip is the beginning of a text: at most so many characters.
+func Clip(text string, characters int) string {
+	n := 0
+	for i := range text {
+		if n == characters {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
 // Allowed returns the labels that may be answered beside none, which may be
 // one of the labels of the knowledge, too.
 func Allowed(labels []string, none string) []string {

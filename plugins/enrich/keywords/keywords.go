@@ -1,0 +1,30 @@
+package keywords
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/racflow/racflow/plugins/internal/terms"
+	"github.com/racflow/racflow/sdk"
+)
+
+type config struct {
+	terms.Config
+	N int `config:"n" default:"5" doc:"How many keywords a passage gets, at most."`
+}
+
+//go:embed system.tmpl
+var system string
+
+//go:embed prompt.tmpl
+var prompt string
+
+// Stage describes the enricher.
+func Stage() sdk.Stage {
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Network(), sdk.PreferBatch(1))
+}
+
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
+	kind := terms.Kind{Name: "keywords", System: system, Prompt: prompt, Tokens: 16, Characters: 80}
+	return terms.New(kind, c.Config, c.N, setup)
+}

@@ -1,0 +1,239 @@
+package terms
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	documents = 8   // that are worked on at a time
+	recalled  = 512 // answers that are asked for in one call
+)
+
+// Enrich implements sdk.Enricher.
+func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	w := &work{enricher: e, additions: make([]sdk.Addition, len(passages)), failed: sdk.RowErrors{}}
+	var groups errgroup.Group
+	groups.SetLimit(documents)
+	for from, to := range api.Documents(passages) {
+		groups.Go(func() error { return w.document(ctx, passages, from, to) })
+	}
+	_ = groups.Wait() // errors are of single rows
+	return api.Results(ctx, w.additions, w.failed)
+}
+
+// work is one call of Enrich.
+type work struct {
+	*enricher
+	additions []sdk.Addition
+
+	mu     sync.Mutex
+	failed sdk.RowErrors
+}
+
+// passage is a text with the rows that it is the text of.
+type passage struct {
+	title, text string
+	rows        []int
+	question    chatmodel.Question // about it alone
+	key         sdk.Key            // of its terms
+}
+
+// document gets the terms of the passages from and up to to, which are of one
+// document.
+func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to int) error {
+	if ctx.Err() != nil {
+		w.fail(ctx.Err(), &passage{rows: []int{from}})
+		return nil
+	}
+	title, _ := passages[from].Document.Meta["title"].(string)
+	title = shot.Clip(shot.OneLine(title), maxTitle)
+	var distinct []*passage
+	known := map[string]*passage{}
+	for row := from; row < to; row++ {
+		text := passages[row].Text()
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if p := known[text]; p != nil {
+			p.rows = append(p.rows, row)
+			continue
+		}
+		p := &passage{title: title, text: text, rows: []int{row}}
+		question, err := w.question(title, []string{text}, false)
+		if err != nil {
+			w.fail(err, p)
+			continue
+		}
+		p.question, p.key = question, w.model.Key(question, "terms", form, fmt.Sprint(w.config.Pack))
+		known[text], distinct = p, append(distinct, p)
+	}
+	missing, err := w.recall(ctx, distinct)
+	if err != nil {
+		w.fail(err, distinct...)
+		return nil
+	}
+	var calls errgroup.Group // without a context: the answers that others still get are kept
+	calls.SetLimit((w.config.BatchSize + w.config.Pack - 1) / w.config.Pack)
+	for batch := range slices.Chunk(missing, w.config.BatchSize) {
+		for pack := range slices.Chunk(batch, w.config.Pack) {
+			calls.Go(func() error {
+				w.ask(ctx, pack)
+				return nil
+			})
+		}
+	}
+	return calls.Wait()
+}
+
+func (w *work) fail(err error, passages ...*passage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range passages {
+		for _, row := range p.rows {
+			w.failed[row] = err
+		}
+	}
+}
+
+// take gives a passage its terms.
+func (w *work) take(p *passage, terms []string) {
+	for _, row := range p.rows {
+		w.additions[row].Terms = slices.Clone(terms)
+	}
+}
+
+// recall takes the terms that are kept and returns the other passages.
+func (w *work) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
+	for part := range slices.Chunk(passages, recalled) {
+		found, err := w.model.Recall(ctx, keys(part))
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range part {
+			var terms []string
+			if found[i] == nil || json.Unmarshal(found[i], &terms) != nil || len(terms) == 0 {
+				missing = append(missing, p)
+				continue
+			}
+			w.take(p, terms)
+		}
+	}
+	return missing, nil
+}
+
+func keys(passages []*passage) []sdk.Key {
+	all := make([]sdk.Key, len(passages))
+	for i, p := range passages {
+		all[i] = p.key
+	}
+	return all
+}
+
+// ask gets the terms of passages with one request, and where that does not bring
+// those of all, with one for each of the others.
+func (w *work) ask(ctx context.Context, passages []*passage) {
+	leave, err := w.model.Turn(ctx, keys(passages)...)
+	if err != nil {
+		w.fail(err, passages...)
+		return
+	}
+	defer leave()
+	missing, err := w.recall(ctx, passages) // another document may have said the same
+	if err != nil {
+		w.fail(err, passages...)
+		return
+	}
+	if len(missing) > 1 {
+		var again []*passage
+		if again, err = w.askTogether(ctx, missing); err != nil {
+			w.fail(err, missing...)
+			return
+		}
+		missing = again
+	}
+	for _, p := range missing {
+		if err := w.askAlone(ctx, p); err != nil {
+			w.fail(err, p)
+		}
+	}
+}
+
+// askTogether returns the passages whose terms the answer lacks.
+func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*passage, err error) {
+	texts := make([]string, len(passages))
+	for i, p := range passages {
+		texts[i] = p.text
+	}
+	q, err := w.question(passages[0].title, texts, true)
+	if err != nil {
+		return nil, err
+	}
+	answered := false
+	err = w.model.Ask(ctx, q, func(r chatmodel.Reply) error {
+		answered = true
+		text, err := r.Written()
+		if err != nil {
+			return err
+		}
+		var found []*passage
+		var terms [][]string
+		for i, part := range w.kind.packed(text, len(passages)) {
+			if part = w.kind.clean(part, w.n); len(part) == 0 {
+				again = append(again, passages[i])
+				continue
+			}
+			found, terms = append(found, passages[i]), append(terms, part)
+		}
+		w.keep(ctx, found, terms)
+		return nil
+	})
+	if err != nil && (answered && sdk.CodeOf(err) == sdk.CodeInvalid || api.BadRequest(err)) {
+		return passages, nil // one of them may be to blame, or they are too much at a time
+	}
+	return again, err
+}
+
+func (w *work) askAlone(ctx context.Context, p *passage) error {
+	return w.model.Ask(ctx, p.question, func(r chatmodel.Reply) error {
+		text, err := r.Written()
+		if err != nil {
+			return err
+		}
+		terms := w.kind.clean(w.kind.list(text, r.Cut()), w.n)
+		switch {
+		case len(terms) == 0 && r.Cut():
+			return sdk.Invalid(errors.New(chatmodel.TooLong))
+		case len(terms) == 0:
+			return sdk.Invalid(fmt.Errorf("the model's answer holds no %s", w.kind.Name))
+		}
+		w.keep(ctx, []*passage{p}, [][]string{terms})
+		return nil
+	})
+}
+
+// keep gives passages their terms and keeps them for the next time.
+func (w *work) keep(ctx context.Context, passages []*passage, terms [][]string) {
+	values := make([][]byte, len(passages))
+	for i, p := range passages {
+		w.take(p, terms[i])
+		value, err := json.Marshal(terms[i])
+		if err != nil { // texts always can be
+			panic(err)
+		}
+		values[i] = value
+	}
+	w.model.Keep(ctx, keys(passages), values)
+}

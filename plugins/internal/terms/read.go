@@ -1,0 +1,143 @@
+package terms
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	// item is a line of a list: behind a bullet or a number.
+	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+(.*)$`)
+	// heading begins what belongs to one of several passages.
+	heading = regexp.MustCompile(`(?i)^\W*(?:(?:chunk|passage|text)\s*#?(\d{1,3})\b\W*|[\[(<]?(\d{1,3})[\])>]?\s*:\s*)(.*)$`)
+	// numbered is a line with a number.
+	numbered = regexp.MustCompile(`^\W*(\d{1,3})[.)]\s+(.*)$`)
+	// codeFence is a line that begins or ends code.
+	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
+)
+
+// list reads terms as they stand in an answer. Of one that is cut the last, which
+// may be half a term, is left out.
+func (k Kind) list(text string, cut bool) []string {
+	text = codeFence.ReplaceAllString(text, "")
+	if found, ok := object(text); ok { // without a text that is cut
+		return k.part(found.value)
+	}
+	all := k.lines(text)
+	if cut && len(all) > 0 {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// lines reads a list in plain text.
+func (k Kind) lines(text string) []string {
+	var listed, plain []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if m := item.FindStringSubmatch(line); m != nil {
+			listed = append(listed, m[1])
+		}
+		if line == "" || strings.HasSuffix(line, ":") { // an introduction
+			continue
+		}
+		if name, rest, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.Trim(name, "*# "), k.Name) {
+			line = rest
+		}
+		plain = append(plain, line)
+	}
+	switch {
+	case len(listed) > 1 || len(listed) == 1 && k.Sentences:
+		return listed
+	case len(listed) == 1:
+		plain = listed
+	}
+	if k.Sentences {
+		return plain
+	}
+	var all []string
+	for _, line := range plain {
+		all = append(all, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(",;|、，；", r) })...)
+	}
+	return all
+}
+
+// packed reads the terms of n passages; those of one are empty where the answer
+// lacks them.
+func (k Kind) packed(text string, n int) [][]string {
+	parts := make([][]string, n)
+	text = codeFence.ReplaceAllString(text, "")
+	if found, ok := object(text); ok && k.numbers(found.value, parts) {
+		return parts
+	}
+	at, byNumber := -1, 0
+	bodies, lines := make([]string, n), make([]string, n)
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if m := heading.FindStringSubmatch(line); m != nil {
+			at = index(m[1]+m[2], n)
+			line = m[3]
+		} else if m := numbered.FindStringSubmatch(line); m != nil {
+			if i := index(m[1], n); i >= 0 {
+				lines[i] = m[2]
+			}
+			byNumber++
+		}
+		if at >= 0 {
+			bodies[at] += line + "\n"
+		}
+	}
+	if strings.Join(bodies, "") == "" && byNumber == n && !k.Sentences { // a line of keywords for each
+		bodies = lines
+	}
+	for i, body := range bodies {
+		parts[i] = k.lines(body)
+	}
+	return parts
+}
+
+// index is the place of the passage with a number, or -1.
+func index(number string, n int) int {
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 1 || i > n {
+		return -1
+	}
+	return i - 1
+}
+
+// clean makes terms of what was read: at most n.
+func (k Kind) clean(items []string, n int) []string {
+	asked := func(s string) bool { return strings.ContainsAny(s, "?？؟") }
+	only := false // questions: there is one, and what is none is something else
+	for _, s := range items {
+		only = only || k.Sentences && asked(s)
+	}
+	var terms []string
+	seen := map[string]bool{}
+	for _, s := range items {
+		s = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, s)
+		s = strings.Join(strings.Fields(strings.ReplaceAll(s, "**", "")), " ")
+		s = strings.TrimSpace(strings.Trim(s, "\"'`*“”„«»_,;"))
+		if !k.Sentences {
+			s = strings.TrimRight(s, ".")
+		}
+		folded := strings.ToLower(s)
+		if !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) ||
+			utf8.RuneCountInString(s) > k.Characters || seen[folded] || only && !asked(s) {
+			continue
+		}
+		seen[folded] = true
+		if terms = append(terms, s); len(terms) == n {
+			break
+		}
+	}
+	return terms
+}
