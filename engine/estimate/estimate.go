@@ -16,6 +16,7 @@ const (
 	labelAnswer = 32
 	jsonAnswer  = 512
 	textAnswer  = 1024 // that cites passages
+	addition    = 150  // of an enricher
 )
 
 // Rehearsal looks at what the voters of a pipeline would ask.
@@ -128,4 +129,15 @@ func maxTokens(s *pipeline.Stage) int {
 		return 0 // it is of another type there
 	}
 	return max(config.MaxTokens, 0)
+}
+
+// Enrichment is what an enrich stage takes at most that is asked for so many
+// passages, with so many characters of passages and their documents. Assumed says
+// that its config does not say how long an addition is.
+func Enrichment(s *pipeline.Stage, passages, characters int) (u sdk.Usage, assumed bool) {
+	most := maxTokens(s)
+	if assumed = most == 0; assumed {
+		most = addition
+	}
+	return sdk.Usage{InputTokens: uint64(TokensOf(characters)), OutputTokens: uint64(passages * most)}, assumed && passages > 0
 }

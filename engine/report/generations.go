@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,9 +37,11 @@ type generation struct {
 	Chunker    string          `json:"chunker,omitempty"`
 	Cut        json.RawMessage `json:"cut,omitempty"` // config of the chunker
 	Analyzer   string          `json:"analyzer,omitempty"`
-	File       string          `json:"file,omitempty"` // that built it
-	Built      time.Time       `json:"built,omitzero"`
-	Changed    time.Time       `json:"changed,omitzero"`
+
+	Enrich  []knowledge.Enrichment `json:"enrich,omitempty"`
+	File    string                 `json:"file,omitempty"` // that built it
+	Built   time.Time              `json:"built,omitzero"`
+	Changed time.Time              `json:"changed,omitzero"`
 }
 
 // NewGenerations returns a list without rows.
@@ -49,7 +52,7 @@ func (l *Generations) Add(name, store string, h *knowledge.History) {
 	for _, g := range h.Generations {
 		row := generation{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
-			Chunker: g.Chunker, Cut: g.Cut,
+			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich,
 			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
@@ -73,13 +76,22 @@ func (l *Generations) JSON() error {
 // Table shows the generations to a person.
 func (l *Generations) Table() error {
 	tw := tabwriter.NewWriter(l.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tEMBEDDER\tANALYZER\tSOURCE")
+	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tENRICHED BY\tEMBEDDER\tANALYZER\tSOURCE")
 	for _, r := range l.rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
 			recorded(strings.TrimSpace(r.Embedder+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
 	}
 	return tw.Flush()
+}
+
+// enrichers names what enriches.
+func enrichers(all []knowledge.Enrichment) string {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Use)
+	}
+	return cmp.Or(strings.Map(visible, strings.Join(names, ", ")), "-")
 }
 
 // moment shows a time in the reader's own zone.

@@ -18,12 +18,15 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	for i, k := range f.Knowledge {
 		id := fmt.Sprintf("k%d", i)
 		g.line("  subgraph %s [\"knowledge %s\"]", id, label(k.Name))
-		chunk := ""
+		between := ""
 		if k.Chunk != nil {
-			chunk = fmt.Sprintf(" --> %sc[\"chunk: %s\"]", id, label(k.Chunk.Use))
+			between = fmt.Sprintf(" --> %sc[\"chunk: %s\"]", id, label(k.Chunk.Use))
+		}
+		for j, e := range k.Enrichers() {
+			between += fmt.Sprintf(" --> %sn%d[\"enrich %s: %s\"]", id, j, label(e.Name), label(e.Use))
 		}
 		g.line("    %ss[/\"%s\"/]%s --> %se[\"embed: %s\"] --> %sd[(\"store: %s\")]",
-			id, label(sourceOf(k)), chunk, id, label(k.Embed.Use), id, label(k.Store.Use))
+			id, label(sourceOf(k)), between, id, label(k.Embed.Use), id, label(k.Store.Use))
 		g.line("  end")
 	}
 	for i, p := range f.Pipelines {

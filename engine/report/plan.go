@@ -78,7 +78,10 @@ func (p Plan) Write(w io.Writer) error {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Faults)
 	}
 	p.writeServices(tw)
-	if err := tw.Flush(); err != nil || p.Forecast == nil {
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if err := p.writeEnrich(w); err != nil || p.Forecast == nil {
 		return err
 	}
 	return p.writeForecast(w)

@@ -20,6 +20,9 @@ func (p Plan) writeServices(w io.Writer) {
 		}
 	}
 	for _, k := range p.Pipeline.Knowledge() {
+		for _, s := range k.Enrich {
+			add("enrich."+s.Name, s)
+		}
 		add("embed of knowledge."+k.Name, k.Embed)
 	}
 	for _, s := range p.Pipeline.Stages {
@@ -51,7 +54,7 @@ func services(s *pipeline.Stage) string {
 		if p.Cached != p.Input {
 			text += ", " + money(p.Cached) + " cached"
 		}
-		if s.Block == "sample" {
+		if s.Block == "sample" || s.Block == "enrich" {
 			text += ", " + money(p.Output) + " out"
 		}
 		parts = append(parts, text)

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// writeEnrich shows what enriching would ask of services.
+func (p Plan) writeEnrich(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\tTOKENS IN\tTOKENS OUT, AT MOST\tCOST, AT MOST\n")
+	asks, guessed, total := 0, false, 0.0
+	for _, k := range p.Knowledge {
+		for _, a := range k.Asks {
+			used, assumed := estimate.Enrichment(a.Stage, a.Passages, a.Characters)
+			cost := "no price given"
+			if a.Stage.Price != nil && *a.Stage.Price != (pipeline.Price{}) {
+				c := a.Stage.Price.Of(used)
+				total += c
+				cost = money(c)
+			}
+			asks, guessed = asks+1, guessed || assumed
+			fmt.Fprintf(tw, "enrich.%s of knowledge.%s\t%s\t%d\t%d\t%d\t%s\n", a.Stage.Name, k.Name, a.Stage.Use, a.Passages, used.InputTokens, used.OutputTokens, cost)
+		}
+	}
+	if asks == 0 {
+		return nil
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "Found asking nobody: a call per passage, with its whole document, which stands first. Most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.")
+	if guessed {
+		fmt.Fprintln(w, "Where the config has no max_tokens, an addition counts as 150 tokens.")
+	}
+	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
+		fmt.Fprintf(w, "That is more than max_cost = %s, at which a build stops; it can be gone on with.\n", money(b))
+	}
+	return nil
+}
