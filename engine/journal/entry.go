@@ -18,6 +18,7 @@ type entry struct {
 	Flagged    bool        `json:"flagged"`
 	Reason     string      `json:"reason"`
 	Votes      []vote      `json:"votes"`
+	Citations  []citation  `json:"citations"`
 	Tokens     [3]uint64   `json:"tokens"` // in, cached of these, out
 	Candidates []candidate `json:"candidates"`
 	Stage      string      `json:"stage"`
@@ -30,6 +31,12 @@ type vote struct {
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
 	Reason   string  `json:"reason"`
+}
+
+type citation struct {
+	Number int      `json:"number"`
+	ID     string   `json:"id"`
+	Meta   sdk.Meta `json:"meta,omitempty"` // of run.Origins
 }
 
 type candidate struct {
@@ -85,6 +92,13 @@ func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 		b = append(b, '}')
 	}
 	b = append(b, ']')
+	if len(r.Citations) > 0 {
+		text, err := json.Marshal(citationsOf(r.Citations))
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"citations":`...), text...)
+	}
 	if u := r.Usage; u != (sdk.Usage{}) {
 		b = strconv.AppendUint(append(b, `,"tokens":[`...), u.InputTokens, 10)
 		b = strconv.AppendUint(append(b, ','), u.CachedTokens, 10)
@@ -103,6 +117,24 @@ func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 		b = append(append(b, `,"candidates":`...), text...)
 	}
 	return b, nil
+}
+
+// citationsOf are citations as they are kept: who reads the output again needs no
+// more of the passages.
+func citationsOf(given []run.Citation) []citation {
+	all := make([]citation, len(given))
+	for i, c := range given {
+		all[i] = citation{c.Number, c.Passage.ID, nil}
+		for _, key := range run.Origins {
+			if value, ok := c.Passage.Meta[key]; ok {
+				if all[i].Meta == nil {
+					all[i].Meta = sdk.Meta{}
+				}
+				all[i].Meta[key] = value
+			}
+		}
+	}
+	return all
 }
 
 func scored(score *float32) *float32 {
@@ -141,6 +173,11 @@ func (e *entry) result() run.Result {
 	}
 	for _, v := range e.Votes {
 		r.Votes = append(r.Votes, run.Vote(v))
+	}
+	for _, c := range e.Citations {
+		r.Citations = append(r.Citations, run.Citation{
+			Number: c.Number, Passage: sdk.Candidate{ID: c.ID, Meta: c.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored},
+		})
 	}
 	for _, c := range e.Candidates {
 		found := sdk.Candidate{

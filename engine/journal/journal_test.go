@@ -51,6 +51,10 @@ func results() []run.Result {
 			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
 			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
 		}},
+		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Agreement: 1, Citations: []run.Citation{
+			{Number: 2, Passage: sdk.Candidate{ID: "g#1", Meta: sdk.Meta{"path": "g.md", "first_line": 3.0, "last_line": 5.0}, Dense: sdk.Unscored, Lexical: sdk.Unscored}},
+			{Number: 4, Passage: sdk.Candidate{ID: "7", Dense: sdk.Unscored, Lexical: sdk.Unscored}},
+		}},
 		{Line: 7, ID: "f", Text: "four", Failure: &run.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
 	}
 }
@@ -92,7 +96,7 @@ func again(j *journal.Journal, all []run.Result) (found []run.Result) {
 func TestOutputIsTheSame(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, journal.Manifest{})
-	for _, i := range []int{2, 0, 3, 1} { // in the order of completion
+	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
 		if err := j.Keep(all[i : i+1]); err != nil {
 			t.Fatal(err)
 		}
@@ -107,14 +111,17 @@ func TestOutputIsTheSame(t *testing.T) {
 	j = resume(t, state, j.ID())
 	defer j.Close(nil)
 	got := again(j, all)
-	if len(got) != 3 || j.Known() != 3 { // the failed one is tried again
-		t.Fatalf("%d of 3 answers are known, %d counted", len(got), j.Known())
+	if len(got) != 4 || j.Known() != 4 { // the failed one is tried again
+		t.Fatalf("%d of 4 answers are known, %d counted", len(got), j.Known())
 	}
-	if d := cmp.Diff(written(t, all[:3]), written(t, got)); d != "" {
+	if d := cmp.Diff(written(t, all[:4]), written(t, got)); d != "" {
 		t.Errorf("output (-want +got):\n%s", d)
 	}
 	if got[0].Usage != all[0].Usage {
 		t.Errorf("usage %+v", got[0].Usage)
+	}
+	if d := cmp.Diff(all[3].Citations, got[3].Citations, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("citations (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(all[2].Candidates, got[2].Candidates, cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("candidates (-want +got):\n%s", d)

@@ -83,21 +83,10 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, question st
 	}
 }
 
-// where is a candidate's place: path:lines or path and pages, then its heading or
-// declaration; its id where it is no part of a document.
+// where is a candidate's place, then its heading or declaration.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
-	place := text("path")
-	if place == "" {
-		place = c.ID
-	}
-	if from, to, ok := span(c.Meta, "line"); ok {
-		place += ":" + between(from, to)
-	} else if from, to, ok := span(c.Meta, "page"); ok && from == to {
-		place += fmt.Sprintf(", page %d", from)
-	} else if ok {
-		place += ", pages " + between(from, to)
-	}
+	place := placeOf(c)
 	for _, key := range []string{"headings", "declaration", "title"} {
 		if heading := text(key); heading != "" {
 			place += "  " + heading
@@ -105,19 +94,6 @@ func where(c sdk.Candidate) string {
 		}
 	}
 	return legible(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
-}
-
-func span(m sdk.Meta, unit string) (from, to int, ok bool) {
-	first, ok := m["first_"+unit].(float64)
-	last, _ := m["last_"+unit].(float64)
-	return int(first), int(max(first, last)), ok
-}
-
-func between(from, to int) string {
-	if from == to {
-		return fmt.Sprint(from)
-	}
-	return fmt.Sprintf("%d-%d", from, to)
 }
 
 // excerpt is a few lines of a candidate's text. Its headings are left out where

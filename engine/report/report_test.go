@@ -70,10 +70,10 @@ func TestJSONL(t *testing.T) {
 }
 
 func TestTSV(t *testing.T) {
-	want := "id\ttext\tanswer\tagreement\tflagged\terror\n" +
-		"1\ttab here, <b> & \"quotes\"\ta\t0.6667\tfalse\t\n" +
-		"2\tnothing\t\t0.0000\ttrue\t\n" +
-		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy again\n"
+	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\n" +
+		"1\ttab here, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\n" +
+		"2\tnothing\t\t0.0000\ttrue\t\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy again\t\n"
 	if d := cmp.Diff(want, render(t, TSV, some()[:3])); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -128,6 +128,29 @@ func TestProgress(t *testing.T) {
 	for _, want := range []string{"answered: 100 of 300, ", " left", "\r\x1b[Kanswered: 200, ", "/s\r\x1b[K"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
+		}
+	}
+}
+
+// A text that cites passages stays in its line and its cell.
+func TestCitedAnswers(t *testing.T) {
+	result := run.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Agreement: 1, Citations: []run.Citation{
+		{Number: 2, Passage: sdk.Candidate{ID: "a#1", Text: "long", Score: 1, Meta: sdk.Meta{"path": "a\n.md", "title": "A", "headings": "Use > Ports", "first_line": 3.0, "last_line": 9.0, "format": "md"}}},
+		{Number: 1, Passage: sdk.Candidate{ID: "b.pdf#4", Meta: sdk.Meta{"path": "b.pdf", "first_page": 2.0, "last_page": 3.0}}},
+		{Number: 3, Passage: sdk.Candidate{ID: "17"}},
+	}}
+	want := map[string]string{
+		JSONL: `{"id":"1","text":"which port?","answer":"Port 80 [2],\n\nor\t81 [1].\u001b[31m","agreement":1,"flagged":false,"citations":[` +
+			`{"number":2,"id":"a#1","path":"a\n.md","title":"A","headings":"Use > Ports","first_line":3,"last_line":9},` +
+			`{"number":1,"id":"b.pdf#4","path":"b.pdf","first_page":2,"last_page":3},{"number":3,"id":"17"}],"votes":[]}` + "\n",
+		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\n" +
+			"1\twhich port?\tPort 80 [2],  or 81 [1].\x1b[31m\t1.0000\tfalse\t\t[2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
+		Table: "TEXT         ANSWER                        AGREEMENT  \n" +
+			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
+	}
+	for format, want := range want {
+		if d := cmp.Diff(want, render(t, format, []run.Result{result})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
 	}
 }

@@ -58,6 +58,7 @@ type resultJSON struct {
 	Agreement  float64         `json:"agreement"`
 	Flagged    bool            `json:"flagged"`
 	Reason     string          `json:"reason,omitempty"`
+	Citations  []citationJSON  `json:"citations,omitempty"`
 	Votes      []voteJSON      `json:"votes"`
 	Candidates []candidateJSON `json:"candidates,omitempty"` // of a pipeline without an election
 	Error      *errorJSON      `json:"error,omitempty"`
@@ -81,6 +82,20 @@ type candidateJSON struct {
 	Meta    sdk.Meta `json:"meta,omitempty"`
 }
 
+// citationJSON is what an answer cites: a passage's number and id, and where it is
+// from.
+type citationJSON struct {
+	Number    int    `json:"number"`
+	ID        string `json:"id"`
+	Path      any    `json:"path,omitempty"`
+	Title     any    `json:"title,omitempty"`
+	Headings  any    `json:"headings,omitempty"`
+	FirstLine any    `json:"first_line,omitempty"`
+	LastLine  any    `json:"last_line,omitempty"`
+	FirstPage any    `json:"first_page,omitempty"`
+	LastPage  any    `json:"last_page,omitempty"`
+}
+
 type errorJSON struct {
 	Line    int    `json:"line"`
 	Stage   string `json:"stage,omitempty"`
@@ -99,6 +114,13 @@ func (j *jsonl) Write(r run.Result) error {
 		out.Error = &errorJSON{r.Line, r.Failure.Stage, r.Failure.Err.Error()}
 	} else if r.Answer != "" {
 		out.Answer = &r.Answer
+	}
+	for _, c := range r.Citations {
+		m := c.Passage.Meta
+		out.Citations = append(out.Citations, citationJSON{
+			c.Number, c.Passage.ID, m["path"], m["title"], m["headings"],
+			m["first_line"], m["last_line"], m["first_page"], m["last_page"],
+		})
 	}
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
@@ -136,7 +158,7 @@ var clean = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 func (t *tsv) Write(r run.Result) error {
 	if !t.started {
 		t.started = true
-		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\n"); err != nil {
+		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\tcitations\n"); err != nil {
 			return err
 		}
 	}
@@ -146,7 +168,7 @@ func (t *tsv) Write(r run.Result) error {
 	}
 	fields := []string{
 		r.ID, strings.ToValidUTF8(r.Text, "\uFFFD"), answer,
-		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure,
+		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure, cited(r.Citations),
 	}
 	for i := range fields {
 		fields[i] = clean.Replace(fields[i])

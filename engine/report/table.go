@@ -83,6 +83,9 @@ func remark(r run.Result) string {
 	if r.Flagged {
 		all = append(all, "flagged")
 	}
+	if len(r.Citations) > 0 {
+		all = append(all, cited(r.Citations))
+	}
 	return shorten(strings.Join(all, ", "), remarkWidth)
 }
 
