@@ -1,0 +1,225 @@
+# Find the passages of your own documents that answer a question, and have a
+# language model answer from them: contextual retrieval. Documents are cut into
+# chunks; each is embedded and searched with what situates it in its document, by
+# meaning and by words; a reranker chooses among what was found; a model answers
+# and cites. Without a model the ranked passages are the result.
+#
+#   racflow ask pipelines/contextual.hcl "how long does the gateway wait when it is shut down?"
+#   racflow ask -var docs=my/folder pipelines/contextual.hcl "..."
+#   racflow ask -var docs=my/folder -var model=gpt-4o-mini pipelines/contextual.hcl "..."
+#   racflow plan -var docs=my/folder -var model=... pipelines/contextual.hcl    # what would be asked, and cost
+#
+# With a model each chunk is situated once, by a call of its own. What changes in
+# the folder is done again, and nothing else.
+
+variable "docs" {
+  description = "The documents: a folder, a glob such as docs/**/*.md, or a file."
+  type        = path
+  default     = "../examples/docs/quern"
+}
+
+variable "exclude" {
+  description = "Patterns of files below the folder that are no documents, such as [\"archive/**\", \"*.png\"]."
+  type        = list(string)
+  default     = []
+}
+
+variable "chunker" {
+  description = "How documents are cut: markdown (HTML and PDF, too), code, recursive or sentences."
+  default     = "markdown"
+}
+
+variable "size" {
+  description = "The most tokens of a chunk."
+  default     = 200
+}
+
+variable "analyzer" {
+  description = "Words of the lexical side: english takes stems, code splits identifiers, ngram is for languages without spaces, standard for the others."
+  default     = "english"
+}
+
+variable "store" {
+  description = "Where the knowledge is kept."
+  default     = "local"
+}
+
+variable "embedder" {
+  description = "minilm; hashing where that cannot be had (weaker); openai for an embeddings endpoint."
+  default     = "minilm"
+}
+
+variable "embedding_model" {
+  description = "The model of the openai embedder."
+  default     = "text-embedding-3-small"
+}
+
+variable "model" {
+  description = "A language model behind an OpenAI-compatible endpoint; empty: passages, and no answer."
+  default     = env("RACFLOW_MODEL", "")
+}
+
+variable "situate_model" {
+  description = "The model that situates chunks, which may be a smaller one; empty: the same."
+  default     = ""
+}
+
+variable "situate" {
+  description = "Whether the model situates chunks, which takes a call for each; false: their place alone does."
+  default     = true
+}
+
+variable "base_url" {
+  description = "The endpoint of the language model."
+  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+}
+
+variable "price" {
+  description = "What a million tokens of the model cost: in, in from the service's cache, and out."
+  type        = map(number)
+  default     = { input = 0, cached = 0, output = 0 }
+}
+
+variable "reranker" {
+  description = "local, without a model; or http for a reranking service."
+  default     = "local"
+}
+
+variable "rerank" {
+  description = "The reranking service: its api (cohere, jina, voyage, tei, vllm, llamacpp), model and base_url. The key is read from RERANK_API_KEY."
+  type        = map(string)
+  default     = { api = "jina", model = "jina-reranker-v2-base-multilingual", base_url = "" }
+}
+
+variable "whole" {
+  description = "Where all documents have fewer tokens, the model is shown all of them and nothing is searched, such as 200000; 0: never."
+  default     = 0
+}
+
+limit "llm" {
+  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
+}
+
+knowledge "docs" {
+  source {
+    path    = var.docs
+    exclude = var.exclude
+  }
+
+  chunk {
+    use = var.chunker
+
+    config {
+      size = var.size
+    }
+  }
+
+  # The place of a chunk: path, title, headings, the declaration around it.
+  enrich "path" {
+    use = "path"
+  }
+
+  # What the model says of it: one call per chunk, the document first, so that the
+  # service works on it once.
+  enrich "situate" {
+    use     = "context"
+    enabled = var.model != "" && var.situate
+    limit   = limit.llm
+
+    price {
+      input  = var.price.input
+      cached = lookup(var.price, "cached", var.price.input)
+      output = var.price.output
+    }
+
+    config {
+      model    = var.situate_model != "" ? var.situate_model : var.model
+      base_url = var.base_url
+      api_key  = secret("OPENAI_API_KEY", "") # a local server wants none
+    }
+  }
+
+  embed {
+    use = var.embedder
+
+    config "openai" {
+      model    = var.embedding_model
+      base_url = var.base_url
+      api_key  = secret("OPENAI_API_KEY", "")
+    }
+  }
+
+  store {
+    use      = var.store
+    analyzer = var.analyzer
+
+    config "milvus" {
+      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
+      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
+    }
+  }
+}
+
+pipeline "contextual" {
+  input {
+    path = "../examples/docs/questions.tsv"
+  }
+
+  # The 150 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best).
+  retrieve "found" {
+    from  = knowledge.docs
+    top_k = 150
+    whole = "var.model != '' and knowledge.tokens < var.whole"
+
+    fallback "words" {
+      when = "failed"
+      mode = "lexical"
+    }
+  }
+
+  # The best 20 of them.
+  rerank "best" {
+    use   = var.reranker
+    top_k = 20
+
+    config "http" {
+      api      = var.rerank.api
+      model    = var.rerank.model
+      base_url = var.rerank.base_url
+      api_key  = secret("RERANK_API_KEY", "")
+    }
+  }
+
+  # Numbered passages, the question last.
+  prompt "question" {
+    use     = "answer"
+    enabled = var.model != ""
+  }
+
+  sample "llm" {
+    use     = "openai"
+    enabled = var.model != ""
+    tries   = 2 # where it cites nothing that it was given
+    limit   = limit.llm
+
+    price {
+      input  = var.price.input
+      cached = lookup(var.price, "cached", var.price.input)
+      output = var.price.output
+    }
+
+    config {
+      model       = var.model
+      base_url    = var.base_url
+      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
+      temperature = 0.2
+    }
+  }
+
+  # A person should see to what has no answer.
+  elect "answer" {
+    use     = "first"
+    enabled = var.model != ""
+    flag    = "answer == ''"
+  }
+}
