@@ -22,7 +22,9 @@ func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R)
 	calls.SetLimit(together)
 	for i, row := range rows {
 		calls.Go(func() error {
-			results[i], errs[i] = work(ctx, row)
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				results[i], errs[i] = work(ctx, row)
+			}
 			return nil
 		})
 	}
@@ -51,13 +53,17 @@ func Results[T any](ctx context.Context, results []T, failed sdk.RowErrors) ([]T
 // Documents returns the rows of each document: from one row up to another.
 func Documents(passages []sdk.Passage) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
-		for from, to := 0, 0; from < len(passages); from = to {
-			for to = from + 1; to < len(passages) && passages[to].Document == passages[from].Document; {
-				to++
+		from := 0
+		for to := range passages {
+			if passages[to].Document != passages[from].Document {
+				if !yield(from, to) {
+					return
+				}
+				from = to
 			}
-			if !yield(from, to) {
-				return
-			}
+		}
+		if from < len(passages) {
+			yield(from, len(passages))
 		}
 	}
 }

@@ -28,9 +28,12 @@ func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 	var groups errgroup.Group
 	groups.SetLimit(documents)
 	for from, to := range api.Documents(passages) {
-		groups.Go(func() error { return w.document(ctx, passages, from, to) })
+		groups.Go(func() error {
+			w.document(ctx, passages, from, to)
+			return nil
+		})
 	}
-	_ = groups.Wait() // errors are of single rows
+	_ = groups.Wait()
 	return api.Results(ctx, w.additions, w.failed)
 }
 
@@ -53,10 +56,10 @@ type passage struct {
 
 // document gets the terms of the passages from and up to to, which are of one
 // document.
-func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to int) error {
+func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to int) {
 	if ctx.Err() != nil {
 		w.fail(ctx.Err(), &passage{rows: []int{from}})
-		return nil
+		return
 	}
 	title, _ := passages[from].Document.Meta["title"].(string)
 	title = shot.Clip(shot.OneLine(title), maxTitle)
@@ -83,7 +86,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 	missing, err := w.recall(ctx, distinct)
 	if err != nil {
 		w.fail(err, distinct...)
-		return nil
+		return
 	}
 	var calls errgroup.Group // without a context: the answers that others still get are kept
 	calls.SetLimit((w.config.BatchSize + w.config.Pack - 1) / w.config.Pack)
@@ -95,7 +98,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 			})
 		}
 	}
-	return calls.Wait()
+	_ = calls.Wait()
 }
 
 func (w *work) fail(err error, passages ...*passage) {

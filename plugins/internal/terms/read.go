@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/shot"
 )
 
 var (
@@ -19,10 +21,13 @@ var (
 	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
 )
 
+// longest is the part of an answer that is read, in characters.
+const longest = 1 << 18
+
 // list reads terms as they stand in an answer. Of one that is cut the last, which
 // may be half a term, is left out.
 func (k Kind) list(text string, cut bool) []string {
-	text = codeFence.ReplaceAllString(text, "")
+	text = codeFence.ReplaceAllString(shot.Clip(text, longest), "")
 	if found, ok := object(text); ok { // without a text that is cut
 		return k.part(found.value)
 	}
@@ -69,7 +74,7 @@ func (k Kind) lines(text string) []string {
 // lacks them.
 func (k Kind) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
-	text = codeFence.ReplaceAllString(text, "")
+	text = codeFence.ReplaceAllString(shot.Clip(text, longest), "")
 	if found, ok := object(text); ok && k.numbers(found.value, parts) {
 		return parts
 	}
