@@ -33,6 +33,10 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 			fmt.Fprintln(out, line)
 		}
 		a.remark(out, r)
+		for _, c := range r.Citations {
+			fmt.Fprintln(out)
+			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage, r.Text+" "+r.Answer)
+		}
 	case !r.RetrievalOnly:
 		fmt.Fprintln(out, fit("No answer: "+legible(strings.Join(strings.Fields(r.Reason), " ")), a.Width))
 	case len(r.Candidates) == 0:
@@ -74,11 +78,11 @@ func (a Asking) passages(w io.Writer, r run.Result) {
 }
 
 // passage shows where a candidate stands and the part of it that has most of the
-// question's words.
-func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, question string) {
+// given words.
+func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words string) {
 	fmt.Fprintln(w, fit(number+where(c), a.Width))
 	const indent = "    "
-	for _, line := range excerpt(c, question, a.Width-len(indent)) {
+	for _, line := range excerpt(c, words, a.Width-len(indent)) {
 		fmt.Fprintln(w, indent+line)
 	}
 }
@@ -98,7 +102,7 @@ func where(c sdk.Candidate) string {
 
 // excerpt is a few lines of a candidate's text. Its headings are left out where
 // they are told already.
-func excerpt(c sdk.Candidate, question string, width int) []string {
+func excerpt(c sdk.Candidate, words string, width int) []string {
 	text := c.Text
 	if _, told := c.Meta["headings"]; told {
 		for {
@@ -117,7 +121,7 @@ func excerpt(c sdk.Candidate, question string, width int) []string {
 	if len(lines) <= excerptLines {
 		return lines
 	}
-	at := densest(lines, question)
+	at := densest(lines, words)
 	shown := slices.Clone(lines[at : at+excerptLines])
 	if at > 0 {
 		shown[0] = "… " + shown[0]
@@ -128,15 +132,14 @@ func excerpt(c sdk.Candidate, question string, width int) []string {
 	return shown
 }
 
-// densest is the first line of those excerptLines lines that have most of the
-// question's words.
-func densest(lines []string, question string) int {
+// densest is the first of those excerptLines lines that have most of the words.
+func densest(lines []string, words string) int {
 	analyzer, err := analyze.Named("english")
 	if err != nil {
 		return 0
 	}
 	wanted := map[string]bool{}
-	for _, word := range analyzer.Append(nil, question) {
+	for _, word := range analyzer.Append(nil, words) {
 		wanted[word] = true
 	}
 	found := make([][]string, len(lines))

@@ -80,6 +80,8 @@ func TestAsk(t *testing.T) {
 			want: []string{" 1  0.500  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n", "... and 1 more; --passages 3 shows them\n"}, not: []string{"# Guide", "Nearest"}},
 		{name: "nothing found", result: run.Result{RetrievalOnly: true}, want: []string{"No passage was found.\n"}},
 		{name: "an answer", result: run.Result{Answer: "8080", Candidates: []sdk.Candidate{guide}}, want: []string{"8080\n"}, not: []string{"guide.md", "agreement"}},
+		{name: "sources", result: run.Result{Text: "port", Answer: "It is 8080 [2].", Citations: []run.Citation{{Number: 2, Passage: guide}}, Candidates: []sdk.Candidate{guide, guide}},
+			want: []string{"It is 8080 [2].\n\n[2]  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n"}, not: []string{"Nearest", "0.500"}},
 		{name: "an election", result: run.Result{Answer: "yes", Agreement: .5, Flagged: true, Votes: make([]run.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
 		{name: "no answer", result: run.Result{Reason: "none of the answers\ncites", Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
 		{name: "a failure", result: run.Result{Failure: &run.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},

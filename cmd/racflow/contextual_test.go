@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+)
+
+// chunkOf is the passage that a request wants to have situated; empty: it is no
+// such request.
+func chunkOf(a openaitest.Ask) string {
+	_, chunk, _ := strings.Cut(a.Text(), "<chunk>")
+	chunk, _, _ = strings.Cut(chunk, "</chunk>")
+	return strings.TrimSpace(chunk)
+}
+
+// documentOf is what the request shows of the document.
+func documentOf(a openaitest.Ask) string {
+	for _, m := range a.Messages {
+		if strings.Contains(m.Content, "</document>") && !strings.Contains(m.Content, "</chunk>") {
+			return m.Content
+		}
+	}
+	return ""
+}
+
+// TestContextual takes the example documents through contextual.hcl with a model:
+// it situates every chunk once, document first, and answers with its sources.
+func TestContextual(t *testing.T) {
+	const fact = "It waits at most 30 seconds for the consumers"
+	cite := regexp.MustCompile(`<passage (\d+)>`)
+	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		if chunkOf(a) != "" {
+			return "It is from the manual of a queue."
+		}
+		// An answer that cites the passage which holds the fact.
+		before, _, found := strings.Cut(strings.Join(strings.Fields(a.Whole()), " "), fact)
+		if !found {
+			return "The passages do not answer this."
+		}
+		numbers := cite.FindAllStringSubmatch(before, -1)
+		return "30 seconds [" + numbers[len(numbers)-1][1] + "]."
+	}})
+	dir := t.TempDir()
+	docs := filepath.Join(dir, "docs")
+	if err := os.CopyFS(docs, os.DirFS("../../examples/docs/quern")); err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs("../../pipelines/contextual.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(verb string, args ...string) (stdout, stderr string) {
+		t.Helper()
+		flags := []string{verb, "-var", "docs=" + docs, "-var", "embedder=hashing", "-var", "model=test-model", "-var", "base_url=" + server.URL}
+		c := racflow(t, dir, append(append(flags, path), args...)...)
+		var out, errors bytes.Buffer
+		c.Stdout, c.Stderr = &out, &errors
+		if err := c.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s", verb, err, errors.String())
+		}
+		return out.String(), errors.String()
+	}
+	const question = "How long does the broker wait for consumers when it is shut down?"
+
+	planned, _ := run("plan")
+	if server.Calls() != 0 {
+		t.Errorf("a plan made %d calls", server.Calls())
+	}
+	answer, stderr := run("ask", question)
+	if !strings.HasPrefix(answer, "30 seconds [") || !strings.Contains(answer, "  reference/broker.md:") || !strings.Contains(answer, fact) {
+		t.Errorf("answer\n%s\n%s", answer, stderr)
+	}
+
+	chunks := map[string][]openaitest.Ask{} // by document
+	asked := 0
+	for _, a := range server.Asks() {
+		if chunkOf(a) != "" {
+			chunks[documentOf(a)] = append(chunks[documentOf(a)], a)
+			asked++
+		}
+	}
+	if rest := server.Calls() - asked; rest != 1 {
+		t.Errorf("%d calls beside those that situate, want 1", rest)
+	}
+	// index.md and others that are cut into one chunk have nothing to be situated in.
+	if len(chunks) < 15 || asked < 70 || server.Doubled(1) != 0 {
+		t.Errorf("%d chunks of %d documents situated, %d of them twice", asked, len(chunks), server.Doubled(1))
+	}
+	for document, asks := range chunks {
+		if document == "" {
+			t.Fatalf("a request without the document before the chunk:\n%s", asks[0].Whole())
+		}
+		first := asks[0]
+		for _, a := range asks[1:] {
+			shared := len(first.Messages) - 1
+			if len(a.Messages) != len(first.Messages) || a.Messages[0] != first.Messages[0] || a.Messages[shared-1] != first.Messages[shared-1] {
+				t.Errorf("requests of one document begin differently")
+			}
+		}
+	}
+	if want := regexp.MustCompile(`situate .*\b` + strconv.Itoa(asked) + `\b`); !want.MatchString(planned) {
+		t.Errorf("the plan does not say %d:\n%s", asked, planned)
+	}
+
+	// Again: nothing is asked. Then one document changes: its chunks alone are.
+	calls := server.Calls()
+	if again, _ := run("ask", question); again != answer || server.Calls() != calls {
+		t.Errorf("asked %d times again\n%s", server.Calls()-calls, again)
+	}
+	changed := filepath.Join(docs, "guide", "producers.md")
+	text, err := os.ReadFile(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(changed, append(text, "\n## Priorities\n\nThere are none: use two lanes.\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("ask", question)
+	for _, a := range server.Asks()[calls:] {
+		if chunkOf(a) != "" && !strings.Contains(documentOf(a), "There are none: use two lanes.") {
+			t.Errorf("asked about a document that did not change:\n%.300s", documentOf(a))
+		}
+	}
+	if more := server.Calls() - calls; more < 3 || more > 8 {
+		t.Errorf("%d calls for the document that changed", more)
+	}
+
+	// What the documents do not say is not answered, and the nearest passages are shown.
+	if none, _ := run("ask", "Is there a client library for Rust?"); !strings.HasPrefix(none, "No answer: ") || !strings.Contains(none, "Nearest passages:\n\n 1  ") {
+		t.Errorf("no answer:\n%s", none)
+	}
+
+	// All documents in the prompt, in their order, in place of a search.
+	calls = server.Calls()
+	whole, _ := run("ask", "-var", "whole=200000", question)
+	last := server.Asks()[server.Calls()-1]
+	if server.Calls() != calls+1 || !strings.Contains(whole, "  reference/broker.md:") || len(cite.FindAllString(last.Whole(), -1)) < asked || !strings.Contains(last.Text(), question) {
+		t.Errorf("whole: %d calls\n%s", server.Calls()-calls, whole)
+	}
+}
