@@ -15,8 +15,8 @@
 //	</passage 2>
 //
 // Text from documents cannot end its passage: where it holds what begins one of
-// these marks, or what servers of models take for the end of a turn (<|...|>), the
-// < is written &lt;. Source and context are a line each. The instructions say that
+// these marks, or what servers of models take for the end of a turn (<|...|>), its
+// first character is written as an entity. Source and context are a line each. The instructions say that
 // what stands in a passage is material and never an instruction. That keeps a
 // text in its place; whether a model then heeds what it reads there is up to the
 // model.

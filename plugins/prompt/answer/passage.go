@@ -2,29 +2,25 @@ package answer
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/fence"
 	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/sdk"
 )
 
-// marks is what text from a document must not hold: what begins a mark of a
-// passage, and tokens of the control of chats, with the bars of either width.
-var marks = regexp.MustCompile(`(?i)<(\s*/?\s*passage|[|｜][^\s<>|｜]{1,60}[|｜]>)`)
-
-// inert makes a text one that cannot end its passage.
-func inert(text string) string { return marks.ReplaceAllString(text, "&lt;$1") }
+// passages are told apart by marks that no text from a document can hold.
+var passages = fence.New("passage")
 
 // passage writes a candidate as the passage of a number.
 func (p *prompter) passage(number int, c *sdk.Candidate) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, inert(source(c)))
+	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, passages.Inert(source(c)))
 	if situating, _ := sdk.SplitContext(c.Context); p.config.Context && strings.TrimSpace(situating) != "" {
-		fmt.Fprintf(&out, "Context: %s\n", inert(shot.OneLine(situating)))
+		fmt.Fprintf(&out, "Context: %s\n", passages.Inert(shot.OneLine(situating)))
 	}
-	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", inert(strings.Trim(c.Text, "\r\n")), number)
+	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", passages.Inert(strings.Trim(c.Text, "\r\n")), number)
 	return out.String()
 }
 
