@@ -153,6 +153,10 @@ func TestCitedAnswers(t *testing.T) {
 		t.Errorf("got %s", evaluation)
 	}
 
+	if plan := cites(t, dir, "plan", "-var", "url="+server.URL, "p.hcl"); !strings.Contains(plan, "docs, hybrid, or all of it where knowledge.tokens < var.most") {
+		t.Errorf("got %s", plan)
+	}
+
 	// All of the knowledge: every prompt begins alike.
 	whole := cites(t, dir, "run", "-var", "url="+server.URL, "-var", "most=1000", "--format", "jsonl", "p.hcl")
 	if !strings.Contains(whole, `"path":"borrow.md"`) {

@@ -82,7 +82,7 @@ type Knowledge struct {
 	main      string // collection of the entries
 	centroids string // collection of the label centroids
 	content   string
-	random    *examples
+	all       *entries
 	embeds    Meter
 	searches  Meter
 }
@@ -181,7 +181,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	}
 	var source *rows
 	for try := 1; ; try++ {
-		k := &Knowledge{block: block, chunker: chunker, enrichers: enrichers, embedder: embedder, store: store, random: new(examples)}
+		k := &Knowledge{block: block, chunker: chunker, enrichers: enrichers, embedder: embedder, store: store, all: new(entries)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main = name
 		k.centroids = labelsOf(k.main)

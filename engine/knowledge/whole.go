@@ -31,8 +31,8 @@ func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	return e, nil
 }
 
-// examples are all entries, in memory.
-type examples struct {
+// entries are all that there are, in memory.
+type entries struct {
 	once sync.Once
 	err  error
 	all  []sdk.Candidate
@@ -43,7 +43,7 @@ type examples struct {
 // So it is the same for the same content, however that came about. It is read
 // once, and all of it is held in memory: the caller must not change it.
 func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
-	e := k.random
+	e := k.all
 	e.once.Do(func() {
 		e.err = scan(ctx, k.store, k.main, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
 			e.all = append(e.all, sdk.Candidate{

@@ -87,9 +87,14 @@ func (p Plan) Write(w io.Writer) error {
 	return p.writeForecast(w)
 }
 
-// among says which entries a retrieve stage searches.
+// among says which entries a retrieve stage searches, or when it gives all.
 func among(s *pipeline.Stage) string {
-	if s.Retrieve == nil || s.Retrieve.Filter == nil {
+	switch {
+	case s.Retrieve == nil:
+		return ""
+	case s.Retrieve.Whole != nil:
+		return ", or all of it where " + shorten(s.Retrieve.Whole.Text(), tableWidth)
+	case s.Retrieve.Filter == nil:
 		return ""
 	}
 	return ", among " + shorten(s.Retrieve.Filter.Text(), tableWidth)
