@@ -145,3 +145,54 @@ func TestContextual(t *testing.T) {
 		t.Errorf("whole: %d calls\n%s", server.Calls()-calls, whole)
 	}
 }
+
+// TestKeywords has a model name terms for every chunk: they are found by, and not
+// shown; and the file runs without a model.
+func TestKeywords(t *testing.T) {
+	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		if strings.Contains(a.Text(), "questions that this passage answers") {
+			return "1. Who sings the zebulon song?\n2. Why?"
+		}
+		if strings.Contains(a.Text(), "keywords for this passage") && strings.Contains(a.Text(), "writes nothing") {
+			return "- xylophone\n- quern"
+		}
+		return "- nothing special"
+	}})
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"docs/a.md": "# A\n\nIt writes nothing.\n", "docs/b.md": "# B\n\nSomething else, and longer.\n",
+		"ask.tsv": "id\ttext\tgold\n1\txylophone\ta.md\"writes nothing\"\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, "docs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := filepath.Abs("../../pipelines/keywords.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(verb string, args ...string) string {
+		t.Helper()
+		flags := []string{verb, "--input", "ask.tsv", "-var", "docs=docs", "-var", "embedder=hashing", "-var", "base_url=" + server.URL, path}
+		out, err := racflow(t, dir, append(flags, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := run("run", "-var", "model="); server.Calls() != 0 || !strings.Contains(out, "enrich.keywords (keywords) is off") || !strings.Contains(out, "enrich.questions (questions) is off") {
+		t.Errorf("%d calls without a model\n%s", server.Calls(), out)
+	}
+	for range 2 { // the second time nothing is asked
+		out := run("run", "-var", "model=test-model")
+		if server.Calls() != 4 || strings.Contains(out, "zebulon") || strings.Count(out, "xylophone") != 1 || !strings.Contains(out, `"candidates":[{"id":"a.md#0"`) {
+			t.Errorf("%d calls\n%s", server.Calls(), out)
+		}
+	}
+	if out := run("eval", "-var", "model=test-model", "--ablate", "enrich", "--k", "1"); !regexp.MustCompile(`(?m)^nothing +1\.0000 `).MatchString(out) || server.Calls() != 4 {
+		t.Errorf("%d calls\n%s", server.Calls(), out)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -114,11 +115,7 @@ func (s *session) close() {
 
 // open brings the knowledge up to date, starts the stages and tells about it.
 func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
-	for _, stage := range s.pipeline.Stages {
-		if !stage.Enabled && stage.Block == "sample" {
-			fmt.Fprintf(os.Stderr, "sample.%s (%s) is off: the election runs without it\n", stage.Name, stage.Use)
-		}
-	}
+	s.tellOff()
 	r, err := run.Open(ctx, s.pipeline, run.Options{
 		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
 		Building: s.tellBuilding,
@@ -128,6 +125,26 @@ func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 		},
 	})
 	return r, s.explain(err)
+}
+
+// tellOff tells what the file has and does not use.
+func (s *session) tellOff() {
+	for _, k := range s.pipeline.Knowledge() {
+		for _, stage := range k.Enrich {
+			if !stage.Enabled {
+				fmt.Fprintf(os.Stderr, "enrich.%s (%s) is off: passages are kept without it\n", stage.Name, stage.Use)
+			}
+		}
+	}
+	without := "what was found is the result"
+	if slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Block == "elect" && s.Enabled }) {
+		without = "the election runs without it"
+	}
+	for _, stage := range s.pipeline.Stages {
+		if !stage.Enabled && stage.Block == "sample" {
+			fmt.Fprintf(os.Stderr, "sample.%s (%s) is off: %s\n", stage.Name, stage.Use, without)
+		}
+	}
 }
 
 // launch starts the process of a stage.

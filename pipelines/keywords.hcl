@@ -1,0 +1,169 @@
+# Find passages by what people ask rather than by what the passages say: chunk
+# enrichment. A language model names keywords for each chunk of the documents, and
+# questions that it answers. They stand behind a delimiter, are embedded and
+# searched with the chunk, and are taken off again before anybody sees its text.
+#
+#   racflow run -var model=gpt-4o-mini pipelines/keywords.hcl
+#   racflow ask -var docs=my/folder -var model=... pipelines/keywords.hcl "..."
+#   racflow plan -var docs=my/folder -var model=... pipelines/keywords.hcl    # what would be asked, and cost
+#   racflow eval -var model=... --ablate enrich,lexical pipelines/keywords.hcl
+#
+# Without a model it runs, and searches the chunks as they are. contextual.hcl
+# situates chunks and answers questions; both can be done in one file.
+
+variable "docs" {
+  description = "The documents: a folder, a glob such as docs/**/*.md, or a file. Or rows, with the column text."
+  type        = path
+  default     = "../examples/docs/quern"
+}
+
+variable "chunker" {
+  description = "How documents are cut: markdown (HTML and PDF, too), code, recursive or sentences."
+  default     = "markdown"
+}
+
+variable "size" {
+  description = "The most tokens of a chunk."
+  default     = 200
+}
+
+variable "analyzer" {
+  description = "Words of the lexical side: english takes stems, code splits identifiers, ngram is for languages without spaces, standard for the others."
+  default     = "english"
+}
+
+variable "store" {
+  description = "Where the knowledge is kept."
+  default     = "local"
+}
+
+variable "embedder" {
+  description = "minilm, or hashing where the model cannot be had (weaker)."
+  default     = "minilm"
+}
+
+variable "model" {
+  description = "A language model behind an OpenAI-compatible endpoint; empty: chunks get nothing."
+  default     = env("RACFLOW_MODEL", "")
+}
+
+variable "base_url" {
+  description = "The endpoint of the language model."
+  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+}
+
+variable "price" {
+  description = "What a million tokens of the model cost, in and out."
+  type        = map(number)
+  default     = { input = 0, output = 0 }
+}
+
+variable "keywords" {
+  description = "How many keywords a chunk gets; 0: none."
+  default     = 5
+}
+
+variable "questions" {
+  description = "How many questions a chunk gets; 0: none."
+  default     = 3
+}
+
+variable "batch" {
+  description = "How many chunks are asked about at a time."
+  default     = 8
+}
+
+variable "pack" {
+  description = "How many chunks go into one request: more make it cheaper, and harder for a small model. At most the batch."
+  default     = 1
+}
+
+limit "llm" {
+  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
+}
+
+knowledge "docs" {
+  source {
+    path = var.docs
+  }
+
+  chunk {
+    use = var.chunker
+
+    config {
+      size = var.size
+    }
+  }
+
+  enrich "keywords" {
+    use     = "keywords"
+    enabled = var.model != "" && var.keywords > 0
+    limit   = limit.llm
+
+    price {
+      input  = var.price.input
+      output = var.price.output
+    }
+
+    config {
+      n          = var.keywords
+      batch_size = var.batch
+      pack       = var.pack
+      model      = var.model
+      base_url   = var.base_url
+      api_key    = secret("OPENAI_API_KEY", "") # a local server wants none
+    }
+  }
+
+  enrich "questions" {
+    use     = "questions"
+    enabled = var.model != "" && var.questions > 0
+    limit   = limit.llm
+
+    price {
+      input  = var.price.input
+      output = var.price.output
+    }
+
+    config {
+      n          = var.questions
+      batch_size = var.batch
+      pack       = var.pack
+      model      = var.model
+      base_url   = var.base_url
+      api_key    = secret("OPENAI_API_KEY", "")
+    }
+  }
+
+  embed {
+    use = var.embedder
+  }
+
+  store {
+    use      = var.store
+    analyzer = var.analyzer
+
+    config "milvus" {
+      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
+      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
+    }
+  }
+}
+
+pipeline "keywords" {
+  input {
+    path = "../examples/docs/questions.tsv"
+  }
+
+  # The 20 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best). What they
+  # show is the chunk's own text.
+  retrieve "found" {
+    from  = knowledge.docs
+    top_k = 20
+
+    fallback "words" {
+      when = "failed"
+      mode = "lexical"
+    }
+  }
+}
