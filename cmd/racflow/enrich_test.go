@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+)
+
+const enrichedPipeline = `
+variable "url" {}
+limit "llm" { concurrency = 4 }
+knowledge "docs" {
+  source { path = "docs" }
+  chunk {
+    use = "recursive"
+    config {
+      size    = 30
+      overlap = 0
+    }
+  }
+  enrich "situate" {
+    use     = "context"
+    limit   = limit.llm
+    retries = 1
+    price {
+      input  = 3
+      cached = 0.3
+      output = 15
+    }
+    config {
+      model    = "test"
+      base_url = var.url
+      api_key  = secret("ENRICH_KEY")
+    }
+  }
+  embed {
+    use = "hashing"
+    config { dimension = 64 }
+  }
+  store { use = "local" }
+}
+pipeline "find" {
+  input { path = "questions.tsv" }
+  retrieve "near" {
+    from  = knowledge.docs
+    top_k = 3
+  }
+}
+`
+
+const enrichKey = "sk-enrich-hush"
+
+// handbooks is a folder of documents that a model enriches behind a server.
+type handbooks struct {
+	dir    string
+	server *openaitest.Server
+	refuse atomic.Value // a text: requests with it are answered with 400; empty: none
+}
+
+func newHandbooks(t *testing.T) *handbooks {
+	t.Helper()
+	l := &handbooks{dir: t.TempDir()}
+	l.refuse.Store("")
+	l.server = openaitest.Serve(t, openaitest.Options{
+		Key:    enrichKey,
+		Answer: func(openaitest.Ask, int) string { return "It is from the handbook of a zebrafish farm." },
+		Refuse: func(a openaitest.Ask) bool {
+			last := a.Messages[len(a.Messages)-1].Content
+			refuse := l.refuse.Load().(string)
+			return refuse != "" && strings.Contains(last, refuse)
+		},
+	})
+	l.write(t, "p.hcl", enrichedPipeline)
+	l.write(t, "questions.tsv", "id\ttext\nq1\tzebrafish\n")
+	for i := range 6 {
+		l.write(t, fmt.Sprintf("docs/%d.txt", i), l.text(i, 4+i))
+	}
+	return l
+}
+
+// text is a document of so many paragraphs.
+func (l *handbooks) text(number, paragraphs int) string {
+	var b strings.Builder
+	for i := range paragraphs {
+		fmt.Fprintf(&b, "Paragraph %d of text %d says that the water is changed every %d days, and the light goes off %d hours later.\n\n", i, number, i+2, i+3)
+	}
+	return b.String()
+}
+
+func (l *handbooks) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(l.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do runs racflow to its end. It returns what was written and how many calls it
+// took.
+func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, stderr string) {
+	t.Helper()
+	before := l.server.Calls()
+	c := racflow(t, l.dir, append(args, "-var", "url="+l.server.URL, "p.hcl")...)
+	c.Env = append(os.Environ(), "ENRICH_KEY="+enrichKey)
+	var out, told bytes.Buffer
+	c.Stdout, c.Stderr = &out, &told
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String()+told.String(), "hush") {
+		t.Errorf("the key is told:\n%s%s", out.String(), told.String())
+	}
+	return c.ProcessState.ExitCode(), l.server.Calls() - before, out.String(), told.String()
+}
+
+// count is the number that a pattern finds in what was told.
+func count(t *testing.T, text, pattern string) int {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("there is no %q in\n%s", pattern, text)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const embedded = `([0-9]+) embedded with hashing`
+
+// As many calls as chunks, none the second time, and those of one document when
+// that has changed.
+func TestEnrichByModel(t *testing.T) {
+	l := newHandbooks(t)
+	code, calls, stdout, stderr := l.do(t, "plan")
+	if code != 0 || calls != 0 {
+		t.Fatalf("plan: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	planned := count(t, stdout, `enrich\.situate of knowledge\.docs +context +([0-9]+) +[0-9]+ +[0-9]+ +[0-9.]+\n`)
+
+	code, calls, stdout, stderr = l.do(t, "run")
+	chunks := count(t, stderr, embedded)
+	if code != 0 || calls != chunks || planned != chunks || chunks < 30 {
+		t.Errorf("exit code %d, %d calls for %d chunks, %d planned\n%s", code, calls, chunks, planned, stderr)
+	}
+	// The word of the question stands in what the model wrote, and in no text.
+	if !strings.Contains(stdout, `"lexical":0.0`) || !strings.Contains(stdout, `"text":"Paragraph`) || strings.Contains(stdout, `"text":"It is from`) {
+		t.Errorf("found %s", stdout)
+	}
+	if most := l.server.MostAtOnce(); most > 4 {
+		t.Errorf("%d calls at once", most)
+	}
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || strings.Contains(stderr, "embedded") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	l.write(t, "docs/3.txt", l.text(3, 9))
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != count(t, stderr, embedded) || calls > 12 {
+		t.Errorf("a changed document: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	for _, a := range l.server.Asks()[chunks:] {
+		if !strings.Contains(a.Whole(), "of text 3 says") || strings.Contains(a.Whole(), "of text 4 says") {
+			t.Errorf("asked about another document:\n%s", a.Whole())
+		}
+	}
+	if code, calls, _, stderr = l.do(t, "knowledge", "gc"); code != 0 || calls != 0 {
+		t.Errorf("gc: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	checkFiles(t, l.dir, enrichKey)
+}
+
+// A passage that is refused is kept as it is, told, and tried again.
+func TestEnrichmentThatFails(t *testing.T) {
+	l := newHandbooks(t)
+	l.refuse.Store("Paragraph 2 of text 1")
+	for again := range 2 {
+		code, calls, _, stderr := l.do(t, "run")
+		if code != exitItemsFailed || !regexp.MustCompile(`knowledge "docs": 1 passage without what an enrichment adds, which the next build tries again; the first because .*1.txt: chunk [0-9]+: enrich.situate: .*refused, as the test says`).MatchString(stderr) {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+		chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+		// The embedder learns from the passages first: a failed one is asked for again.
+		if again == 0 && calls != chunks+1 || again > 0 && calls != 1 {
+			t.Errorf("%d calls for %d chunks\n%s", calls, chunks, stderr)
+		}
+	}
+	l.refuse.Store("")
+	code, calls, _, stderr := l.do(t, "run")
+	if code != 0 || calls != 1 {
+		t.Errorf("once it works: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || !strings.Contains(stderr, "up to date") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+}
+
+// What a budget ends is gone on with, and nothing is paid twice.
+func TestEnrichWithinBudget(t *testing.T) {
+	l := newHandbooks(t)
+	code, first, _, stderr := l.do(t, "run", "--max-tokens", "9000")
+	if code != exitFailed || !strings.Contains(stderr, "the budget of 9000 tokens is spent") || !strings.Contains(stderr, "the same command goes on from there") {
+		t.Fatalf("exit code %d, %d calls\n%s", code, first, stderr)
+	}
+	code, rest, _, stderr := l.do(t, "run")
+	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+	if code != 0 || first+rest != chunks || first == 0 || rest == 0 {
+		t.Errorf("exit code %d, %d and %d calls for %d chunks\n%s", code, first, rest, chunks, stderr)
+	}
+}
+
+// Failures that pass are tried again.
+func TestEnrichAgainstFaults(t *testing.T) {
+	l := newHandbooks(t)
+	server := openaitest.Serve(t, openaitest.Options{
+		Answer: func(openaitest.Ask, int) string { return "It is from a handbook." },
+		Faults: []openaitest.Fault{
+			{Kind: openaitest.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: openaitest.Milliseconds},
+			{Kind: openaitest.Drop, Calls: []int{5}},
+		},
+	})
+	l.server = server
+	code, calls, _, stderr := l.do(t, "run")
+	if chunks := count(t, stderr, embedded); code != 0 || calls != chunks+3 {
+		t.Errorf("exit code %d, %d calls for %d chunks\n%s", code, calls, chunks, stderr)
+	}
+}
