@@ -1,0 +1,164 @@
+package context
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	recalled = 512 // answers that are asked for in one call
+	leaders  = 3   // passages that are tried alone
+)
+
+// turn stands between the document and the passage: some models want the user and
+// the assistant to take turns.
+const turn = "I have read it. Which passage is the note for?"
+
+// group are passages that are shown the same of their document.
+type group struct {
+	*work
+	rows   []int // that have no answer yet
+	part   bool
+	shared []sdk.Message
+	prefix sdk.Key // of shared
+}
+
+// begin writes the messages that the group shares.
+func (g *group) begin(v view, window int) error {
+	g.part = v.steps != nil
+	system, err := g.system.Write(Data{Part: g.part})
+	if err != nil {
+		return err
+	}
+	g.shared = []sdk.Message{
+		{Role: sdk.MessageSystem, Text: system, Shared: true},
+		{Role: sdk.MessageUser, Text: v.show(window), Shared: true},
+		{Role: sdk.MessageAssistant, Text: turn},
+	}
+	g.prefix = g.model.Key(chatmodel.Question{Messages: g.shared})
+	return nil
+}
+
+// question is the one about a passage, and the key of its answer.
+func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
+	text, err := g.prompt.Write(Data{Part: g.part, Chunk: fences.Around(chunkTag, g.passages[row].Text())})
+	if err != nil {
+		return chatmodel.Question{}, sdk.Key{}, err
+	}
+	q := chatmodel.Question{
+		Messages:    []sdk.Message{{Role: sdk.MessageUser, Text: text}},
+		Temperature: g.config.Temperature,
+		MaxTokens:   g.model.Limit(g.config.MaxTokens, usualTokens),
+	}
+	key := g.model.Key(q, string(g.prefix[:])) // a document need not be read once more for each
+	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
+	return q, key, nil
+}
+
+// recall takes the answers that are kept and returns the other rows.
+func (g *group) recall(ctx context.Context) (missing []int, err error) {
+	for from := 0; from < len(g.rows); from += recalled {
+		if err := ctx.Err(); err != nil {
+			return g.rows, err
+		}
+		part := g.rows[from:min(from+recalled, len(g.rows))]
+		keys := make([]sdk.Key, len(part))
+		for i, row := range part {
+			if _, keys[i], err = g.question(row); err != nil {
+				return g.rows, err
+			}
+		}
+		found, err := g.model.Recall(ctx, keys)
+		if err != nil {
+			return g.rows, err
+		}
+		for i, row := range part {
+			if !g.take(row, found[i]) {
+				missing = append(missing, row)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// take reports whether a kept value is an answer, and takes it.
+func (g *group) take(row int, kept []byte) bool {
+	var r chatmodel.Reply
+	if kept == nil || json.Unmarshal(kept, &r) != nil {
+		return false
+	}
+	text, err := situating(r)
+	g.additions[row].Context = text
+	return err == nil
+}
+
+// lead asks about one passage after the other until the service has read what they
+// share, and leaves the others in g.rows. Its error is theirs.
+func (g *group) lead(ctx context.Context) error {
+	for tried := 0; len(g.rows) > 0; {
+		first := g.rows[0]
+		g.rows = g.rows[1:]
+		answered, err := g.ask(ctx, first)
+		if err != nil {
+			g.fail(err, first)
+			tried++
+		}
+		if answered {
+			return nil
+		}
+		code := sdk.CodeOf(err)
+		if err != nil && (tried == leaders || ctx.Err() != nil || api.TooLong(err) || code == sdk.CodeUnavailable || code == sdk.CodeStopped) {
+			return fmt.Errorf("others of its document got no answer: %w", err)
+		}
+	}
+	return nil
+}
+
+// ask gets the context of a passage. Answered says that the model has replied,
+// whatever that is worth.
+func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
+	select {
+	case g.room <- struct{}{}:
+		defer func() { <-g.room }()
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	q, key, err := g.question(row)
+	if err != nil {
+		return false, err
+	}
+	leave, err := g.model.Turn(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	found, err := g.model.Recall(ctx, []sdk.Key{key}) // of a passage that says the same
+	if err != nil || g.take(row, found[0]) {
+		return false, err
+	}
+	err = g.model.Ask(ctx, q, func(r chatmodel.Reply) error {
+		answered = true
+		text, err := situating(r)
+		if err != nil {
+			return err
+		}
+		g.additions[row].Context = text
+		value, err := json.Marshal(r)
+		if err != nil { // texts always can be
+			panic(err)
+		}
+		g.model.Keep(ctx, []sdk.Key{key}, [][]byte{value})
+		return nil
+	})
+	if api.TooLong(err) {
+		err = fmt.Errorf("%w; a smaller context_tokens shows the model less of the document", err)
+	}
+	return answered, err
+}
