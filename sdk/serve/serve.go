@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -31,7 +30,7 @@ func Plugin(p sdk.Plugin) {
 	}
 	go exitWithHost(os.Stdin)
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // batches are short-lived garbage; the knowledge is not
+		boundGarbage()
 	}
 	// go-plugin replaces os.Stderr; the log keeps the real one, so that it has
 	// the last words of a process that crashes. The engine filters by level.

@@ -79,14 +79,27 @@ func build(w *imageWriter, name uint64, dimension int, lexical bool, inputs []in
 	return w.finish(image{name: name, dimension: dimension, rows: b.rows, words: b.words, lexical: lexical})
 }
 
-// each calls do for every living row, in order.
+// each calls do for every living row, in order. Of files it keeps little in
+// memory: they may be larger than that.
 func (b *builder) each(do func(in *input, r int32)) {
+	const kept = 8 << 10 // rows
 	for i := range b.inputs {
 		for r, to := range b.to[i] {
 			if to != gone {
 				do(&b.inputs[i], int32(r))
 			}
+			if (r+1)%kept == 0 {
+				b.inputs[i].release()
+			}
 		}
+		b.inputs[i].release()
+	}
+}
+
+// release takes what was read of a file out of memory.
+func (in *input) release() {
+	if s, ok := in.source.(*segment); ok {
+		s.release()
 	}
 }
 

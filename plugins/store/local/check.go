@@ -71,7 +71,7 @@ func (k *checker) fault(format string, values ...any) {
 
 func (k *checker) checksums() {
 	for s := section(0); s < sections; s++ {
-		if err := k.part.verify(s, k.part.path); err != nil {
+		if err := k.part.verify(s, k.part.path, k.part.release); err != nil {
 			k.faults = append(k.faults, err)
 		}
 	}

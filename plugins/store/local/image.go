@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"unsafe"
 )
 
@@ -120,8 +121,13 @@ func (m *image) section(s section) []byte {
 }
 
 // verify compares the checksum of a section.
-func (m *image) verify(s section, path string) error {
-	if e := m.table[s]; crc32.Checksum(m.section(s), castagnoli) != e.checksum {
+func (m *image) verify(s section, path string, read func()) error {
+	sum := uint32(0)
+	for part := range slices.Chunk(m.section(s), 8<<20) {
+		sum = crc32.Update(sum, castagnoli, part)
+		read()
+	}
+	if e := m.table[s]; sum != e.checksum {
 		return &damaged{path, int64(e.offset), "checksum of the " + sectionNames[s]}
 	}
 	return nil

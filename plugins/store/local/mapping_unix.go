@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// forget takes what was read of a mapped file out of this process's memory. It is
+// read again where it is looked at.
+func forget(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) } // it is advice
+
 // mapFile returns the bytes of a file without reading them, and what lets go of
 // them.
 func mapFile(path string) (b []byte, unmap func(), err error) {

@@ -53,6 +53,9 @@ func (b *builder) index(of func(source) index, rows, ends, text section, counted
 		}
 		heads = advance(heads, least)
 	}
+	for i := range b.inputs {
+		b.inputs[i].release()
+	}
 	writeSection(b.imageWriter, ends, found)
 	writeSection(b.imageWriter, text, keys)
 	if !counted {

@@ -68,7 +68,7 @@ func openSegment(path string) (*segment, error) {
 	if err == nil {
 		for i := section(0); i < sections && err == nil; i++ {
 			if !unread[i] {
-				err = s.verify(i, path)
+				err = s.verify(i, path, func() {})
 			}
 		}
 	}
@@ -89,12 +89,20 @@ func (s *segment) verifyRest() error {
 	}
 	for i := section(0); i < sections; i++ {
 		if unread[i] {
-			if err := s.verify(i, s.path); err != nil {
+			if err := s.verify(i, s.path, s.release); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// release takes what was read of the segment's file out of memory, which whoever
+// reads all of it does now and then. Others do not notice.
+func (s *segment) release() {
+	if s.path != "" {
+		forget(s.bytes)
+	}
 }
 
 // newSegment makes views of an image. It checks that the sections have the sizes
