@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Enricher is an enrich stage that runs.
@@ -51,7 +53,7 @@ func slotsOf(s *pipeline.Stage) int {
 	case !s.Info.Network:
 		return 1
 	case s.Limit != nil:
-		return s.Limit.Concurrency
+		return min(s.Limit.Concurrency, wire.Window)
 	}
 	return pipeline.DefaultConcurrency
 }
@@ -101,7 +103,10 @@ func (e *enricher) enrich(ctx context.Context, documents []chunked) ([]addition,
 			return nil, ctx.Err()
 		}
 		if code := sdk.CodeOf(err); err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped) {
-			return nil, &endedError{fmt.Errorf("enrich.%s: %w", e.stage.Name, err)}
+			if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
+				err = fmt.Errorf("%s%w", by, err)
+			}
+			return nil, &endedError{err}
 		}
 	}
 	return made, nil
