@@ -13,7 +13,7 @@ import (
 )
 
 type config struct {
-	Parts []string `config:"parts" default:"repo,path,title,headings,declaration" doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
+	Parts []string `config:"parts" default:"path,title,headings,declaration" doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
 	Names string   `config:"names" default:"whole" one_of:"whole,words" doc:"Whether paths and other names in the metadata stand as they are, or are taken apart into their words."`
 	Limit int      `config:"limit" default:"300" doc:"Most characters of a context; what is beyond is left out."`
 }

@@ -73,10 +73,10 @@ func TestContext(t *testing.T) {
 		chunk  sdk.Chunk
 		want   string
 	}{
-		"the whole file":         {`{}`, java, cart, from(cart, "package"), "acme/shop / src/HTTPCart.java"},
-		"a method":               {`{}`, java, cart, from(cart, "  /** Adds"), "acme/shop / src/HTTPCart.java / class Cart > void add(Item i)"},
-		"inside a method":        {`{}`, java, cart, from(cart, "\n    two()"), "acme/shop / src/HTTPCart.java / class Cart > void add(Item i)"},
-		"behind it":              {`{}`, java, cart, from(cart, "    n = 0"), "acme/shop / src/HTTPCart.java / class Cart > void clear()"},
+		"the whole file":         {`{"parts": ["repo", "path", "title", "declaration"]}`, java, cart, from(cart, "package"), "acme/shop / src/HTTPCart.java"},
+		"a method":               {`{}`, java, cart, from(cart, "  /** Adds"), "src/HTTPCart.java / class Cart > void add(Item i)"},
+		"inside a method":        {`{}`, java, cart, from(cart, "\n    two()"), "src/HTTPCart.java / class Cart > void add(Item i)"},
+		"behind it":              {`{}`, java, cart, from(cart, "    n = 0"), "src/HTTPCart.java / class Cart > void clear()"},
 		"what the chunker knows": {`{"parts": ["declaration"]}`, java, cart, sdk.Chunk{Start: 0, End: 5, Meta: sdk.Meta{"declaration": "class Other"}}, "class Other"},
 		"words of names":         {`{"names": "words", "parts": ["path", "repo"]}`, java, cart, from(cart, "package"), "src HTTP Cart java / acme shop"},
 		"at most so long":        {`{"limit": 8}`, sdk.Meta{"path": "äöüäöüäöü"}, "x", sdk.Chunk{End: 1}, "äöüäöüäö"},
