@@ -11,8 +11,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 )
@@ -109,13 +111,19 @@ func (l *handbooks) write(t *testing.T, name, content string) {
 	}
 }
 
+func (l *handbooks) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := racflow(t, l.dir, append(args, "-var", "url="+l.server.URL, "p.hcl")...)
+	c.Env = append(os.Environ(), "ENRICH_KEY="+enrichKey)
+	return c
+}
+
 // do runs racflow to its end. It returns what was written and how many calls it
 // took.
 func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, stderr string) {
 	t.Helper()
 	before := l.server.Calls()
-	c := racflow(t, l.dir, append(args, "-var", "url="+l.server.URL, "p.hcl")...)
-	c.Env = append(os.Environ(), "ENRICH_KEY="+enrichKey)
+	c := l.command(t, args...)
 	var out, told bytes.Buffer
 	c.Stdout, c.Stderr = &out, &told
 	var exit *exec.ExitError
@@ -220,6 +228,39 @@ func TestEnrichWithinBudget(t *testing.T) {
 	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
 	if code != 0 || first+rest != chunks || first == 0 || rest == 0 {
 		t.Errorf("exit code %d, %d and %d calls for %d chunks\n%s", code, first, rest, chunks, stderr)
+	}
+}
+
+// A build that is killed goes on with what was answered, and with no passage twice.
+func TestEnrichAfterKill(t *testing.T) {
+	l := newHandbooks(t)
+	half := make(chan struct{})
+	var once sync.Once
+	l.server = openaitest.Serve(t, openaitest.Options{
+		Latency: 10 * time.Millisecond,
+		Answer: func(a openaitest.Ask, _ int) string {
+			if a.Number == 20 {
+				once.Do(func() { close(half) })
+			}
+			return "It is from a handbook."
+		},
+	})
+	c := l.command(t, "run")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-half
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	code, _, stdout, stderr := l.do(t, "run")
+	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+	if calls := l.server.Calls(); code != 0 || chunks != 39 || calls > chunks+4 {
+		t.Errorf("exit code %d, %d calls for %d chunks\n%s%s", code, calls, chunks, stdout, stderr)
+	}
+	if code, calls, _, stderr := l.do(t, "run"); code != 0 || calls != 0 || !strings.Contains(stderr, "39 entries, up to date") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
 	}
 }
 
