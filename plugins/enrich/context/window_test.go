@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -25,14 +26,19 @@ func TestWindows(t *testing.T) {
 			}
 			passages := document("Guide", lines...)
 			text := passages[0].Document.Text
-			f := opened(t, openaitest.Options{}, `, "context_tokens": 1000`)
+			const latency = 3 * time.Millisecond
+			f := opened(t, openaitest.Options{Latency: latency}, `, "context_tokens": 1000`)
 			if _, err := f.Enrich(t.Context(), passages); err != nil {
 				t.Fatal(err)
 			}
-			begun := map[string]int{}
+			begun := map[string]time.Time{}
 			for _, a := range f.server.Asks() {
 				shown, chunk := a.Messages[1].Content, chunkOf(a)
-				begun[shown]++
+				if first, ok := begun[shown]; !ok {
+					begun[shown] = a.At
+				} else if a.At.Sub(first) < latency {
+					t.Errorf("%q was asked about before the first of its window was answered", chunk)
+				}
 				if n := utf8.RuneCountInString(shown); n > 4000+200 || !utf8.ValidString(shown) {
 					t.Fatalf("a document of %d characters is shown", n)
 				}

@@ -17,5 +17,7 @@
 // document redoes what has changed.
 //
 // Titles and passages stand between delimiters that they cannot close. A passage
-// fails alone; retries, limits and budgets are the engine's.
+// that misleads the model all the same spoils its own terms, and with pack those of
+// the passages beside it. A passage fails alone; retries, limits and budgets are the
+// engine's.
 package terms
