@@ -97,10 +97,6 @@ func TestRequests(t *testing.T) {
 	}
 	var want []string
 	for _, p := range all {
-		if p.Document.ID == "note" {
-			want = append(want, "") // there is nothing to situate it in
-			continue
-		}
 		want = append(want, "It is about "+p.Text()+".")
 	}
 	if diff := cmp.Diff(want, contexts(got)); diff != "" {
@@ -109,16 +105,19 @@ func TestRequests(t *testing.T) {
 	asks := map[string][]openaitest.Ask{} // by title
 	for _, a := range f.server.Asks() {
 		title := "guide"
+		if strings.Contains(beginning(a), "Title: note\n") {
+			title = "note"
+		}
 		if strings.Contains(beginning(a), "Title: news\nPath: docs/news.md\nWe moved.\nThe old house is sold.\n</document>") {
 			title = "news"
 		}
 		asks[title] = append(asks[title], a)
 	}
-	if len(asks["guide"]) != 5 || len(asks["news"]) != 2 {
-		t.Fatalf("%d and %d requests, want one for each passage", len(asks["guide"]), len(asks["news"]))
+	if len(asks["guide"]) != 5 || len(asks["news"]) != 2 || len(asks["note"]) != 1 {
+		t.Fatalf("%d, %d and %d requests, want one for each passage", len(asks["guide"]), len(asks["news"]), len(asks["note"]))
 	}
 	for title, of := range asks {
-		if first := chunkOf(of[0]); first != "Cards." && first != "We moved." {
+		if first := chunkOf(of[0]); first != "Cards." && first != "We moved." && first != "Only this." {
 			t.Errorf("%s: %q was asked about first", title, first)
 		}
 		for i, a := range of {
@@ -140,11 +139,11 @@ func TestRequests(t *testing.T) {
 
 	// The same again: nothing is asked. One document changed: it alone is.
 	f.reopen(t, "")
-	if again, err := f.Enrich(t.Context(), all); err != nil || f.server.Calls() != 7 || !cmp.Equal(got, again) {
+	if again, err := f.Enrich(t.Context(), all); err != nil || f.server.Calls() != 8 || !cmp.Equal(got, again) {
 		t.Errorf("%d requests, error %v, got %v", f.server.Calls(), err, contexts(again))
 	}
 	changed := slices.Concat(guide, single, document("news", "We moved.", "The old house is let."))
-	if _, err := f.Enrich(t.Context(), changed); err != nil || f.server.Calls() != 9 {
+	if _, err := f.Enrich(t.Context(), changed); err != nil || f.server.Calls() != 10 {
 		t.Errorf("%d requests after a change, error %v", f.server.Calls(), err)
 	}
 }

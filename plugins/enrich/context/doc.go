@@ -15,8 +15,8 @@
 // their beginning in common here, too. Tokens are estimated at four characters.
 //
 // An answer is at most max_tokens long; one that this cut is used up to its last
-// whole sentence. A document that is a single passage is not asked about: there is
-// nothing that it could be situated in.
+// whole sentence. A document that is a single passage is asked about, too: its note
+// can name the subject, by the title and the path.
 //
 // Document and passage stand between delimiters that they cannot close, and the
 // prompt says that what is there is no instruction. A document that misleads the

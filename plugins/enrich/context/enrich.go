@@ -22,9 +22,7 @@ func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 	var groups errgroup.Group
 	groups.SetLimit(windows)
 	for from, to := range api.Documents(passages) {
-		if to-from > 1 { // one alone is all that there is of its document
-			w.document(ctx, &groups, from, to)
-		}
+		w.document(ctx, &groups, from, to)
 	}
 	_ = groups.Wait() // errors are of single rows
 	return api.Results(ctx, w.additions, w.failed)
