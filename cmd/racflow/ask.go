@@ -157,7 +157,7 @@ func (s *session) missing() string {
 	case !slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
 		return ""
 	case off == "":
-		return "no language model: with a prompt, a sample and an elect block behind what was found, one would answer from these passages and cite them (pipelines/contextual.hcl has them)"
+		return "no language model answers: with a prompt, a sample and an elect block, as pipelines/contextual.hcl has them, one would write an answer from these passages and cite them"
 	}
 	how := "turn on " + off
 	if s.has("model") {
@@ -166,7 +166,7 @@ func (s *session) missing() string {
 			how += " (and -var base_url=URL for a server of your own)"
 		}
 	}
-	return "no language model: one would answer from these passages and cite them; " + how
+	return "no language model answers: one would write an answer from these passages and cite them; " + how
 }
 
 // has reports whether the file has a variable.

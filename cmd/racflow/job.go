@@ -40,6 +40,7 @@ func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *input
 		err = check(j)
 	}
 	if err == nil {
+		s.tellOff()
 		j.ready, err = s.open(ctx, stdin)
 	}
 	if err != nil {

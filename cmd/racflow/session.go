@@ -115,7 +115,6 @@ func (s *session) close() {
 
 // open brings the knowledge up to date, starts the stages and tells about it.
 func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
-	s.tellOff()
 	r, err := run.Open(ctx, s.pipeline, run.Options{
 		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
 		Building: s.tellBuilding,
