@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 )
@@ -33,9 +34,10 @@ func documentOf(a openaitest.Ask) string {
 // TestContextual takes the example documents through contextual.hcl with a model:
 // it situates every chunk once, document first, and answers with its sources.
 func TestContextual(t *testing.T) {
+	const latency = 20 * time.Millisecond
 	const fact = "It waits at most 30 seconds for the consumers"
 	cite := regexp.MustCompile(`<passage (\d+)>`)
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := openaitest.Serve(t, openaitest.Options{Latency: latency, Answer: func(a openaitest.Ask, _ int) string {
 		if chunkOf(a) != "" {
 			return "It is from the manual of a queue."
 		}
@@ -89,9 +91,9 @@ func TestContextual(t *testing.T) {
 	if rest := server.Calls() - asked; rest != 1 {
 		t.Errorf("%d calls beside those that situate, want 1", rest)
 	}
-	// index.md and others that are cut into one chunk have nothing to be situated in.
-	if len(chunks) < 15 || asked < 70 || server.Doubled(1) != 0 {
-		t.Errorf("%d chunks of %d documents situated, %d of them twice", asked, len(chunks), server.Doubled(1))
+	entries := regexp.MustCompile(`knowledge "docs": (\d+) documents, (\d+) entries`).FindStringSubmatch(stderr)
+	if len(entries) != 3 || entries[1] != strconv.Itoa(len(chunks)) || entries[2] != strconv.Itoa(asked) || server.Doubled(1) != 0 {
+		t.Errorf("%d chunks of %d documents situated, %d of them twice, of %q", asked, len(chunks), server.Doubled(1), entries)
 	}
 	for document, asks := range chunks {
 		if document == "" {
@@ -102,6 +104,9 @@ func TestContextual(t *testing.T) {
 			shared := len(first.Messages) - 1
 			if len(a.Messages) != len(first.Messages) || a.Messages[0] != first.Messages[0] || a.Messages[shared-1] != first.Messages[shared-1] {
 				t.Errorf("requests of one document begin differently")
+			}
+			if a.At.Sub(first.At) < latency {
+				t.Errorf("a request was sent %v after the first of its document, which was not answered yet", a.At.Sub(first.At))
 			}
 		}
 	}
