@@ -99,7 +99,7 @@ func TestCitationsTakeNoTime(t *testing.T) {
 		ticks.WriteString(strings.Repeat("`", n) + " ")
 	}
 	start := time.Now()
-	for _, text := range []string{ticks.String(), strings.Repeat("[1-5", 100_000), strings.Repeat("`a ", 100_000), strings.Repeat("[1]", 100_000)} {
+	for _, text := range []string{ticks.String(), strings.Repeat("[1-5", 30_000), strings.Repeat("`a ", 100_000), strings.Repeat("[1]", 30_000), strings.Repeat("[1", 30_000)} {
 		answer.Citations(text, 5)
 	}
 	if took := time.Since(start); took > 20*time.Second {

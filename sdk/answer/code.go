@@ -58,37 +58,31 @@ func fenceOf(line string) string {
 
 // blankSpans blanks what stands between two runs of as many backticks.
 func blankSpans(paragraph []byte) {
-	unclosed := map[int]bool{} // lengths of runs that nothing closes from here on
+	type run struct{ at, n, closing int } // closing is the place among all of the next with its length
+	var runs []run
 	for at := 0; at < len(paragraph); at++ {
-		n := ticks(paragraph[at:])
-		if n == 0 {
-			continue
+		n := 0
+		for at+n < len(paragraph) && paragraph[at+n] == '`' {
+			n++
 		}
-		closing := -1
-		for i := at + n; !unclosed[n] && i < len(paragraph); i++ {
-			if m := ticks(paragraph[i:]); m == n {
-				closing = i
-				break
-			} else if m > 0 {
-				i += m - 1
-			}
+		if n > 0 {
+			runs = append(runs, run{at, n, -1})
+			at += n
 		}
-		if closing < 0 {
-			unclosed[n] = true
-			at += n - 1
-			continue
-		}
-		blank(paragraph[at : closing+n])
-		at = closing + n - 1
 	}
-}
-
-// ticks counts the backticks that a text begins with.
-func ticks(text []byte) (n int) {
-	for n < len(text) && text[n] == '`' {
-		n++
+	next := map[int]int{} // by length
+	for i := len(runs) - 1; i >= 0; i-- {
+		if closing, ok := next[runs[i].n]; ok {
+			runs[i].closing = closing
+		}
+		next[runs[i].n] = i
 	}
-	return n
+	for i := 0; i < len(runs); i++ {
+		if r := runs[i]; r.closing > 0 {
+			i = r.closing
+			blank(paragraph[r.at : runs[i].at+r.n])
+		}
+	}
 }
 
 func blank(text []byte) {
