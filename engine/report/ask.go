@@ -38,7 +38,9 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage, r.Text+" "+r.Answer)
 		}
 	case !r.RetrievalOnly:
-		fmt.Fprintln(out, fit("No answer: "+legible(strings.Join(strings.Fields(r.Reason), " ")), a.Width))
+		for _, line := range wrap("No answer: "+why(r), a.Width) {
+			fmt.Fprintln(out, line)
+		}
 	case len(r.Candidates) == 0:
 		fmt.Fprintln(out, "No passage was found.")
 	}
@@ -46,6 +48,15 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 		a.passages(out, r)
 	}
 	return out.Flush()
+}
+
+// why is why there is no answer: of answers that do not count, also why not.
+func why(r run.Result) string {
+	text := r.Reason
+	if i := slices.IndexFunc(r.Votes, func(v run.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v run.Vote) bool { return v.Accepted }) {
+		text += fmt.Sprintf(" (%s: %s)", r.Votes[i].Voter, r.Votes[i].Reason)
+	}
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // remark tells how sure an election of several votes was.

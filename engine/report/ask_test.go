@@ -84,6 +84,7 @@ func TestAsk(t *testing.T) {
 			want: []string{"It is 8080 [2].\n\n[2]  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n"}, not: []string{"Nearest", "0.500"}},
 		{name: "an election", result: run.Result{Answer: "yes", Agreement: .5, Flagged: true, Votes: make([]run.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
 		{name: "no answer", result: run.Result{Reason: "none of the answers\ncites", Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
+		{name: "why", result: run.Result{Reason: "no answer counts", Votes: []run.Vote{{Voter: "llm", Answer: "x", Reason: "it cites\nnothing"}}}, want: []string{"No answer: no answer counts (llm: it cites nothing)\n"}},
 		{name: "a failure", result: run.Result{Failure: &run.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
 		{name: "a row", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
 		{name: "a page", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},
