@@ -162,7 +162,7 @@ func (e *evaluation) check(j *job) error {
 }
 
 func nothingKnown(j *job) error {
-	return fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election", j.path)
+	return fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election, and a knowledge that has labels", j.path)
 }
 
 // retrieval sums up what was found, and tells once which gold passages never

@@ -137,7 +137,7 @@ func (c *Counter) Add(r run.Result) {
 			of.accepted++
 		}
 	}
-	if r.Expected == "" || r.RetrievalOnly {
+	if r.Expected == "" || r.RetrievalOnly || r.FreeText {
 		return
 	}
 	c.scored++

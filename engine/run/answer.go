@@ -54,7 +54,7 @@ func (r *Run) result(rec *record) Result {
 	result := Result{
 		Line: rec.row.Line, ID: rec.id, Text: rec.row.Text, Expected: rec.row.Label, Gold: rec.row.Gold,
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
-		RetrievalOnly: r.elect < 0,
+		RetrievalOnly: r.elect < 0, FreeText: r.elect >= 0 && r.retrieve >= 0 && len(r.Labels()) == 0,
 	}
 	if r.again {
 		result.record = rec

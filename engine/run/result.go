@@ -25,11 +25,14 @@ type Result struct {
 	// RetrievalOnly is set where the pipeline holds no election: the
 	// candidates are its answer.
 	RetrievalOnly bool
-	Usage         sdk.Usage
-	Usages        map[string]sdk.Usage // the same by voter; none of an earlier part of the run
-	Failure       *Failure             // set: the item was not answered
-	Skipped       []*Failure           // of stages that the item went on without; none of an earlier part of the run
-	Latency       time.Duration        // from being read to being answered; 0: an earlier part of the run answered it
+	// FreeText is set where the knowledge has no labels, so that answers are texts:
+	// nobody writes one letter by letter as it is expected.
+	FreeText bool
+	Usage    sdk.Usage
+	Usages   map[string]sdk.Usage // the same by voter; none of an earlier part of the run
+	Failure  *Failure             // set: the item was not answered
+	Skipped  []*Failure           // of stages that the item went on without; none of an earlier part of the run
+	Latency  time.Duration        // from being read to being answered; 0: an earlier part of the run answered it
 
 	earlier bool    // an earlier part of the run answered it
 	record  *record // for Again; nil: not kept

@@ -34,7 +34,9 @@ type Options struct {
 	Again     bool                               // keep ballots with the results, so that Again can elect
 	Lists     bool                               // keep what each retrieve and rerank stage found with the results
 	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
-	Building  func(name string, done, total int) // told while knowledge is embedded; may be nil
+	// Building is told while knowledge is built what is done ("embedding"), and how
+	// far that is; may be nil.
+	Building func(doing, name string, done, total int)
 	Waiting   func(name string, why error)       // told when another process is building it; may be nil
 }
 
@@ -168,9 +170,9 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		k, err := knowledge.Open(ctx, block, Stages(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Waiting: o.Waiting,
-			Progress: func(done, total int) {
+			Progress: func(doing string, done, total int) {
 				if o.Building != nil {
-					o.Building(block.Name, done, total)
+					o.Building(doing, block.Name, done, total)
 				}
 			},
 		})
