@@ -4,13 +4,13 @@
 //
 //   - dense: the cosine, from the lowest to the highest;
 //   - lexical: the BM25 score, as part of the highest;
-//   - words: the share of the item's words that context and text have, each
-//     weighing its idf among the candidates and how often it comes (BM25's
-//     saturation), so that rare words decide;
+//   - words: the share of the item's words that the text has, each weighing its
+//     idf among the candidates and how often it comes (BM25's saturation), so that
+//     rare words decide;
 //   - phrases: the share of its pairs of neighbouring words that stand together
 //     there, too, by the same idf;
-//   - fields: the share of its words that the title, path and headings in the
-//     metadata have.
+//   - fields: the share of its words that the context, the terms that were added
+//     to it, or the title, path and headings in the metadata have.
 //
 // A score that a side did not compute counts as 0. Words are those of the
 // analyzer code, whichever the store has: identifiers whole and in parts.
@@ -18,7 +18,8 @@
 // From that sum is taken away what a better candidate says already: maximal
 // marginal relevance (Carbonell and Goldstein, SIGIR 1998), with the overlap of
 // the sets of words (Jaccard) as the similarity, since vectors of candidates do
-// not travel.
+// not travel. Only texts count there: chunks of one document, whose contexts are
+// alike, need not say the same.
 //
 // The weights were found on public data: the training queries of SciFact and the
 // public half of the queries about Anthropic's nine codebases, from 150

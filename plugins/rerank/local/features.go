@@ -12,9 +12,9 @@ import (
 type features struct {
 	dense   float64 // cosine, from the lowest to the highest
 	lexical float64 // BM25, of the highest
-	words   float64 // share of the query's words in context and text, the rare ones counting more
+	words   float64 // share of the query's words in the text, the rare ones counting more
 	pairs   float64 // the same of its pairs of neighbouring words
-	fields  float64 // share of the query's words in the fields of the metadata
+	fields  float64 // share of the query's words in the context, the terms and the fields of the metadata
 }
 
 // featuresOf describes the candidates of an item. It also returns the words of
@@ -27,10 +27,13 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 	var words []string
 	for i := range item.Candidates {
 		c := &item.Candidates[i]
-		words = a.Append(words[:0], c.Context)
-		words = a.Append(words, c.Text)
+		words = a.Append(words[:0], c.Text)
 		bodies[i], sets[i] = q.match(words), seen.set(words)
-		words = words[:0]
+		situating, terms := sdk.SplitContext(c.Context)
+		words = a.Append(words[:0], situating)
+		for _, term := range terms {
+			words = a.Append(words, term)
+		}
 		for _, name := range names {
 			if text, ok := c.Meta[name].(string); ok {
 				words = a.Append(words, text)
