@@ -18,6 +18,12 @@
 // whose answers is accepted is asked again, as often as its tries allow; all
 // answers stay as votes.
 //
+// Where the whole rule of a retrieve stage holds, which is asked once, all of the
+// knowledge is the candidates of every item: nothing is embedded or searched,
+// rerankers are not asked, and voters on candidates abstain. Answers to prompts
+// with passages are texts, which need no labels; what the elected one cites is in
+// its result.
+//
 // A stage may end the run (sdk.CodeStopped: the budget is spent). Items that need
 // it are then left, which is no failure, and no other stage stands in for it;
 // those that need it no more are answered; nothing else is read.
