@@ -34,8 +34,9 @@ type session struct {
 	state    string // absolute: plugins are given folders below it
 	catalog  *catalog
 	progress *report.Progress
-	faults   int // rows of the knowledge that could not be used, and passages without their enrichment
-	failures int // items that failed
+	building string // what was told of a build last
+	faults   int    // rows of the knowledge that could not be used, and passages without their enrichment
+	failures int    // items that failed
 	calls    sharing
 }
 
@@ -229,15 +230,13 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// tellBuilding says how far a build is.
-func (s *session) tellBuilding(name string, done, total int) {
-	what := "embedding "
-	for _, k := range s.file.Knowledge {
-		if k.Name == name && len(k.Enrichers()) > 0 {
-			what = "enriching and embedding "
-		}
+// tellBuilding says how far a build is with what it is doing.
+func (s *session) tellBuilding(doing, name string, done, total int) {
+	if what := doing + " " + name; what != s.building {
+		s.building = what
+		s.progress.Restart()
 	}
-	s.progress.Update(what+name, done, total)
+	s.progress.Update(s.building, done, total)
 }
 
 func (s *session) tellKnowledge(r knowledge.Report) {

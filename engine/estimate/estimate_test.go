@@ -55,3 +55,14 @@ func TestRehearsal(t *testing.T) {
 		t.Errorf("a voter that was not asked: %+v", got)
 	}
 }
+
+func TestEnrichment(t *testing.T) {
+	s := &pipeline.Stage{Config: pipeline.Config{Public: []byte(`{}`)}}
+	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101 || u.OutputTokens != 3*addition {
+		t.Errorf("%+v, %v", u, assumed)
+	}
+	s.Config.Public = []byte(`{"max_tokens": 20}`)
+	if u, assumed := Enrichment(s, 3, 401); assumed || u.OutputTokens != 60 {
+		t.Errorf("%+v, %v", u, assumed)
+	}
+}

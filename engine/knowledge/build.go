@@ -28,6 +28,8 @@ type builder struct {
 	refused   refusals
 	unusable  map[string]error // units that turned out to be so when they were loaded, by id
 	held      int              // entries before this build
+	streaming string           // what is done to documents that stream on; empty: nothing that takes long
+	fitted    bool             // by this build: what services add is there already
 	fresh     bool             // nothing was ever committed
 	completed bool             // this build is the one that completed the generation
 }

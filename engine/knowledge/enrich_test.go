@@ -502,3 +502,22 @@ func TestLongAdditions(t *testing.T) {
 		t.Errorf("embedded %d texts", len(embedded))
 	}
 }
+
+// What takes long is told by its name, document by document.
+func TestProgress(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
+	told := func() (all []string) {
+		e.stage.Name += "x" // another generation
+		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(doing string, done, total int) {
+			all = append(all, fmt.Sprintf("%s %d of %d", doing, done, total))
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	same(t, "enriched and embedded", told(), "enriching and embedding 1 of 2", "enriching and embedding 2 of 2")
+	e.embedder.fits = true
+	same(t, "with an embedder that learns", told(), "enriching 1 of 2", "enriching 2 of 2", "embedding 2 of 2")
+	e.block.Enrich, e.embedder.fingerprint = nil, "other"
+	same(t, "not enriched", told(), "fitting 1 of 2", "fitting 2 of 2", "embedding 2 of 2")
+}

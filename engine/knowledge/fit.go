@@ -21,9 +21,14 @@ func (b *builder) fit(ctx context.Context) (err error) {
 	if b.embedder, err = b.stages.Embedder(ctx, nil); err != nil {
 		return err
 	}
+	b.streaming = "fitting"
+	if len(b.enrichers) > 0 {
+		b.streaming = "enriching"
+	}
 	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
 		return b.embedder.Fit(ctx, made.passages())
 	})
+	b.streaming, b.fitted = "", true
 	if err != nil {
 		return fmt.Errorf("fit %s: %w", b.block.Embed.Use, err)
 	}

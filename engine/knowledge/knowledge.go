@@ -63,8 +63,10 @@ type Stages interface {
 
 // Options are what Open needs beside the block and its stages.
 type Options struct {
-	Stdin    io.Reader
-	Progress func(done, total int)        // rows or documents embedded so far; may be nil
+	Stdin io.Reader
+	// Progress is told what is being done ("enriching", "embedding") and with how
+	// many rows or documents; may be nil.
+	Progress func(doing string, done, total int)
 	Waiting  func(name string, why error) // told once when another process is building it; may be nil
 	Plan     bool                         // only report what would be done
 }

@@ -23,6 +23,9 @@ const (
 // build is committed now and then, to go on from after a kill, never in the middle
 // of a unit; later changes appear all at once.
 func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []string, err error) {
+	if len(b.enrichers) > 0 && !b.fitted && !b.options.Plan {
+		b.streaming = "enriching and embedding"
+	}
 	b.unusable, b.changed = nil, map[string]bool{}
 	b.Report.Bare, b.Report.FirstBare = 0, Fault{} // what a fit found is found again
 	produce := func(ctx context.Context, f func(batch) error) error {
@@ -80,8 +83,8 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 				}
 			}
 			done += len(m.units)
-			if b.options.Progress != nil {
-				b.options.Progress(done, len(units))
+			if b.streaming == "" {
+				b.tell("embedding", done, len(units))
 			}
 			if first && m.whole && time.Since(committed) > checkpoint {
 				if err := b.commit(ctx); err != nil {
@@ -101,6 +104,12 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		}
 	}
 	return nil, ended
+}
+
+func (b *builder) tell(doing string, done, total int) {
+	if b.options.Progress != nil {
+		b.options.Progress(doing, done, total)
+	}
 }
 
 func send[T any](ctx context.Context, to chan<- T, value T) error {

@@ -48,7 +48,7 @@ func (d chunked) passages() []sdk.Passage {
 // several. Units that cannot be used are noted and left out. Where an enricher
 // cannot go on, f still gets all that was complete before.
 func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch) error) error {
-	cut := cutter{n: n, f: f}
+	cut, done := cutter{n: n, f: f}, 0
 	err := b.enriched(ctx, units, func(d chunked, added []addition) error {
 		if b.leavesBare(d, added) {
 			d.Hash = bare(d.Hash)
@@ -61,6 +61,9 @@ func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch)
 			entries = []sdk.Entry{d.Entry}
 		default:
 			entries = entriesOf(d.unit, d.chunks)
+		}
+		if done++; b.streaming != "" {
+			b.tell(b.streaming, done, len(units))
 		}
 		return cut.add(d.ID, entries, b.add(entries, added))
 	})

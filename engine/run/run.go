@@ -31,13 +31,13 @@ type LaunchRequest struct {
 type Options struct {
 	Launch    Launch
 	Stdin     io.Reader
-	Again     bool                               // keep ballots with the results, so that Again can elect
-	Lists     bool                               // keep what each retrieve and rerank stage found with the results
-	Knowledge func(knowledge.Report)             // told of every knowledge that is ready; may be nil
+	Again     bool                   // keep ballots with the results, so that Again can elect
+	Lists     bool                   // keep what each retrieve and rerank stage found with the results
+	Knowledge func(knowledge.Report) // told of every knowledge that is ready; may be nil
 	// Building is told while knowledge is built what is done ("embedding"), and how
 	// far that is; may be nil.
 	Building func(doing, name string, done, total int)
-	Waiting   func(name string, why error)       // told when another process is building it; may be nil
+	Waiting  func(name string, why error) // told when another process is building it; may be nil
 }
 
 // Run is a pipeline that is ready for items.
