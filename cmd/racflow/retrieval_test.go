@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/engine/eval"
@@ -62,12 +65,15 @@ func passages(t *testing.T, set, corpus, columns string) string {
 	return file
 }
 
-// compared returns what each row of a comparison is worth, by its first value.
-func compared(t *testing.T, args ...string) map[string]eval.Ranking {
+// compared returns what the last list of each row of a comparison is worth, by
+// the row's values.
+func compared(t *testing.T, dir string, args ...string) map[string]eval.Ranking {
 	t.Helper()
-	out, err := racflow(t, t.TempDir(), append([]string{"eval", "--json"}, args...)...).Output()
+	out, err := racflow(t, dir, append([]string{"eval", "--json"}, args...)...).Output()
 	if err != nil {
-		t.Fatal(err)
+		failed := new(exec.ExitError)
+		errors.As(err, &failed)
+		t.Fatalf("%v\n%s", err, failed.Stderr)
 	}
 	var table struct{ Rows []report.SweepRow }
 	if err := json.Unmarshal(out, &table); err != nil {
@@ -78,7 +84,8 @@ func compared(t *testing.T, args ...string) map[string]eval.Ranking {
 		if got := r.Report.Retrieval; got.Failed+got.Without+got.Absent > 0 {
 			t.Errorf("%s: %+v", r.Set, got)
 		}
-		all[r.Set[0]] = r.Report.Retrieval.Stages[0]
+		stages := r.Report.Retrieval.Stages
+		all[strings.Join(r.Set, " ")] = stages[len(stages)-1]
 	}
 	return all
 }
@@ -86,16 +93,16 @@ func compared(t *testing.T, args ...string) map[string]eval.Ranking {
 // The parts of identifiers are worth four points to BM25 over source code.
 func TestIdentifiers(t *testing.T) {
 	file := passages(t, "anthropic_codebases", "chunks.jsonl", "")
-	found := compared(t, "--sweep", "var.analyzer=standard,code", "--sweep", "near.mode=lexical", "--k", "20", file)
-	standard, code := found["standard"].Recall[0].Share, found["code"].Recall[0].Share
+	found := compared(t, t.TempDir(), "--sweep", "var.analyzer=standard,code", "--sweep", "near.mode=lexical", "--k", "20", file)
+	standard, code := found["standard lexical"].Recall[0].Share, found["code lexical"].Recall[0].Share
 	if code < standard+.04 {
 		t.Errorf("recall at 20 is %.4f with the analyzer standard and %.4f with code", standard, code)
 	}
 }
 
-// Both sides together find more than either alone. This embeds five thousand
-// abstracts, which takes minutes.
-func TestHybrid(t *testing.T) {
+// wantMiniLM skips a test that embeds for minutes unless it is asked for.
+func wantMiniLM(t *testing.T) {
+	t.Helper()
 	if os.Getenv("RACFLOW_RETRIEVAL") == "" {
 		t.Skip("set RACFLOW_RETRIEVAL=1 to measure it")
 	}
@@ -104,8 +111,14 @@ func TestHybrid(t *testing.T) {
 			t.Skip("the model is not here: racflow model pull minilm")
 		}
 	}
+}
+
+// Both sides together find more than either alone. This embeds five thousand
+// abstracts, which takes minutes.
+func TestHybrid(t *testing.T) {
+	wantMiniLM(t)
 	file := passages(t, "scifact", "corpus.jsonl", `context = "title"`)
-	found := compared(t, "-var", "embedder=minilm", "-var", "analyzer=english", "--ablate", "dense,lexical", file)
+	found := compared(t, t.TempDir(), "-var", "embedder=minilm", "-var", "analyzer=english", "--ablate", "dense,lexical", file)
 	whole := found["nothing"].NDCG
 	t.Logf("nDCG@10 %.4f; dense alone %.4f, lexical alone %.4f", whole, found["lexical"].NDCG, found["dense"].NDCG)
 	if whole < .67 || whole <= found["dense"].NDCG || whole <= found["lexical"].NDCG {
