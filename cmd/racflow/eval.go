@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/tune"
 )
 
 func newEval() *cobra.Command {
@@ -99,6 +101,7 @@ type evaluation struct {
 	input  inputFlags
 	cuts   []int // of recall
 	told   bool  // which gold passages the knowledge lacks
+	warned bool  // of rows that were tuned on
 	path   string
 	stdin  io.Reader
 	stderr io.Writer
@@ -113,8 +116,11 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		return r, nil, err
 	}
 	defer j.close()
-	if err := warnTuned(e.stderr, &e.flags, j.path); err != nil {
-		return r, nil, err
+	if !e.warned {
+		e.warned = true
+		if err := warnTuned(e.stderr, &e.flags, j.path, func() (string, error) { return tune.Digest(j.path) }); err != nil {
+			return r, nil, err
+		}
 	}
 	passages := eval.NewPassages(e.cuts)
 	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, costOf(j.session.pipeline)
@@ -242,19 +248,10 @@ func (e *evaluation) compare(c *cobra.Command, names []string, variants []varian
 		rows = append(rows, row)
 	}
 	if asJSON {
-		return firstError(writeJSON(c.OutOrStdout(), struct {
+		return cmp.Or(writeJSON(c.OutOrStdout(), struct {
 			Targets []string          `json:"targets"`
 			Rows    []report.SweepRow `json:"rows"`
 		}{names, rows}), exit)
 	}
-	return firstError(report.Sweep(c.OutOrStdout(), names, rows), exit)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(report.Sweep(c.OutOrStdout(), names, rows), exit)
 }

@@ -196,7 +196,7 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "left"}} {
+	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {

@@ -189,11 +189,11 @@ func (t *tuning) warn(j *job) (string, error) {
 	if !j.rereadable() {
 		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
-	if err := warnTuned(t.stderr, &t.flags, j.path); err != nil {
-		return "", err
-	}
 	digest, err := tune.Digest(j.path)
 	if err != nil {
+		return "", err
+	}
+	if err := warnTuned(t.stderr, &t.flags, j.path, func() (string, error) { return digest, nil }); err != nil {
 		return "", err
 	}
 	for _, k := range j.session.pipeline.Knowledge() {
@@ -204,12 +204,13 @@ func (t *tuning) warn(j *job) (string, error) {
 	return digest, nil
 }
 
-// warnTuned warns where an input is what a file of variables was tuned on.
-func warnTuned(w io.Writer, flags *fileFlags, input string) error {
+// warnTuned warns where an input is what a file of variables was tuned on. digestOf
+// gives the input's digest, which takes a reading of all of it.
+func warnTuned(w io.Writer, flags *fileFlags, input string, digestOf func() (string, error)) error {
 	if len(flags.varFiles) == 0 || input == "-" {
 		return nil
 	}
-	digest, err := tune.Digest(input)
+	digest, err := digestOf()
 	if err != nil {
 		return err
 	}

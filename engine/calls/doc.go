@@ -21,6 +21,11 @@
 //     caller gave up, or whose service never tells what calls took, counts as
 //     estimated.
 //
+// Where nothing takes over what a stage fails on (Stage.Sole), an open circuit is
+// no answer: its calls wait up to two minutes for a service that is down. If that
+// stays away for longer, or has denied the first calls of the stage and served none,
+// the run is stopped and can be gone on with.
+//
 // Tokens count towards a limit from the moment a call is admitted, as estimated,
 // and from its end on as what it really took.
 //

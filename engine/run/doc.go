@@ -24,7 +24,8 @@
 // with passages are texts, which need no labels; what the elected one cites is in
 // its result.
 //
-// A stage may end the run (sdk.CodeStopped: the budget is spent). Items that need
+// A stage may end the run (sdk.CodeStopped): its budget is spent, or its service
+// stays away or serves none of its calls, and nothing takes over. Items that need
 // it are then left, which is no failure, and no other stage stands in for it;
 // those that need it no more are answered; nothing else is read.
 //

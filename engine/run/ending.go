@@ -8,7 +8,8 @@ import (
 )
 
 // ending is the end of a run before that of its input: a stage said that it has
-// to end, because its budget is spent. What needs no more of that stage is
+// to end, because its budget is spent, or because its service stays away or serves
+// none of its calls and nothing takes over. What needs no more of that stage is
 // still answered; nothing new is begun.
 type ending struct {
 	once  sync.Once

@@ -9,9 +9,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// pageBytes is the size at which a page ends before its limit: it has to fit
-// a message.
-const pageBytes = 16 << 20
+const (
+	// pageBytes is the size at which a page ends before its limit: it has to fit
+	// a message, and memory several times.
+	pageBytes = 4 << 20
+	// entryBytes is about what an entry takes beside its texts and its vector.
+	entryBytes = 160
+)
 
 // page returns the entries from a sequence number on, in the order in which
 // they were put. A limit below 1 is none. An entry that is put again between
@@ -30,15 +34,17 @@ func (s *snapshot) page(ask sdk.Scan, from uint64) sdk.Page {
 			}
 			if ask.Limit > 0 && len(page.Entries) == ask.Limit || size >= pageBytes {
 				page.Next = strconv.FormatUint(rec.sequence, 10)
+				p.release()
 				return page
 			}
 			e := p.entry(r, ask.Texts)
 			if ask.Vectors {
 				e.Vector = slices.Clone(p.vector(r))
 			}
-			size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
+			size += entryBytes + len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
 			page.Entries = append(page.Entries, e)
 		}
+		p.release()
 	}
 	return page
 }
