@@ -143,7 +143,8 @@ func excerpt(c sdk.Candidate, words string, width int) []string {
 	return shown
 }
 
-// densest is the first of those excerptLines lines that have most of the words.
+// densest is the first of those excerptLines lines that have most of the words, of
+// which those count more that few lines have.
 func densest(lines []string, words string) int {
 	analyzer, err := analyze.Named("english")
 	if err != nil {
@@ -161,16 +162,25 @@ func densest(lines []string, words string) int {
 			}
 		}
 	}
-	best, most := 0, 0
-	for at := range len(lines) - excerptLines + 1 {
-		distinct := map[string]bool{}
+	in := map[string]int{} // lines that a word is in
+	for _, words := range found {
+		for _, word := range slices.Compact(slices.Sorted(slices.Values(words))) {
+			in[word]++
+		}
+	}
+	best, most := 0, 0.0
+	for at := range len(found) - excerptLines + 1 {
+		distinct, sum := map[string]bool{}, 0.0
 		for _, words := range found[at : at+excerptLines] {
 			for _, word := range words {
-				distinct[word] = true
+				if !distinct[word] {
+					distinct[word] = true
+					sum += 1 / float64(in[word])
+				}
 			}
 		}
-		if len(distinct) > most {
-			best, most = at, len(distinct)
+		if sum > most+1e-9 {
+			best, most = at, sum
 		}
 	}
 	return best

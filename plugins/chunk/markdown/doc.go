@@ -15,6 +15,9 @@
 //
 // What headings, blocks and front matter are, plugins/internal/section says.
 //
+// Source code among the documents (by its metadata "format") has no headings, and is
+// cut as recursive does.
+//
 // The chunks joined are the document: white space between two chunks belongs to
 // the first.
 package markdown

@@ -29,6 +29,13 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 		if x.Blank(0, len(d.Text)) {
 			return nil
 		}
+		if d.Meta["format"] == "code" { // a comment that begins with # is no heading
+			var out []sdk.Chunk
+			for _, s := range (cut.Splitter{Size: c.Size, Breaks: cut.Prose()}).Split(x, 0, len(d.Text)) {
+				out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
+			}
+			return out
+		}
 		p := packer{text: x, size: c.Size, sections: section.Read(d.Text)}
 		return p.chunks()
 	}), nil

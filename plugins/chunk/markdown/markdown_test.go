@@ -65,3 +65,18 @@ func TestChunks(t *testing.T) {
 		})
 	}
 }
+
+// In source code, what begins with # is no heading.
+func TestCode(t *testing.T) {
+	text := "# one two three\nx = 1\n# four five six\ny = 2\n"
+	for format, want := range map[string]any{"code": nil, "markdown": "one two three"} {
+		stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 12}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text, Meta: sdk.Meta{"format": format}}})
+		if err != nil || len(chunks[0]) != 2 || chunks[0][0].Meta["headings"] != want {
+			t.Errorf("%s: %+v, error %v", format, chunks, err)
+		}
+	}
+}

@@ -25,7 +25,7 @@ type Chunker func(sdk.Document) []sdk.Chunk
 
 // rules is the version of what decides where the stages of plugins/chunk cut:
 // raise it whenever one of them may cut the same document elsewhere.
-const rules = "1"
+const rules = "2"
 
 // Fingerprint implements sdk.Fingerprinter: knowledge that was cut by other rules
 // is built anew.
