@@ -30,7 +30,7 @@ type Options struct {
 //
 // A prompt with Passages is answered by the whole text, line breaks and all, if it
 // cites passages, and only those that there are: see Citations. Options do not
-// count then, and None may have its full stop, quotes or emphasis, or not.
+// count then, and None may have a full stop, quotes, emphasis and citations, or not.
 func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	if at := strings.LastIndex(text, "</think>"); at >= 0 {
 		text = text[at+len("</think>"):]
@@ -54,7 +54,7 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 
 // cited reads the answer to a prompt with passages.
 func cited(text string, p sdk.Prompt) sdk.Answer {
-	if p.None != "" && strings.EqualFold(bare(text), bare(p.None)) {
+	if p.None != "" && strings.EqualFold(bare(bracket.ReplaceAllString(text, "")), bare(p.None)) {
 		return sdk.Answer{Weight: 1}
 	}
 	numbers, stray := Citations(text, len(p.Passages))

@@ -78,6 +78,7 @@ func TestReadCited(t *testing.T) {
 		{name: "a passage that was not given", text: "Port 80 [1, 3].", prompt: given, reason: "it cites [3], which is none of the passages that it was given"},
 		{name: "none", text: "The passages do not answer this.", prompt: given},
 		{name: "none, nearly", text: "**the passages do\nnot answer this**\n", prompt: given},
+		{name: "none with citations", text: "The passages do not answer this [1, 2].", prompt: given},
 		{name: "none and more", text: "The passages do not answer this. It is port 80.", prompt: given, reason: "it cites none of the passages"},
 		{name: "none where it is not allowed", text: "The passages do not answer this.", prompt: sdk.Prompt{Passages: given.Passages}, reason: "it cites none of the passages"},
 		{name: "nothing to cite", text: "Port 80,\n[7] or so.", prompt: uncited, want: "Port 80,\n[7] or so."},
