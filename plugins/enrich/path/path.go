@@ -106,7 +106,7 @@ func (d *document) above(part string, p sdk.Passage) string {
 func (e *enricher) context(d *document, p sdk.Passage) string {
 	var parts []string
 	for _, name := range e.Parts {
-		part := ""
+		var part string
 		switch name {
 		case headings, declaration:
 			part = d.above(name, p)
