@@ -119,6 +119,9 @@ func TestContextual(t *testing.T) {
 	if again, _ := run("ask", question); again != answer || server.Calls() != calls {
 		t.Errorf("asked %d times again\n%s", server.Calls()-calls, again)
 	}
+	if kept, _ := run("ask", "--offline", question); kept != answer || server.Calls() != calls {
+		t.Errorf("offline: asked %d times\n%s", server.Calls()-calls, kept)
+	}
 	changed := filepath.Join(docs, "guide", "producers.md")
 	text, err := os.ReadFile(changed)
 	if err != nil {
