@@ -143,7 +143,10 @@ func TestPDFBombs(t *testing.T) {
 
 // TestHostileHTML reads pages that are made to take long or to be more than text.
 func TestHostileHTML(t *testing.T) {
-	const size = 4 << 20
+	size := 4 << 20
+	if testing.Short() { // with the race detector, everything takes longer
+		size = 1 << 20
+	}
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
 	for name, c := range map[string]struct{ page, has, hasNot string }{
 		"not text":           {`<meta http-equiv="refresh" content="0;url=http://evil.example/"><!-- secret --><base href="http://evil.example/"><p onclick="alert(1)">shown<script>alert(2)</script><style>p{}</style><img src=x onerror=alert(3)></p><!--[if IE]>secret<![endif]--><iframe src="http://evil.example/">secret</iframe>`, "shown", "secret"},
@@ -180,7 +183,10 @@ func TestHostileHTML(t *testing.T) {
 // TestHostileTexts reads texts in encodings, and in sizes of lines and words, that
 // nobody writes.
 func TestHostileTexts(t *testing.T) {
-	const size = 50 << 20
+	size := 50 << 20
+	if testing.Short() {
+		size = 4 << 20
+	}
 	wide := "\xff\xfe" + strings.Repeat("\x00\xd8", 1000) // halves of pairs
 	for name, c := range map[string]struct{ content, has, fault string }{
 		"line.txt":   {strings.Repeat("a ", size/2), "a a", ""},
