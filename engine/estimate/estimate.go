@@ -131,6 +131,10 @@ func maxTokens(s *pipeline.Stage) int {
 	return max(config.MaxTokens, 0)
 }
 
+// instructions is what a request for an addition is taken to hold beside the
+// passage and its document, in tokens.
+const instructions = 300
+
 // Enrichment is what an enrich stage takes at most that is asked for so many
 // passages, with so many characters of passages and their documents. Assumed says
 // that its config does not say how long an addition is.
@@ -139,5 +143,5 @@ func Enrichment(s *pipeline.Stage, passages, characters int) (u sdk.Usage, assum
 	if assumed = most == 0; assumed {
 		most = addition
 	}
-	return sdk.Usage{InputTokens: uint64(TokensOf(characters)), OutputTokens: uint64(passages * most)}, assumed && passages > 0
+	return sdk.Usage{InputTokens: uint64(TokensOf(characters) + passages*instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
 }

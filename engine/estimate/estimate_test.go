@@ -58,7 +58,7 @@ func TestRehearsal(t *testing.T) {
 
 func TestEnrichment(t *testing.T) {
 	s := &pipeline.Stage{Config: pipeline.Config{Public: []byte(`{}`)}}
-	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101 || u.OutputTokens != 3*addition {
+	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101+3*instructions || u.OutputTokens != 3*addition {
 		t.Errorf("%+v, %v", u, assumed)
 	}
 	s.Config.Public = []byte(`{"max_tokens": 20}`)

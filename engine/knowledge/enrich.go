@@ -38,7 +38,7 @@ type enricher struct {
 type Asks struct {
 	Stage      *pipeline.Stage
 	Passages   int
-	Characters int // of the passages, each with its document
+	Characters int // of the passages, each with its document where the stage shows that
 }
 
 func newEnricher(s *pipeline.Stage, process Enricher) *enricher {
@@ -197,7 +197,9 @@ func (e *enricher) count(documents []chunked) {
 	for _, d := range documents {
 		if e.stage.Info.Network {
 			e.asks.Passages += len(d.chunks)
-			e.asks.Characters += len(d.chunks) * utf8.RuneCountInString(d.Text)
+			if e.stage.Info.Reads.Has(sdk.ColumnText) {
+				e.asks.Characters += len(d.chunks) * utf8.RuneCountInString(d.Text)
+			}
 			for _, c := range d.chunks {
 				e.asks.Characters += utf8.RuneCountInString(d.Text[c.Start:c.End])
 			}

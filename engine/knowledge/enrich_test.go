@@ -438,9 +438,14 @@ func TestPlanAsksNobody(t *testing.T) {
 	if len(e.adder.calls) > 0 {
 		t.Errorf("it asked for %q", e.adder.calls)
 	}
-	want := []knowledge.Asks{{Stage: e.stage, Passages: 3, Characters: 4 + 1 + 4 + 2 + 3 + 3}}
+	want := []knowledge.Asks{{Stage: e.stage, Passages: 3, Characters: 1 + 2 + 3}}
 	if diff := cmp.Diff(want, k.Report.Asks, cmpopts.IgnoreFields(pipeline.Stage{}, "Info")); diff != "" {
 		t.Error(diff)
+	}
+	e.stage.Info.Reads = sdk.Of(sdk.ColumnText) // it shows the service whole documents
+	k, _, _ = e.shelf.look(knowledge.Options{Plan: true})
+	if got, want := k.Report.Asks[0].Characters, 4+1+4+2+3+3; got != want {
+		t.Errorf("%d characters with the documents, want %d", got, want)
 	}
 	e.look()
 	e.write(map[string]string{"b.txt": "d"})

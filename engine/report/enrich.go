@@ -33,7 +33,7 @@ func (p Plan) writeEnrich(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "Found asking nobody: a call per passage, with its whole document, which stands first. Most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.")
+	fmt.Fprintln(w, "Found asking nobody: a call per passage, with 300 tokens of instructions; a stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.")
 	if guessed {
 		fmt.Fprintln(w, "Where the config has no max_tokens, an addition counts as 150 tokens.")
 	}

@@ -37,7 +37,8 @@ const usualTokens = 150
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open, sdk.Network(), sdk.PreferBatch(1))
+	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open,
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
