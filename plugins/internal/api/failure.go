@@ -86,12 +86,17 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 		text += "; check api_key"
 	case res.StatusCode == http.StatusNotFound:
 		text += "; check base_url, endpoint and model"
+	case res.StatusCode == http.StatusPaymentRequired || code == noMoney:
+		text += "; the account has nothing left to pay with"
 	}
 	err := &statusError{res.StatusCode, text}
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
 		switch res.StatusCode {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
+			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
+		}
+		if code == noMoney {
 			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		return sdk.Outcome{Status: sdk.StatusRefused}, sdk.Invalid(err)
@@ -115,8 +120,10 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	return outcome, sdk.Transient(err, after)
 }
 
-// overloaded is a status of Anthropic's that stands in no list.
-const overloaded = 529
+const (
+	overloaded = 529                  // a status of Anthropic's that stands in no list
+	noMoney    = "insufficient_quota" // OpenAI's code of a 429 that waiting does not help
+)
 
 // complaint finds the message and the code in the forms of error replies:
 // {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
@@ -199,7 +206,7 @@ func retryable(res *http.Response, code string) bool {
 	}
 	switch res.StatusCode {
 	case http.StatusTooManyRequests:
-		return code != "insufficient_quota"
+		return code != noMoney
 	case http.StatusRequestTimeout, http.StatusConflict:
 		return true
 	}
