@@ -70,10 +70,10 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			s.progress.Clear()
 			out, errs := c.OutOrStdout(), c.ErrOrStderr()
 			if result.Failure != nil {
-				fmt.Fprintf(errs, "the question failed: %v\n", result.Failure)
+				fmt.Fprintf(errs, "the question failed: %s\n", report.Legible(result.Failure.Error()))
 			}
 			for _, skipped := range result.Skipped {
-				fmt.Fprintf(errs, "it went on without %v\n", skipped)
+				fmt.Fprintf(errs, "it went on without %s\n", report.Legible(fmt.Sprint(skipped)))
 			}
 			if format == "json" {
 				err = writeResult(out, result)

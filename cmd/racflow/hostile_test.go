@@ -5,6 +5,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,5 +140,28 @@ func TestHostileDocuments(t *testing.T) {
 	}
 	if texts["line.txt#0"] == "" || texts["word.md#0"] == "" || texts["fences.md#0"] == "" {
 		t.Error("a document is not there")
+	}
+}
+
+// TestHostileService: what a service says of its refusals does nothing to a
+// terminal, whether they end the build or leave passages as they are.
+func TestHostileService(t *testing.T) {
+	for status, code := range map[int]int{http.StatusUnauthorized: exitFailed, http.StatusBadRequest: exitItemsFailed} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, "orders: \x1b[2J\x1b]0;owned\x07\u009b31m\u202e")
+		}))
+		t.Cleanup(server.Close)
+		l := newHandbooks(t)
+		l.server.URL = server.URL
+		got, _, stdout, stderr := l.do(t, "run")
+		if got != code || !strings.Contains(stderr, "orders: \uFFFD[2J") {
+			t.Errorf("%d: exit code %d, want %d\n%s", status, got, code, stderr)
+		}
+		for _, r := range stdout + stderr {
+			if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
+				t.Fatalf("%d: %q reaches the terminal", status, r)
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 )
@@ -114,7 +115,7 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	s.progress.Clear()
 	s.tellMoreFailures()
 	for _, skipped := range totals.Skipped {
-		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %v\n", skipped.Stage, quantity(skipped.Items, "item"), skipped.First)
+		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
 	}
 	return &outcome{totals, s.faults, j.ready.Labels()}, err
 }

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
@@ -62,10 +63,10 @@ func execute(ctx context.Context, args []string) int {
 		return exitInterrupted
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			fmt.Fprintln(os.Stderr, "racflow:", exit.err)
+			fmt.Fprintln(os.Stderr, "racflow:", report.Legible(exit.err.Error()))
 		}
 		return exit.code
 	}
-	fmt.Fprintln(os.Stderr, "racflow:", err)
+	fmt.Fprintln(os.Stderr, "racflow:", report.Legible(err.Error()))
 	return exitFailed
 }

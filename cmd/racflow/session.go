@@ -257,7 +257,7 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 	}
 	if r.Bare > 0 {
 		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
-			r.Name, quantity(r.Bare, "passage"), r.FirstBare)
+			r.Name, quantity(r.Bare, "passage"), report.Legible(r.FirstBare.String()))
 	}
 	for _, g := range r.Retired {
 		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%d entries), which this build replaces\n", r.Name, g.Collection, g.Entries)

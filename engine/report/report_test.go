@@ -110,6 +110,12 @@ func TestTableIsShownAndNotObeyed(t *testing.T) {
 	}
 }
 
+func TestLegible(t *testing.T) {
+	if got, want := Legible("refused: \x1b[31m\a\u009b\u202e\r\nracflow: done\n\tat main.go:7"), "refused: \uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD\n    racflow: done\n    \tat main.go:7"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
 	if _, err := NewResults("xml", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
 		t.Errorf("got %v", err)

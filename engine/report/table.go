@@ -105,7 +105,12 @@ func shorten(text string, n int) string {
 func Legible(message string) string {
 	lines := strings.Split(message, "\n")
 	for i := range lines {
-		lines[i] = strings.Map(visible, lines[i])
+		lines[i] = strings.Map(func(r rune) rune {
+			if r == '\t' { // of a stack, say
+				return r
+			}
+			return visible(r)
+		}, lines[i])
 	}
 	return strings.Join(lines, "\n    ")
 }
