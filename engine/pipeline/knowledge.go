@@ -99,7 +99,11 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 		l.checkFile(s.Path, attr.Expr.Range())
 	}
 	for _, name := range []string{"exclude", "max_bytes"} {
-		if attr, ok := content.Attributes[name]; ok {
+		attr, ok := content.Attributes[name]
+		if ok && name == "exclude" && len(a.texts(name)) == 0 {
+			continue // a file that is made for either has it in a variable
+		}
+		if ok {
 			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents: the path is to be a folder, a glob or a Markdown, HTML or PDF file.", name)
 		}
 	}
