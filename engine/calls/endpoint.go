@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -31,6 +32,10 @@ const (
 // still for hours.
 const maxPatience = 2 * time.Minute
 
+// maxBusy is how long an endpoint may refuse all calls as too many before it is as
+// good as down: what is counted by the minute is over by then.
+const maxBusy = 5 * time.Minute
+
 // endpoint is what is known of a service.
 type endpoint struct {
 	name string
@@ -39,6 +44,7 @@ type endpoint struct {
 	paused   time.Time // until then it wants no calls
 	refusals int       // the exponent of the next pause
 	refused  time.Time // when it last asked for fewer calls
+	busy     time.Time // when it first did since it served one; zero: it does not
 
 	reports  bool      // it tells what calls took
 	answered bool      // ever
@@ -66,13 +72,28 @@ func (e *endpoint) ready(now time.Time) (time.Duration, error) {
 	if wait > maxPatience {
 		return 0, e.unavailable(fmt.Errorf("%s wants no calls for another %s: go on with --resume then", e.name, wait.Round(time.Second)))
 	}
+	if wait > 0 && e.exhausted(now) {
+		return 0, e.unavailable(fmt.Errorf("%s: it is tried again in %s", e.allBusy(now), wait.Round(time.Second)))
+	}
 	return wait, nil
+}
+
+// exhausted reports whether nothing is to be hoped for from more patience with an
+// endpoint that wants fewer calls.
+func (e *endpoint) exhausted(now time.Time) bool {
+	return !e.busy.IsZero() && now.Sub(e.busy) >= maxBusy
+}
+
+func (e *endpoint) allBusy(now time.Time) string {
+	return fmt.Sprintf("%s has refused all calls as too many for %s", e.name, now.Sub(e.busy).Round(time.Second))
 }
 
 // patience is how long a call waits that nothing takes over for, while others
 // fail at once; or why that is no use any more.
 func (e *endpoint) patience(now time.Time) (time.Duration, error) {
 	switch {
+	case !e.open && e.exhausted(now):
+		return 0, errors.New(e.allBusy(now) + "; a quota may be spent, or the limit too high")
 	case !e.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", e.name, e.paused.Sub(now).Round(time.Second))
 	case !e.answered:
@@ -109,7 +130,7 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 	}
 	switch o.Status {
 	case sdk.StatusOK:
-		e.answered, e.downs = true, 0
+		e.answered, e.downs, e.busy = true, 0, time.Time{}
 		if began.After(e.refused) {
 			e.refusals = max(e.refusals-1, 0)
 		}
@@ -130,6 +151,9 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 // refuse leaves the endpoint alone. Of calls that were under way together, the
 // first that is refused makes the pause longer, and the others do not.
 func (e *endpoint) refuse(now, began time.Time, after time.Duration) {
+	if e.busy.IsZero() || now.Sub(e.refused) > maxBusy { // nobody has asked meanwhile
+		e.busy = now
+	}
 	if began.After(e.refused) {
 		e.refusals++
 		e.refused = now

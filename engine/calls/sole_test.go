@@ -14,6 +14,7 @@ import (
 func TestSole(t *testing.T) {
 	down := sdk.Outcome{Status: sdk.StatusDown, Reason: "connection refused"}
 	good := sdk.Outcome{Status: sdk.StatusOK}
+	busy := sdk.Outcome{Status: sdk.StatusBusy}
 	denied := sdk.Outcome{Status: sdk.StatusDenied, Reason: "401: check api_key"}
 	// fail makes the service count as down.
 	fail := func(t *testing.T, h sdk.Host) {
@@ -57,6 +58,41 @@ func TestSole(t *testing.T) {
 				}
 			}
 		},
+		"always busy": func(t *testing.T, _ *Control, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			time.Sleep(time.Hour) // the time counts from the first refusal
+			start := time.Now()
+			for {
+				if _, err := ask(t, h, busy); err != nil {
+					if took := time.Since(start); took < maxBusy || took > maxBusy+maxPause {
+						t.Errorf("the run ended after %s", took)
+					}
+					return err
+				}
+			}
+		},
+		"busy now and then": func(t *testing.T, _ *Control, h sdk.Host) error {
+			for range 30 {
+				for range 3 {
+					_, _ = ask(t, h, busy)
+				}
+				if _, err := ask(t, h, good); err != nil {
+					return err
+				}
+				time.Sleep(maxBusy / 3)
+			}
+			return nil
+		},
+		"busy and seldom asked": func(t *testing.T, _ *Control, h sdk.Host) error {
+			for range 10 {
+				_, _ = ask(t, h, busy)
+				if _, err := ask(t, h, busy); err != nil {
+					return err
+				}
+				time.Sleep(2 * maxBusy)
+			}
+			return nil
+		},
 		"denied": func(t *testing.T, c *Control, h sdk.Host) error {
 			for range deniedAtOnce {
 				if _, err := ask(t, h, denied); err != nil {
@@ -83,6 +119,7 @@ func TestSole(t *testing.T) {
 	wants := map[string]string{
 		"never there": "sample.llm: http://api/v1 has never answered (connection refused)",
 		"stays away":  "sample.llm: http://api/v1 has been down for",
+		"always busy": "sample.llm: http://api/v1 has refused all calls as too many for 5m",
 		"denied":      "sample.llm: none of its calls was served: 401: check api_key",
 	}
 	for name, test := range tests {
