@@ -24,18 +24,14 @@ type Options struct {
 // A prompt without Fields is answered by a line: the text up to the first
 // newline behind its first word. One with Fields is answered by a JSON object,
 // of which only sdk.LabelProperty counts; text and code fences around it are
-// passed over. What a model thought aloud, up to </think>, is no part of its
-// answer. A text that is the prompt's None gives an answer without a label,
+// passed over. What a model thought aloud is no part of its answer. A text that is the prompt's None gives an answer without a label,
 // which is a vote for none of them.
 //
 // A prompt with Passages is answered by the whole text, line breaks and all, if it
 // cites passages, and only those that there are: see Citations. Options do not
 // count then, and None may have a full stop, quotes, emphasis and citations, or not.
 func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
-	if at := strings.LastIndex(text, "</think>"); at >= 0 {
-		text = text[at+len("</think>"):]
-	}
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(text[Thoughts(text):])
 	if text == "" {
 		return refused("the model wrote nothing")
 	}
@@ -50,6 +46,19 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return sdk.Answer{Label: meant(strings.TrimSpace(line), p, o), Weight: 1}
+}
+
+// Thoughts is where a model's text ends that it thought aloud, in bytes: behind the
+// last </think>, or at the end where <think> begins the text and is not closed.
+func Thoughts(text string) int {
+	const opened, closed = "<think>", "</think>"
+	if at := strings.LastIndex(text, closed); at >= 0 {
+		return at + len(closed)
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), opened) {
+		return len(text)
+	}
+	return 0
 }
 
 // cited reads the answer to a prompt with passages.

@@ -33,6 +33,7 @@ func TestRead(t *testing.T) {
 		{name: "the label that is written so goes first", text: "new line", prompt: sdk.Prompt{Labels: []string{"new\nline", "new line"}}, want: "new line"},
 		{name: "off the list, as it is", text: "weather", prompt: plain, options: normal, want: "weather"},
 		{name: "nothing", text: " \n\t", prompt: plain, reason: "the model wrote nothing"},
+		{name: "thoughts that were cut off", text: " <think>card_lost, or", prompt: plain, reason: "the model wrote nothing"},
 		{name: "only thoughts", text: "<think>hm</think>", prompt: plain, reason: "the model wrote nothing"},
 		{name: "case matters", text: "Card_Lost", prompt: plain, options: exact, want: "Card_Lost"},
 		{name: "case", text: "Card Lost", prompt: plain, options: normal, want: "card_lost"},

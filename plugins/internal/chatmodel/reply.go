@@ -7,6 +7,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
 )
 
 // Reply is what a model wrote.
@@ -50,19 +51,13 @@ const TooLong = "the answer was cut off; raise max_tokens"
 // Cut reports whether a limit ended the reply.
 func (r Reply) Cut() bool { return r.Finish == string(openai.FinishReasonLength) }
 
-// Written returns what a reply says, without what the model thought aloud up to
-// </think>, and an error where it says nothing that can be used.
+// Written returns what a reply says, without what the model thought aloud, and an
+// error where it says nothing that can be used.
 func (r Reply) Written() (string, error) {
 	if reason := r.Unusable(); reason != "" {
 		return "", sdk.Invalid(errors.New(reason))
 	}
-	text := r.Text
-	if at := strings.LastIndex(text, thought); at >= 0 {
-		text = text[at+len(thought):]
-	} else if strings.HasPrefix(strings.TrimSpace(text), "<think>") { // all of it
-		text = ""
-	}
-	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	text := strings.TrimSpace(strings.ToValidUTF8(r.Text[answer.Thoughts(r.Text):], "\uFFFD"))
 	switch {
 	case text == "" && r.Cut():
 		return "", sdk.Invalid(errors.New(TooLong))
@@ -71,9 +66,6 @@ func (r Reply) Written() (string, error) {
 	}
 	return text, nil
 }
-
-// thought ends what models think aloud.
-const thought = "</think>"
 
 // shorten keeps a reason to a line.
 func shorten(text string) string {

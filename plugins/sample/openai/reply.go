@@ -112,9 +112,7 @@ func span(text string, object bool) (from, to int) {
 		}
 		return 0, 0
 	}
-	if at := strings.LastIndex(text, "</think>"); at >= 0 {
-		from = at + len("</think>")
-	}
+	from = answer.Thoughts(text)
 	from += len(text[from:]) - len(strings.TrimLeft(text[from:], " \t\r\n"))
 	to = len(text)
 	if at := strings.IndexByte(text[from:], '\n'); at >= 0 {
