@@ -190,9 +190,12 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 	return wait, false
 }
 
-// deniedAtOnce is how many calls of a stage are denied, where none was ever
-// served, until the others are not sent: they would be denied as well.
-const deniedAtOnce = 5
+// How many calls of a stage are denied, one after the other, until the others are
+// not sent: they would be denied as well.
+const (
+	deniedAtOnce = 5  // where none was ever served
+	deniedInARow = 25 // a key may end, or the money; a single denial may be about the text
+)
 
 func stopped(h *host, err error) error {
 	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
@@ -251,8 +254,13 @@ func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	}
 	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, w.host.price)
-	if s := w.host.stage; w.host.sole && !s.served && s.denied >= deniedAtOnce && c.err == nil {
-		c.stop(stopped(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason)))
+	if s := w.host.stage; w.host.sole && o.Status == sdk.StatusDenied && c.err == nil {
+		switch {
+		case !s.served && s.denied >= deniedAtOnce:
+			c.stop(stopped(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason)))
+		case s.denied >= deniedInARow:
+			c.stop(stopped(w.host, fmt.Errorf("its last %d calls were denied: %s", s.denied, o.Reason)))
+		}
 	}
 	c.pump()
 }

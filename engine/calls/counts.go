@@ -26,13 +26,13 @@ type Counts struct {
 type stage struct {
 	Counts
 	served bool // one of its calls was
-	denied int  // calls in a row, where none was ever served
+	denied int  // calls since the last that was
 }
 
 func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
 	switch o.Status {
 	case sdk.StatusOK:
-		s.served = true
+		s.served, s.denied = true, 0
 	case sdk.StatusDenied:
 		s.denied++
 	}

@@ -23,9 +23,9 @@
 //
 // Where nothing takes over what a stage fails on (Stage.Sole), an open circuit is
 // no answer: its calls wait up to two minutes for a service that is down. If that
-// stays away for longer, has denied the first calls of the stage and served none, or
-// refuses all calls as too many for five minutes, the run is stopped and can be gone
-// on with.
+// stays away for longer, denies the first calls of the stage or later many in a row,
+// or refuses all calls as too many for five minutes, the run is stopped and can be
+// gone on with.
 //
 // Tokens count towards a limit from the moment a call is admitted, as estimated,
 // and from its end on as what it really took.

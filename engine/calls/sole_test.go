@@ -109,18 +109,33 @@ func TestSole(t *testing.T) {
 		},
 		"denied now and then": func(t *testing.T, _ *Control, h sdk.Host) error {
 			_, _ = ask(t, h, good)
-			for range 3 * deniedAtOnce {
-				_, _ = ask(t, h, denied)
+			for range 3 {
+				for range deniedInARow - 1 {
+					_, _ = ask(t, h, denied)
+				}
+				if _, err := ask(t, h, good); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"denied from now on": func(t *testing.T, _ *Control, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			for range deniedInARow {
+				if _, err := ask(t, h, denied); err != nil {
+					t.Fatal(err)
+				}
 			}
 			_, err := ask(t, h, good)
 			return err
 		},
 	}
 	wants := map[string]string{
-		"never there": "sample.llm: http://api/v1 has never answered (connection refused)",
-		"stays away":  "sample.llm: http://api/v1 has been down for",
-		"always busy": "sample.llm: http://api/v1 has refused all calls as too many for 5m",
-		"denied":      "sample.llm: none of its calls was served: 401: check api_key",
+		"never there":        "sample.llm: http://api/v1 has never answered (connection refused)",
+		"stays away":         "sample.llm: http://api/v1 has been down for",
+		"always busy":        "sample.llm: http://api/v1 has refused all calls as too many for 5m",
+		"denied":             "sample.llm: none of its calls was served: 401: check api_key",
+		"denied from now on": "sample.llm: its last 25 calls were denied: 401: check api_key",
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
