@@ -284,6 +284,10 @@ func TestTemplates(t *testing.T) {
 	if m := f.server.Asks()[0].Messages; m[0].Content != "Situate." || m[3].Content != "Where is <chunk>\na\n</chunk>?" {
 		t.Errorf("asked %+v", m)
 	}
+	blind := fmt.Sprintf(`{"model": "m", "prompt": %q}`, file("b", "Where is it?"))
+	if _, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(blind)); err == nil || !strings.Contains(err.Error(), "no {{.Chunk}}") {
+		t.Errorf("a prompt without the passage: error %v", err)
+	}
 	for argument, config := range map[string]string{
 		"system":         fmt.Sprintf(`{"model": "m", "system": %q}`, file("x", "{{.Chunks}}")),
 		"prompt":         fmt.Sprintf(`{"model": "m", "prompt": %q}`, folder),

@@ -260,8 +260,8 @@ func TestHostile(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	folder := t.TempDir()
-	bad, good := filepath.Join(folder, "bad"), filepath.Join(folder, "good")
-	for path, text := range map[string]string{bad: "{{.Keywords}}", good: "{{.N}}: {{join .Texts \" \"}}"} {
+	bad, blind, good := filepath.Join(folder, "bad"), filepath.Join(folder, "blind"), filepath.Join(folder, "good")
+	for path, text := range map[string]string{bad: "{{.Keywords}}", blind: "Name {{.N}} words.", good: "{{.N}}: {{join .Texts \" \"}}"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -278,6 +278,7 @@ func TestArguments(t *testing.T) {
 		`{"n": 2}`:                                            "model",
 		fmt.Sprintf(`{"model": "m", "system": %q}`, bad):      "system",
 		fmt.Sprintf(`{"model": "m", "prompt": %q}`, bad+"no"): "prompt",
+		fmt.Sprintf(`{"model": "m", "prompt": %q}`, blind):    "prompt",
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
 		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
