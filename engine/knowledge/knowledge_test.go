@@ -32,6 +32,7 @@ type letters struct {
 	passages    []string
 	fingerprint string
 	fail        error
+	lost        int  // calls that fail from now on in a way that may pass
 	failAfter   int  // passages; 0: never
 	strict      bool // it refuses some texts
 }
@@ -41,6 +42,10 @@ func (l *letters) Dimension() int { return 4 }
 func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
 	if l.fail != nil {
 		return nil, l.fail
+	}
+	if l.lost > 0 {
+		l.lost--
+		return nil, sdk.Transient(errors.New("no reply"), 0)
 	}
 	if l.failAfter > 0 && len(l.passages) >= l.failAfter {
 		return nil, errors.New("cut off")
@@ -469,6 +474,19 @@ func TestFailedBuildLeavesWhatWasThere(t *testing.T) {
 	b.embedder.fail = nil
 	if k, embedded := b.open("1\ta\tx", "2\tb\ty"); len(embedded) > 0 || k.Report.Entries != 2 {
 		t.Errorf("%d entries, embedded again: %q", k.Report.Entries, embedded)
+	}
+}
+
+// A reply that is lost is asked for again, as often as the block says.
+func TestEmbeddingIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.block.Embed.Retries, b.embedder.lost = 2, 2
+	if k, embedded := b.open("1\ta\tx", "2\tb\ty"); len(embedded) != 2 || k.Report.Entries != 2 {
+		t.Errorf("%d entries, embedded %q", k.Report.Entries, embedded)
+	}
+	b.embedder.lost = 3
+	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "no reply") || b.embedder.lost != 0 {
+		t.Errorf("got %v, %d calls too few", err, b.embedder.lost)
 	}
 }
 

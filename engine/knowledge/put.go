@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -58,8 +59,7 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		defer close(embedded)
 		for m := range made {
 			if len(m.entries) > 0 {
-				vectors, err := b.embedder.Embed(ctx, sdk.RolePassage, m.passages())
-				failed, err := b.refused.take(m.entries, err)
+				vectors, failed, err := b.embed(ctx, m)
 				if err != nil {
 					return fmt.Errorf("embed: %w", err)
 				}
@@ -104,6 +104,18 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		}
 	}
 	return nil, ended
+}
+
+// embed returns the vectors of a batch, and which of its rows failed alone. What may
+// pass is tried again: one lost reply is not to end a build of hours.
+func (b *builder) embed(ctx context.Context, m batch) (vectors [][]float32, failed sdk.RowErrors, err error) {
+	w := retry.Work{Retries: b.block.Embed.Retries, Call: func(ctx context.Context, _ []int) (err error) {
+		vectors, err = b.embedder.Embed(ctx, sdk.RolePassage, m.passages())
+		failed, err = b.refused.take(m.entries, err)
+		return err
+	}}
+	err = w.Do(ctx, 1)[0] // the batch is one
+	return vectors, failed, err
 }
 
 func (b *builder) tell(doing string, done, total int) {

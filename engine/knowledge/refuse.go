@@ -24,13 +24,15 @@ func (r *refusals) take(batch []sdk.Entry, err error) (sdk.RowErrors, error) {
 	if err == nil || !errors.As(err, &failed) {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, why := range failed {
+	for _, why := range failed {
 		switch sdk.CodeOf(why) {
 		case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeDeadline:
 			return nil, why
 		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, why := range failed {
 		if r.why == nil {
 			r.why = map[string]error{}
 		}
