@@ -96,7 +96,7 @@ func (f *callFlags) of(s *session) (*calls.Control, error) {
 			o.Budget.Tokens = s.pipeline.Budget.Tokens
 		}
 	}
-	f.control = calls.New(o)
+	f.control = calls.New(s.ctx, o)
 	return f.control, nil
 }
 

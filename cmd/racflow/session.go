@@ -27,6 +27,7 @@ const maxTold = 20
 
 // session is a loaded file with the processes that work for it.
 type session struct {
+	ctx      context.Context // of the command
 	flags    *fileFlags
 	file     *pipeline.File
 	pipeline *pipeline.Pipeline // nil: the verb works on the file's knowledge alone
@@ -42,7 +43,7 @@ type session struct {
 
 // session makes ready to load files and start processes. It does neither.
 func (f *fileFlags) session(ctx context.Context) (*session, error) {
-	s := &session{flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
+	s := &session{ctx: ctx, flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}

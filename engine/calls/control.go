@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -31,6 +33,7 @@ type Options struct {
 
 // Control is what the stages of one run share.
 type Control struct {
+	ctx     context.Context // ends with the run
 	options Options
 	stopped chan struct{}
 
@@ -44,10 +47,11 @@ type Control struct {
 	wake      *time.Timer
 }
 
-// New makes the Control of a run.
-func New(o Options) *Control {
+// New makes the Control of a run, which ends with ctx at the latest: from then on no
+// call is admitted, also not in the place of one that is given up.
+func New(ctx context.Context, o Options) *Control {
 	return &Control{
-		options: o, stopped: make(chan struct{}), budget: budget{Budget: o.Budget},
+		ctx: ctx, options: o, stopped: make(chan struct{}), budget: budget{Budget: o.Budget},
 		endpoints: map[string]*endpoint{}, stages: map[string]*stage{},
 	}
 }
@@ -151,8 +155,8 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		if w == nil {
 			continue
 		}
-		if c.err != nil {
-			g.refuse(at, c.err)
+		if err := cmp.Or(c.err, c.ctx.Err()); err != nil {
+			g.refuse(at, err)
 			return 0, true
 		}
 		pause, err := w.endpoint.ready(now)

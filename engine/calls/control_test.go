@@ -24,7 +24,7 @@ import (
 func newControl(o Options) (*Control, *bytes.Buffer) {
 	log := &bytes.Buffer{}
 	o.Log = slog.New(slog.NewTextHandler(log, nil))
-	return New(o), log
+	return New(context.Background(), o), log
 }
 
 // service counts what it gets, as a server with limits would.
@@ -531,4 +531,30 @@ func TestCircuitRefusesTheWaiting(t *testing.T) {
 			t.Errorf("%d of 100 calls failed at once, the last after %s", n, time.Since(begin))
 		}
 	})
+}
+
+// A call that is given up because the run ends makes no room for another one.
+func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	c := New(ctx, Options{Log: slog.New(slog.DiscardHandler)})
+	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: 1}})
+	done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error)
+	go func() {
+		_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+		waiting <- err
+	}()
+	for queued := false; !queued; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		queued = c.gates[0].queues[0].first() != nil
+		c.mu.Unlock()
+	}
+	end()
+	done(sdk.Outcome{Status: sdk.StatusLeft})
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
 }
