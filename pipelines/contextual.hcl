@@ -13,7 +13,7 @@
 # the folder is done again, and nothing else.
 
 variable "docs" {
-  description = "The documents: a folder, a glob such as docs/**/*.md, or a file."
+  description = "The documents: a folder, a glob such as docs/**/*.md, or one Markdown, HTML or PDF file."
   type        = path
   default     = "../examples/docs/quern"
 }
@@ -97,7 +97,7 @@ variable "rerank" {
 }
 
 variable "whole" {
-  description = "Where all documents have fewer tokens, the model is shown all of them and nothing is searched, such as 200000; 0: never."
+  description = "Where all documents have fewer tokens, the model is shown all of them and nothing is searched, such as 200000; 0: never. Situating chunks is then of no use: situate=false saves it."
   default     = 0
 }
 

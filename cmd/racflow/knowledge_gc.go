@@ -79,7 +79,7 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 				continue
 			}
 		}
-		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s (%s, %d entries)\n", verb, g.Collection, g.State, g.Entries); err != nil {
+		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s (%s, %s)\n", verb, g.Collection, g.State, quantity(g.Entries, "entry")); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}

@@ -215,7 +215,9 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 
 // quantity is a number of things, whose name takes an s where there are several.
 func quantity(n int, name string) string {
-	if n != 1 {
+	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok {
+		name = stem + "ies"
+	} else if n != 1 {
 		name += "s"
 	}
 	return fmt.Sprintf("%d %s", n, name)

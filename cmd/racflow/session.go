@@ -261,7 +261,7 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 			r.Name, quantity(r.Bare, "passage"), report.Legible(r.FirstBare.String()))
 	}
 	for _, g := range r.Retired {
-		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%d entries), which this build replaces\n", r.Name, g.Collection, g.Entries)
+		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, quantity(g.Entries, "entry"))
 	}
 	for _, err := range r.Kept {
 		fmt.Fprintf(os.Stderr, "knowledge %q: warning: what this build replaces stays: %v; racflow knowledge gc removes it\n", r.Name, err)
@@ -278,9 +278,9 @@ func describeKnowledge(r knowledge.Report) string {
 		}
 	}
 	if r.Documents > 0 {
-		return fmt.Sprintf("%d documents, %d entries, %s", r.Documents, r.Entries, what)
+		return fmt.Sprintf("%s, %s, %s", quantity(r.Documents, "document"), quantity(r.Entries, "entry"), what)
 	}
-	return fmt.Sprintf("%d entries, %s", r.Entries, what)
+	return fmt.Sprintf("%s, %s", quantity(r.Entries, "entry"), what)
 }
 
 func (s *session) tellFailure(r run.Result) {

@@ -71,6 +71,17 @@ func with(meta sdk.Meta, s *pipeline.Stage, a sdk.Addition) sdk.Meta {
 	return meta
 }
 
+// checkNames reports an enrich block whose additions would take the place of what
+// the source knows.
+func (b *builder) checkNames(meta sdk.Meta) error {
+	for _, e := range b.enrichers {
+		if _, taken := meta[e.stage.Name]; taken && !e.stage.Lexical {
+			return fmt.Errorf("enrich.%s: with lexical = false additions are kept as metadata under the block's name, and the source has a column %q; give the block another name", e.stage.Name, e.stage.Name)
+		}
+	}
+	return nil
+}
+
 // bounded cuts a context to what stores take.
 func bounded(text string) string {
 	if len(text) <= maxContext {

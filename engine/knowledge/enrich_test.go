@@ -211,6 +211,14 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
+func TestAdditionsTakeNoColumn(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a"})
+	e.stage.Name, e.stage.Lexical = "title", false
+	if err := e.fails(); !strings.Contains(err.Error(), `a column "title"`) {
+		t.Error(err)
+	}
+}
+
 // Additions stand in the order of the blocks, whoever is ready first.
 func TestSeveralEnrichers(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})

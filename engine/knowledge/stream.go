@@ -50,6 +50,9 @@ func (d chunked) passages() []sdk.Passage {
 func (b *builder) stream(ctx context.Context, units []unit, n int, f func(batch) error) error {
 	cut, done := cutter{n: n, f: f}, 0
 	err := b.enriched(ctx, units, func(d chunked, added []addition) error {
+		if err := b.checkNames(d.Meta); err != nil {
+			return err
+		}
 		if b.leavesBare(d, added) {
 			d.Hash = bare(d.Hash)
 		}

@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -73,9 +74,13 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 		return refused(fmt.Sprintf("it cites [%s], which is none of the passages that it was given", stray))
 	case len(numbers) == 0:
 		return refused("it cites none of the passages")
+	case !strings.ContainsFunc(bracket.ReplaceAllString(text, ""), isWord):
+		return refused("it cites passages and says nothing")
 	}
 	return sdk.Answer{Label: text, Weight: 1}
 }
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // bare is a sentence without what may stand around it.
 func bare(text string) string {

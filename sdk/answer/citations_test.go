@@ -74,6 +74,7 @@ func TestReadCited(t *testing.T) {
 		{name: "the whole text", text: " <think>[9]?</think>\nPort 80 [1].\n\n- or 81 [2]\n", prompt: given, want: "Port 80 [1].\n\n- or 81 [2]"},
 		{name: "an object is a text, too", text: `{"label": "[1]"}`, prompt: given, want: `{"label": "[1]"}`},
 		{name: "nothing", text: " ", prompt: given, reason: "the model wrote nothing"},
+		{name: "nothing but citations", text: "[1], [2].", prompt: given, reason: "it cites passages and says nothing"},
 		{name: "no citation", text: "Port 80.", prompt: given, reason: "it cites none of the passages"},
 		{name: "a passage that was not given", text: "Port 80 [1, 3].", prompt: given, reason: "it cites [3], which is none of the passages that it was given"},
 		{name: "none", text: "The passages do not answer this.", prompt: given},
