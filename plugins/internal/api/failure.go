@@ -53,7 +53,8 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
 		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
-	return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
+	// A page: whoever answers there is not the service.
+	return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
 }
 
 // hidden is the status of an error that came with status 200, as gateways send
@@ -96,7 +97,7 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
 			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
-		if code == noMoney {
+		if code == noMoney || res.StatusCode < 400 {
 			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		return sdk.Outcome{Status: sdk.StatusRefused}, sdk.Invalid(err)
