@@ -9,7 +9,7 @@ import (
 // it may hold secrets that belong to other stages.
 var (
 	passed = []string{
-		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GOCOVERDIR", "RACFLOW_MODELS",
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", "RACFLOW_MODELS",
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
 	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // and in lower case
