@@ -73,6 +73,9 @@ func cites(t *testing.T, dir string, args ...string) string {
 }
 
 func TestCitedAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	dir := t.TempDir()
 	for name, content := range citedFiles {
 		path := filepath.Join(dir, filepath.FromSlash(name))

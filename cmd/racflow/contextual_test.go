@@ -34,6 +34,9 @@ func documentOf(a openaitest.Ask) string {
 // TestContextual takes the example documents through contextual.hcl with a model:
 // it situates every chunk once, document first, and answers with its sources.
 func TestContextual(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	const latency = 20 * time.Millisecond
 	const fact = "It waits at most 30 seconds for the consumers"
 	cite := regexp.MustCompile(`<passage (\d+)>`)
@@ -157,6 +160,9 @@ func TestContextual(t *testing.T) {
 // TestKeywords has a model name terms for every chunk: they are found by, and not
 // shown; and the file runs without a model.
 func TestKeywords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
 		if strings.Contains(a.Text(), "questions that this passage answers") {
 			return "1. Who sings the zebulon song?\n2. Why?"

@@ -189,6 +189,9 @@ func counts(t *testing.T, told string) (documents, entries, embedded int) {
 // TestKilledChunks kills a first build and starts it again: it ends with the
 // same entries as one that nobody disturbed, each once.
 func TestKilledChunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	l := newLibrary(t, 400, 3000)
 	l.kill(t, 100_000)
 	told, _ := l.run(t)

@@ -243,6 +243,9 @@ func TestResumeWithoutTheCache(t *testing.T) {
 
 // TestResumeRefuses names what has changed since.
 func TestResumeRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	p := newPaid(t)
 	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
