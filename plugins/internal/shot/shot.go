@@ -47,3 +47,22 @@ func Allowed(labels []string, none string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return label == none })
 }
+
+// Each writes the prompts of items, one item after the other. Where that fails for
+// one it is the item's error alone: the others' prompts come with sdk.RowErrors.
+func Each(items []sdk.Item, write func(sdk.Item) ([]sdk.Prompt, error)) ([][]sdk.Prompt, error) {
+	prompts := make([][]sdk.Prompt, len(items))
+	failed := sdk.RowErrors{}
+	for i, item := range items {
+		written, err := write(item)
+		if err != nil {
+			failed[i] = err
+			continue
+		}
+		prompts[i] = written
+	}
+	if len(failed) > 0 {
+		return prompts, failed
+	}
+	return prompts, nil
+}

@@ -69,24 +69,14 @@ type prompter struct {
 func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	prompts := make([][]sdk.Prompt, len(b.Items))
-	failed := sdk.RowErrors{}
-	for i, item := range b.Items {
+	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		passages, whole := p.shown(item.Candidates)
 		if len(passages) == 0 {
-			continue
+			return nil, nil
 		}
 		prompt, err := p.write(passages, whole, item.Text)
-		if err != nil {
-			failed[i] = err
-			continue
-		}
-		prompts[i] = []sdk.Prompt{prompt}
-	}
-	if len(failed) > 0 {
-		return prompts, failed
-	}
-	return prompts, nil
+		return []sdk.Prompt{prompt}, err
+	})
 }
 
 // shown returns the candidates that are to be passages, and whether they are a

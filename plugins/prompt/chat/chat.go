@@ -55,20 +55,10 @@ type prompter struct {
 func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	prompts := make([][]sdk.Prompt, len(b.Items))
-	failed := sdk.RowErrors{}
-	for i, item := range b.Items {
+	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		prompt, err := p.write(item, b.Labels)
-		if err != nil {
-			failed[i] = err
-			continue
-		}
-		prompts[i] = []sdk.Prompt{prompt}
-	}
-	if len(failed) > 0 {
-		return prompts, failed
-	}
-	return prompts, nil
+		return []sdk.Prompt{prompt}, err
+	})
 }
 
 func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {

@@ -60,18 +60,7 @@ func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	allowed := shot.Allowed(b.Labels, p.config.None)
-	prompts := make([][]sdk.Prompt, len(b.Items))
-	failed := sdk.RowErrors{}
-	for i, item := range b.Items {
-		var err error
-		if prompts[i], err = p.write(item, allowed); err != nil {
-			prompts[i], failed[i] = nil, err
-		}
-	}
-	if len(failed) > 0 {
-		return prompts, failed
-	}
-	return prompts, nil
+	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
 }
 
 // write makes the prompts of an item.
