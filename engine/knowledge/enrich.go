@@ -52,10 +52,8 @@ func slotsOf(s *pipeline.Stage) int {
 		return s.Workers
 	case !s.Info.Network:
 		return 1
-	case s.Limit != nil:
-		return min(s.Limit.Concurrency, wire.Window)
 	}
-	return pipeline.DefaultConcurrency
+	return min(s.Concurrency(), wire.Window)
 }
 
 // startEnrichers starts what the enrich blocks say, as far as it is wanted.

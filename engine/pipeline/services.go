@@ -15,6 +15,14 @@ import (
 // says otherwise.
 const DefaultConcurrency = 8
 
+// Concurrency is how many calls at a time the stage's limit lets through.
+func (s *Stage) Concurrency() int {
+	if s.Limit != nil {
+		return s.Limit.Concurrency
+	}
+	return DefaultConcurrency
+}
+
 // maxTokens bounds a budget of tokens: all of it fits into a float64.
 const maxTokens = 1 << 50
 

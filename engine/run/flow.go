@@ -67,7 +67,7 @@ func callsOf(s *pipeline.Stage) int {
 	case s.Workers > 0:
 		return s.Workers
 	}
-	return concurrency(s)
+	return s.Concurrency()
 }
 
 // slotsOf bounds the calls of a stage that are under way. A network stage is
@@ -83,13 +83,5 @@ func (r *Run) slotsOf(s *pipeline.Stage) chan struct{} {
 	case s.Workers > 0:
 		return make(chan struct{}, s.Workers)
 	}
-	return make(chan struct{}, min(2*concurrency(s), wire.Window))
-}
-
-// concurrency is how many calls at a time the limit of a stage lets through.
-func concurrency(s *pipeline.Stage) int {
-	if s.Limit != nil {
-		return s.Limit.Concurrency
-	}
-	return pipeline.DefaultConcurrency
+	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
 }
