@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/section"
+	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
 )
@@ -116,11 +116,11 @@ func (e *enricher) context(d *document, p sdk.Passage) string {
 				part = words(part)
 			}
 		}
-		if part = strings.Join(strings.Fields(part), " "); part != "" {
+		if part = shot.OneLine(part); part != "" {
 			parts = append(parts, part)
 		}
 	}
-	return shorten(strings.Join(once(parts), " / "), e.Limit)
+	return shot.Clip(strings.Join(once(parts), " / "), e.Limit)
 }
 
 // once leaves out the parts that another begins or ends with.
@@ -143,12 +143,4 @@ func says(text, part string) bool {
 	apart := func(c byte) bool { return strings.IndexByte(" /:", c) >= 0 }
 	return strings.HasPrefix(text, part) && apart(text[len(part)]) ||
 		strings.HasSuffix(text, part) && apart(text[len(text)-len(part)-1])
-}
-
-// shorten cuts s to a number of characters.
-func shorten(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit])
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
@@ -70,9 +71,9 @@ func (r Reply) Written() (string, error) {
 // shorten keeps a reason to a line.
 func shorten(text string) string {
 	const most = 160
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) > most {
-		return string(runes[:most]) + "..."
+	line := shot.OneLine(text)
+	if short := shot.Clip(line, most); short != line {
+		return short + "..."
 	}
-	return string(runes)
+	return line
 }
