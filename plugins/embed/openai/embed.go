@@ -110,24 +110,17 @@ func (e *embedder) keys(texts []string) []sdk.Key {
 	return keys
 }
 
-// recalled is how many vectors are asked for at a time: 8 MiB of them at 4,096
-// numbers each.
-const recalled = 512
-
 // recall hands out the vectors that are kept and returns the other texts.
 func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
-	for from := 0; from < len(texts); from += recalled {
-		part := texts[from:min(from+recalled, len(texts))]
-		values, err := e.client.Recall(ctx, e.keys(part))
-		if err != nil {
-			return nil, err
-		}
-		for i, text := range part {
-			if len(values[i]) == 4*e.dimension {
-				found(text, floats(values[i]))
-			} else {
-				missing = append(missing, text)
-			}
+	values, err := e.client.Recall(ctx, e.keys(texts))
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range texts {
+		if len(values[i]) == 4*e.dimension {
+			found(text, floats(values[i]))
+		} else {
+			missing = append(missing, text)
 		}
 	}
 	return missing, nil

@@ -10,10 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const (
-	recalled = 512 // answers that are asked for in one call
-	leaders  = 3   // passages that are tried alone
-)
+const leaders = 3 // passages that are tried alone
 
 // turn stands between the document and the passage: some models want the user and
 // the assistant to take turns.
@@ -62,25 +59,22 @@ func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
 
 // recall takes the answers that are kept and returns the other rows.
 func (g *group) recall(ctx context.Context) (missing []int, err error) {
-	for from := 0; from < len(g.rows); from += recalled {
+	keys := make([]sdk.Key, len(g.rows))
+	for i, row := range g.rows {
 		if err := ctx.Err(); err != nil {
 			return g.rows, err
 		}
-		part := g.rows[from:min(from+recalled, len(g.rows))]
-		keys := make([]sdk.Key, len(part))
-		for i, row := range part {
-			if _, keys[i], err = g.question(row); err != nil {
-				return g.rows, err
-			}
-		}
-		found, err := g.model.Recall(ctx, keys)
-		if err != nil {
+		if _, keys[i], err = g.question(row); err != nil {
 			return g.rows, err
 		}
-		for i, row := range part {
-			if !g.take(row, found[i]) {
-				missing = append(missing, row)
-			}
+	}
+	found, err := g.model.Recall(ctx, keys)
+	if err != nil {
+		return g.rows, err
+	}
+	for i, row := range g.rows {
+		if !g.take(row, found[i]) {
+			missing = append(missing, row)
 		}
 	}
 	return missing, nil

@@ -8,14 +8,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// recalled is how many values are asked for at a time, since they come in one
+// message: of vectors of 4,096 numbers 8 MiB.
+const recalled = 512
+
 // Recall returns what was kept under each key; nil where there is nothing.
 func (c *Client) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
-	found, err := c.config.Host.Recall(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
 	all := make([][]byte, len(keys))
-	copy(all, found)
+	for from := 0; from < len(keys); from += recalled {
+		to := min(from+recalled, len(keys))
+		found, err := c.config.Host.Recall(ctx, keys[from:to])
+		if err != nil {
+			return nil, err
+		}
+		copy(all[from:to], found)
+	}
 	return all, nil
 }
 

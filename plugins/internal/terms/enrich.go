@@ -17,10 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const (
-	documents = 8   // that are worked on at a time
-	recalled  = 512 // answers that are asked for in one call
-)
+const documents = 8 // that are worked on at a time
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
@@ -120,19 +117,17 @@ func (w *work) take(p *passage, terms []string) {
 
 // recall takes the terms that are kept and returns the other passages.
 func (w *work) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
-	for part := range slices.Chunk(passages, recalled) {
-		found, err := w.model.Recall(ctx, keys(part))
-		if err != nil {
-			return nil, err
+	found, err := w.model.Recall(ctx, keys(passages))
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range passages {
+		var terms []string
+		if found[i] == nil || json.Unmarshal(found[i], &terms) != nil || len(terms) == 0 {
+			missing = append(missing, p)
+			continue
 		}
-		for i, p := range part {
-			var terms []string
-			if found[i] == nil || json.Unmarshal(found[i], &terms) != nil || len(terms) == 0 {
-				missing = append(missing, p)
-				continue
-			}
-			w.take(p, terms)
-		}
+		w.take(p, terms)
 	}
 	return missing, nil
 }
