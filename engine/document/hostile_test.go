@@ -193,6 +193,8 @@ func TestHostileTexts(t *testing.T) {
 		"word.md":    {strings.Repeat("word", size/4), "wordword", ""},
 		"fences.md":  {"# Title\n```\n~~~\n````\n# not closed\n" + strings.Repeat("```\n", 1<<20), "not closed", ""},
 		"front.md":   {"---\nnever closed\n" + strings.Repeat("# x\n", 1<<20), "never closed", ""},
+		"head.md":    {"# " + strings.Repeat("ж", size/2) + "\n", "ж", ""},
+		"title.html": {"<title>" + strings.Repeat("ж", 1<<20) + "</title><p>text", "text", ""},
 		"marks.md":   {"# \x1b]0;title\x07 \u202eevil\n", "\x1b]0;title\x07", ""}, // as it is: who shows it makes it harmless
 		"zero.txt":   {"text\x00text", "", "binary"},
 		"halves.txt": {wide, "\uFFFD", ""},
@@ -214,6 +216,9 @@ func TestHostileTexts(t *testing.T) {
 			}
 			if err != nil || !strings.Contains(d.Text, c.has) || !utf8.ValidString(d.Text) {
 				t.Errorf("got %.100q, %v", d.Text, err)
+			}
+			if title, _ := d.Meta["title"].(string); title == "" || len(title) > longestTitle || !utf8.ValidString(title) { // each chunk has it
+				t.Errorf("a title of %d bytes", len(title))
 			}
 		})
 	}

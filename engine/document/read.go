@@ -87,11 +87,15 @@ func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
 	if title == "" {
 		title = path.Base(id)
 	}
+	title = strings.ToValidUTF8(title[:min(len(title), longestTitle)], "")
 	if strings.TrimSpace(text) == "" {
 		text = ""
 	}
 	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
 }
+
+// longestTitle is in bytes: each of a document's chunks has its title.
+const longestTitle = 300
 
 var errBinary = errors.New("it is a binary file, no text; leave it out with exclude")
 
