@@ -5,12 +5,14 @@
 //
 //	manifest.json   what was run: the definition, input, knowledge and plugins by
 //	                their fingerprints. Written once, before the first item.
-//	journal.jsonl   a line per item in order of completion: what the stages made
-//	                of it. Appended to, a write per batch. With the input it is
-//	                enough to write the output again byte for byte, so the texts
-//	                of the items are not in it. About 1 KB and 3 µs of processor
-//	                time an item with two statistical voters.
-//	failures.jsonl  the items that failed, with stage and reason
+//	journal.jsonl   a line per item that was answered, in order of completion:
+//	                what the stages made of it. Appended to, a write per batch.
+//	                With the input it is enough to write the output again byte
+//	                for byte, so the texts of the items are not in it. About 1 KB
+//	                and 3 µs of processor time an item with two statistical
+//	                voters.
+//	failures.jsonl  the items that failed, with stage and reason; begun anew when
+//	                the run is gone on with, which tries them again
 //	totals.json     how the run ended. Missing: it was cut off.
 //
 // A line that is cut off, as a kill may leave it, is left out: its item is

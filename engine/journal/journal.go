@@ -27,7 +27,7 @@ const (
 type Journal struct {
 	Manifest Manifest
 	dir      string
-	known    map[int]span // by line of the input; what an earlier part of the run answered
+	known    map[int]span // by line of the input; what an earlier part of the run answered. nil: there is none
 
 	mu       sync.Mutex
 	lines    *os.File // holds the lock
@@ -81,34 +81,27 @@ func (j *Journal) Keep(results []run.Result) error {
 	return nil
 }
 
-func (j *Journal) keep(results []run.Result) error {
-	j.buffer = j.buffer[:0]
-	var err error
+func (j *Journal) keep(results []run.Result) (err error) {
+	answers, failed := j.buffer[:0], []byte(nil)
 	for _, r := range results {
-		if j.buffer, err = appendEntry(j.buffer, r); err != nil {
+		to := &answers
+		if r.Failure != nil {
+			to = &failed
+		}
+		if *to, err = appendEntry(*to, r); err != nil {
 			return err
 		}
 	}
-	if err := j.write(); err != nil {
+	j.buffer = answers
+	if err := j.write(); err != nil || len(failed) == 0 {
 		return err
-	}
-	j.buffer = j.buffer[:0]
-	for _, r := range results {
-		if r.Failure != nil {
-			if j.buffer, err = appendEntry(j.buffer, r); err != nil {
-				return err
-			}
-		}
-	}
-	if len(j.buffer) == 0 {
-		return nil
 	}
 	if j.failures == nil {
 		if j.failures, err = os.OpenFile(filepath.Join(j.dir, failuresFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 			return err
 		}
 	}
-	_, err = j.failures.Write(j.buffer)
+	_, err = j.failures.Write(failed)
 	return err
 }
 
@@ -143,7 +136,7 @@ func (j *Journal) read() error {
 			Line   int     `json:"line"`
 			Answer *string `json:"answer"`
 		}
-		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else it failed, or the line is damaged
+		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else the line is damaged, or of an item that failed: once those stood here, too
 			j.known[e.Line] = span{j.size, len(text)}
 		}
 		j.size += int64(len(text))
@@ -165,10 +158,10 @@ func (j *Journal) Close(end *Totals) error {
 }
 
 // Discard closes the journal of a run that did not begin, and removes its folder
-// unless an earlier part of it did.
+// unless the run is one that is gone on with.
 func (j *Journal) Discard() error {
 	err := j.Close(nil)
-	if j.size > 0 {
+	if j.known != nil {
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(j.dir))

@@ -134,6 +134,63 @@ func TestOutputIsTheSame(t *testing.T) {
 	}
 }
 
+// TestFailuresDoNotAddUp goes on with a run whose item fails every time.
+func TestFailuresDoNotAddUp(t *testing.T) {
+	state, all := t.TempDir(), results()
+	j := begin(t, state, journal.Manifest{})
+	id := j.ID()
+	if err := errors.Join(j.Keep(all), j.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	sizes := func() (all []int64) {
+		t.Helper()
+		for _, name := range []string{"journal.jsonl", "failures.jsonl"} {
+			info, err := os.Stat(filepath.Join(state, "runs", id, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, info.Size())
+		}
+		return all
+	}
+	before := sizes()
+	for range 3 {
+		j := resume(t, state, id)
+		if err := errors.Join(j.Keep(all[4:]), j.Close(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := sizes(); !slices.Equal(now, before) {
+		t.Errorf("the journal and its failures have %d bytes, %d at first", now, before)
+	}
+}
+
+// A run that did not begin leaves nothing, unless an earlier part of it did begin:
+// that can be gone on with also where all that it met failed.
+func TestDiscard(t *testing.T) {
+	state := t.TempDir()
+	j := begin(t, state, journal.Manifest{})
+	folder := filepath.Join(state, "runs", j.ID())
+	if err := errors.Join(j.Keep(results()[4:]), j.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, j.ID())
+	if err := j.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Errorf("a run that was gone on with: %v", err)
+	}
+	j = begin(t, state, journal.Manifest{})
+	folder = filepath.Join(state, "runs", j.ID())
+	if err := j.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a run that did not begin: %v", err)
+	}
+}
+
 // TestTornLines cuts a journal at every byte of its last line, as a kill may.
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
@@ -281,13 +338,6 @@ func TestOldRunsAreRemoved(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("runs that are left (-want +got):\n%s", d)
-	}
-	empty := begin(t, state, journal.Manifest{})
-	if err := empty.Discard(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Join(state, "runs", empty.ID())); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a run that did not begin: %v", err)
 	}
 }
 
