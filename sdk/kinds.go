@@ -37,7 +37,8 @@ type Chunker interface {
 type Enricher interface {
 	// Enrich returns an addition per passage. Documents come whole: all passages
 	// of one stand together, in their order. A passage that fails alone is stored
-	// without an addition.
+	// without an addition; where the same build comes by its document again, it is
+	// left out.
 	Enrich(ctx context.Context, passages []Passage) ([]Addition, error)
 }
 

@@ -121,6 +121,9 @@ func (m batch) passages() []string {
 // there are any. Their document is done again by the next build.
 func (b *builder) leavesBare(d chunked, added []addition) bool {
 	missing := false
+	for n, found := range added {
+		b.enrichers[n].lost.note(d, found.failed)
+	}
 	for i := range d.chunks {
 		for n, found := range added {
 			why := found.failed[i]

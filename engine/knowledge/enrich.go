@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type enricher struct {
 	stage   *pipeline.Stage
 	process Enricher // nil: it is not to be asked, and adds nothing
 	slots   chan struct{}
+	lost    lost
 
 	mu   sync.Mutex
 	asks Asks // of one that is not asked
@@ -110,13 +112,25 @@ func (e *enricher) enrich(ctx context.Context, documents []chunked) ([]addition,
 	return made, nil
 }
 
-// call asks for the additions of some documents. Its error has those of documents
-// by position in at: of a document of which a passage may do better in another
-// call, or that ends the build.
+// call asks for the additions of some documents, but for the passages that are lost.
+// Its error has those of documents by position in at: of a document of which a
+// passage may do better in another call, or that ends the build.
 func (e *enricher) call(ctx context.Context, documents []chunked, made []addition, at []int) error {
 	var passages []sdk.Passage
-	for _, n := range at {
-		passages = append(passages, documents[n].passages()...)
+	asked := make([][]int, len(at)) // numbers of those of each document
+	for i, n := range at {
+		made[n].failed = map[int]error{}
+		gone, why := e.lost.passages(documents[n])
+		for j, p := range documents[n].passages() {
+			if _, is := slices.BinarySearch(gone, j); is {
+				made[n].failed[j] = why
+				continue
+			}
+			passages, asked[i] = append(passages, p), append(asked[i], j)
+		}
+	}
+	if len(passages) == 0 {
+		return nil
 	}
 	select {
 	case e.slots <- struct{}{}:
@@ -138,14 +152,13 @@ func (e *enricher) call(ctx context.Context, documents []chunked, made []additio
 	}
 	worst, first := sdk.RowErrors{}, 0
 	for i, n := range at {
-		made[n].failed = map[int]error{}
-		for j := range documents[n].chunks {
+		for k, j := range asked[i] {
 			why := err
 			if alone {
-				why = rows[first+j]
+				why = rows[first+k]
 			}
 			if why == nil {
-				made[n].passages[j] = found[first+j]
+				made[n].passages[j] = found[first+k]
 				continue
 			}
 			made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
@@ -153,7 +166,7 @@ func (e *enricher) call(ctx context.Context, documents []chunked, made []additio
 				worst[i] = why
 			}
 		}
-		first += len(documents[n].chunks)
+		first += len(asked[i])
 	}
 	switch {
 	case err == nil || alone && len(worst) == 0:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,6 +337,79 @@ func TestPassagesThatFail(t *testing.T) {
 	}
 	if k, asked, _ = e.look(); !k.Report.Unchanged || len(asked) > 0 {
 		t.Errorf("report %+v, asked %q", k.Report, asked)
+	}
+}
+
+// A build asks about a passage once, also where the embedder has to learn from all
+// entries before any is stored, and where the store is lost in the middle.
+func TestPassagesAreAskedAboutOnce(t *testing.T) {
+	files := map[string]string{"a.txt": "a b c", "b.txt": "x x", "c.txt": "d"}
+	asked := []string{"a.txt:a", "a.txt:b", "a.txt:c", "b.txt:x", "b.txt:x", "c.txt:d"}
+	fails := []string{"a.txt:b", "b.txt:x", "b.txt:x"}
+	for _, test := range []struct {
+		name          string
+		fits, network bool
+		losses        int64
+	}{
+		{"an embedder that learns", true, true, 0},
+		{"it learns, documents together", true, false, 0},
+		{"a lost store", false, true, 1},
+		{"it learns, a lost store", true, true, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEnriched(t, files)
+			e.embedder.fits, e.stage.Info.Network = test.fits, test.network
+			e.stages.losses = &atomic.Int64{}
+			e.stages.losses.Store(test.losses)
+			e.adder.fail = func(p sdk.Passage) error {
+				switch p.Text() {
+				case "b":
+					return errors.New("it was refused")
+				case "x":
+					return sdk.Transient(errors.New("busy"), 0)
+				}
+				return nil
+			}
+			k, got, _ := e.look()
+			same(t, "asked", got, asked...)
+			if k.Report.Bare != 3 || !strings.HasSuffix(k.Report.FirstBare.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
+				t.Errorf("report %+v", k.Report)
+			}
+			for text, context := range map[string]string{"a": "of a.txt\n---\naa", "b": "", "x": "", "d": "of c.txt\n---\ndd"} {
+				if found := find(t, k, text); len(found) == 0 || found[0].Context != context {
+					t.Errorf("%s: found %+v", text, found)
+				}
+			}
+			k, got, _ = e.look()
+			same(t, "asked by the next build", got, fails...)
+			if k.Report.Bare != 3 {
+				t.Errorf("report %+v", k.Report)
+			}
+			e.adder.fail = nil
+			if k, _, _ = e.look(); k.Report.Bare != 0 || len(find(t, k, "bb")) != 1 {
+				t.Errorf("once it works: report %+v", k.Report)
+			}
+		})
+	}
+}
+
+// What changes between the two readings is asked about anew.
+func TestDocumentsThatChangeMeanwhile(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "b"})
+	e.embedder.fits = true
+	e.adder.fail = func(p sdk.Passage) error {
+		if p.Text() == "b" {
+			if p.Document.ID == "b.txt" { // both have been read once
+				e.write(map[string]string{"a.txt": "b a"})
+			}
+			return errors.New("it was refused")
+		}
+		return nil
+	}
+	k, asked, _ := e.look()
+	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:b", "b.txt:b")
+	if found := find(t, k, "a"); len(found) != 1 || found[0].Context == "" || k.Report.Bare != 2 {
+		t.Errorf("found %+v, report %+v", found, k.Report)
 	}
 }
 
