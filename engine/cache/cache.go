@@ -6,10 +6,8 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -213,43 +211,6 @@ func (c *Cache) now(key sdk.Key) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(time.Now().UnixNano(), c.index[key].at+1)
-}
-
-// takeFile finds a file to write: one that nobody writes, or a new one.
-func (c *Cache) takeFile() error {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.look(); err != nil {
-		return err
-	}
-	for {
-		for _, name := range slices.Sorted(maps.Keys(c.files)) {
-			f := c.files[name]
-			ok, err := f.take(c.adder(f))
-			if err != nil {
-				c.tell(f.path, err)
-			}
-			if ok {
-				c.own = f
-				return nil
-			}
-		}
-		// Who else looks for a file may take the new one: then there is another.
-		name := newName()
-		f, err := os.OpenFile(filepath.Join(c.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err == nil {
-			err = f.Close()
-		}
-		if err == nil {
-			err = c.follow(name)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // Close gives the file that was written free for others. Values cannot be got

@@ -64,7 +64,9 @@ func (f *file) take(each func(record)) (bool, error) {
 	same, err := isSame(f.in, out)
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
-			err = f.begin(out)
+			if err = f.begin(out); err != nil && f.known == 0 {
+				_ = os.Remove(f.path) // while it is locked: nobody else has begun it
+			}
 		}
 	}
 	if err != nil || !same {
