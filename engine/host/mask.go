@@ -3,9 +3,12 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // mask replaces secrets in what a plugin says.
@@ -21,7 +24,8 @@ func newMask(secrets []string) *mask {
 	for _, secret := range secrets {
 		for _, s := range append(strings.Split(secret, "\n"), secret) {
 			if s = strings.TrimSpace(s); s != "" {
-				forms = append(forms, s, quoted(s, true), quoted(s, false), url.QueryEscape(s), url.PathEscape(s))
+				forms = append(forms, s, quoted(s, true), quoted(s, false), ascii(quoted(s, false)),
+					strings.ReplaceAll(quoted(s, false), "/", `\/`), url.QueryEscape(s), url.PathEscape(s))
 			}
 		}
 	}
@@ -48,4 +52,20 @@ func quoted(s string, html bool) string {
 		return s
 	}
 	return strings.Trim(strings.TrimSpace(b.String()), `"`)
+}
+
+// ascii is the inside of a JSON string as Python and others write it: what is
+// beyond ASCII as UTF-16 in hex.
+func ascii(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }

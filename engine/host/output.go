@@ -74,8 +74,19 @@ func (o *output) forward(stream, line string) {
 
 // masked masks a value once more, now that it is no longer quoted.
 func (o *output) masked(value any) any {
-	if s, ok := value.(string); ok {
-		return o.mask.text(s)
+	switch v := value.(type) {
+	case string:
+		return o.mask.text(v)
+	case []any:
+		for i := range v {
+			v[i] = o.masked(v[i])
+		}
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, value := range v {
+			all[o.mask.text(key)] = o.masked(value)
+		}
+		return all
 	}
 	return value
 }

@@ -1,13 +1,12 @@
 package host
 
 import (
-	"github.com/racflow/racflow/sdk"
-
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
