@@ -2,8 +2,6 @@ package tune
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/racflow/racflow/engine/eval"
@@ -40,38 +38,6 @@ type Outcome struct {
 	// Fitted and Plain are the accuracies with everything sent: with weights that
 	// were found on other rows, and with those of the file.
 	Fitted, Plain float64
-}
-
-// Point is what a threshold is worth on rows that it was not found on.
-type Point struct {
-	Threshold float64 `json:"threshold"` // on average over the folds
-	Sent      float64 `json:"sent"`      // share of the items that were sent
-	Accuracy  float64 `json:"accuracy"`
-	Cost      float64 `json:"cost"` // of a thousand items
-
-	items, lost, gained int // lost are right with everything sent, but not so; gained the other way round
-}
-
-// sum is a point of one fold that can be added up.
-type sum struct {
-	items, sent, right int
-	lost, gained       int // against everything sent
-	cost, threshold    float64
-}
-
-func (s sum) add(o sum) sum {
-	return sum{
-		s.items + o.items, s.sent + o.sent, s.right + o.right, s.lost + o.lost, s.gained + o.gained,
-		s.cost + o.cost, s.threshold + o.threshold,
-	}
-}
-
-func (s sum) point(folds int) Point {
-	n := float64(max(s.items, 1))
-	return Point{
-		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: float64(s.right) / n,
-		Cost: 1000 * s.cost / n, items: s.items, lost: s.lost, gained: s.gained,
-	}
 }
 
 // steps is how many equal shares the curve is drawn in.
@@ -162,23 +128,6 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*run.Again, error) {
 	return fitted, err
 }
 
-// curve sums up over all folds but one; -1: over all.
-func curve(sums [][]sum, without int) []Point {
-	points := make([]Point, len(sums[0]))
-	for k := range points {
-		var s sum
-		folds := 0
-		for f := range sums {
-			if f != without {
-				s = s.add(sums[f][k])
-				folds++
-			}
-		}
-		points[k] = s.point(folds)
-	}
-	return points
-}
-
 // work is a task that is under way.
 type work struct {
 	*Task
@@ -230,100 +179,6 @@ func (w *work) threshold(items []int, share float64) float64 {
 		return 1.01
 	}
 	return (signals[n-1] + signals[n]) / 2
-}
-
-// Check returns an error where items with these texts do not fill the folds. It
-// needs no answers: it can be called before any is paid for.
-func Check(texts []string, folds int) error {
-	sizes := make([]int, folds)
-	for _, text := range texts {
-		sizes[foldOf(text, folds)]++
-	}
-	if slices.Contains(sizes, 0) || slices.Contains(sizes, len(texts)) {
-		return fmt.Errorf("%d items do not fill %d folds, where those with the same text share one: give more rows, or fewer --folds", len(texts), folds)
-	}
-	return nil
-}
-
-func foldOf(text string, folds int) int {
-	h := fnv.New64a()
-	h.Write([]byte(text)) //nolint:errcheck // a hash takes everything
-	return int(h.Sum64() % uint64(folds))
-}
-
-// split returns the items outside of a fold and those in it. Items with the
-// same text fall into the same fold.
-func (w *work) split(fold int) (train, test []int) {
-	for i, r := range w.Results {
-		if foldOf(r.Text, w.Folds) == fold {
-			test = append(test, i)
-		} else {
-			train = append(train, i)
-		}
-	}
-	return train, test
-}
-
-// points counts for each share what the threshold that sends it of some items
-// does to others.
-func (w *work) points(ctx context.Context, election *run.Again, train, test []int, shares []float64) ([]sum, error) {
-	sums := make([]sum, len(shares))
-	var reference []bool
-	for k := len(shares) - 1; k >= 0; k-- { // from everything sent, with which the others are compared
-		s, right, err := w.measure(ctx, election, test, w.threshold(train, shares[k]))
-		if err != nil {
-			return nil, err
-		}
-		if reference == nil {
-			reference = right
-		}
-		for i := range right {
-			switch {
-			case reference[i] && !right[i]:
-				s.lost++
-			case right[i] && !reference[i]:
-				s.gained++
-			}
-		}
-		sums[k] = s
-	}
-	return sums, nil
-}
-
-// measure counts what a threshold does to items, and tells which it leaves
-// right.
-func (w *work) measure(ctx context.Context, election *run.Again, items []int, at float64) (sum, []bool, error) {
-	s, right := sum{items: len(items), threshold: at}, make([]bool, len(items))
-	sent := make([]bool, len(items))
-	results, err := election.Elect(ctx, w.pick(items), func(a run.Ask) bool {
-		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
-			return false
-		}
-		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
-			sent[a.Item] = true
-		}
-		if w.Cost != nil {
-			s.cost += w.Cost(a.Stage.Name, a.Usage)
-		}
-		return true
-	})
-	for i := range results {
-		if sent[i] {
-			s.sent++
-		}
-		if right[i] = w.counter.Right(results[i]); right[i] {
-			s.right++
-		}
-	}
-	return s, right, err
-}
-
-func (w *work) pick(items []int) []run.Result {
-	all := make([]run.Result, len(items))
-	for i, at := range items {
-		all[i] = w.Results[at]
-	}
-	return all
 }
 
 // right counts the items that are answered rightly.
