@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -30,18 +29,16 @@ func Digest(path string) (string, error) {
 // TunedOn returns the digests of the files that the variables in a file were
 // tuned on.
 func TunedOn(path string) ([]string, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
 	var all []string
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), mark); ok {
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, mark); ok {
 			digest, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 			all = append(all, strings.TrimSuffix(digest, ","))
 		}
 	}
-	return all, lines.Err()
+	return all, nil
 }

@@ -3,6 +3,7 @@ package tune
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,6 +38,10 @@ weights = {
 	}
 	if got, err := TunedOn(write("t.hclvars", text)); err != nil || len(got) != 1 || got[0] != digest {
 		t.Errorf("it was tuned on %v, error %v", got, err)
+	}
+	long := "prompt = \"" + strings.Repeat("x", 100_000) + "\"\n"
+	if got, err := TunedOn(write("long.hclvars", long+text)); err != nil || len(got) != 1 || got[0] != digest {
+		t.Errorf("with a long line before, it was tuned on %v, error %v", got, err)
 	}
 	if got, err := TunedOn(write("plain.hclvars", "doubt = 1\n")); err != nil || len(got) != 0 {
 		t.Errorf("a file that was not tuned: %v, error %v", got, err)
