@@ -10,6 +10,8 @@
 // A file that cannot be used (binary, too large, not permitted) is a fault of
 // that file alone. Hidden files and folders are passed over, and so is what a
 // symbolic link leads to outside the folder; links to folders are not followed.
+// A path of one file is that file under the name that it has in its folder, hidden
+// or not, and nothing else of the folder is looked at.
 //
 // A PDF's words and lines are put together from where its text operators place
 // them; between pages stands a form feed. It is read in a process of its own, for

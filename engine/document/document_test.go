@@ -85,6 +85,12 @@ func TestList(t *testing.T) {
 		"a deep glob":   {"sub/**/*.{md,go}", nil, []string{"c.md", "deep/d.go"}},
 		"one file":      {"a.md", nil, []string{"a.md"}},
 		"an odd name":   {"[odd]{x}.md", nil, []string{"[odd]{x}.md"}},
+		"one deep file": {"sub/deep/d.go", nil, []string{"d.go"}},
+		"one hidden":    {".hidden", nil, []string{".hidden"}},
+		"one too large": {"large.txt", nil, []string{large}},
+		"one left out":  {"a.md", []string{"*.md"}, nil},
+		"one link":      {"inside.md", nil, []string{"inside.md"}},
+		"a link out":    {"out.md", nil, []string{"out.md: path escapes from parent; a link is followed within its folder only"}},
 		"none":          {"*.pdf", nil, nil},
 		"only excluded": {"sub", []string{"**"}, nil},
 	} {
@@ -95,10 +101,30 @@ func TestList(t *testing.T) {
 	if _, err := Open(Set{Path: filepath.Join(dir, "missing")}); err == nil {
 		t.Error("a folder that is not there was opened")
 	}
-	for path, want := range map[string]bool{"": true, "a.md": true, "b.txt": false, "*.txt": true, "missing.tsv": false, "[odd]{x}.md": true} {
-		if got := Is(filepath.Join(dir, path)); got != want {
-			t.Errorf("%q: documents: %v", path, got)
+	for path, want := range map[string][2]bool{
+		"": {true, false}, "a.md": {true, true}, "b.txt": {false, true}, "sub/deep/d.go": {true, true}, "*.txt": {true, false},
+		"missing.tsv": {false, false}, "[odd]{x}.md": {true, true}, "missing.go": {false, false},
+	} {
+		if got := [2]bool{Is(filepath.Join(dir, path)), May(filepath.Join(dir, path))}; got != want {
+			t.Errorf("%q: is and may be documents: %v", path, got)
 		}
+	}
+}
+
+// Of a file that is named nothing around it matters.
+func TestOneFileAmongOthers(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "# A", "closed/b.md": "b"})
+	closed := filepath.Join(dir, "closed")
+	if err := os.Chmod(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(closed, 0o700) }) //nolint:gosec // it is a folder
+	if diff := cmp.Diff([]string{"a.md"}, list(t, Set{Path: filepath.Join(dir, "a.md")})); diff != "" {
+		t.Error(diff)
+	}
+	d, _, err := open(t, Set{Path: filepath.Join(dir, "a.md")}).Read("a.md")
+	if err != nil || d.Text != "# A" || d.Meta["path"] != "a.md" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

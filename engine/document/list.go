@@ -44,19 +44,27 @@ type Folder struct {
 	path  string
 	root  *os.Root
 	match string // glob of the documents; empty: all
+	only  string // the one file of the set; empty: the folder is looked through
 }
 
-// Is reports whether a path names documents rather than a file of rows.
+// Is reports whether a path names documents whoever asks: a folder, a glob, or a file
+// whose name says that it is Markdown, HTML, PDF or source code.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
 		return true
 	case err == nil:
-		f := formatOf(path)
-		return f == formatMarkdown || f == formatHTML || f == formatPDF
+		return formatOf(path) != formatText
 	}
 	return IsGlob(path)
+}
+
+// May reports whether a path names a file that could be a document. Its name may
+// say otherwise.
+func May(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // IsGlob reports whether a path stands for several.
@@ -78,8 +86,8 @@ func Open(s Set) (*Folder, error) {
 	f := &Folder{set: s}
 	base := s.Path
 	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
-		base = filepath.Dir(s.Path)
-		f.match = escape(filepath.Base(s.Path))
+		base, f.only = filepath.Split(s.Path)
+		base = filepath.Clean(base)
 	} else if err != nil && IsGlob(s.Path) {
 		base, f.match = doublestar.SplitPattern(filepath.ToSlash(s.Path))
 	}
@@ -92,18 +100,6 @@ func Open(s Set) (*Folder, error) {
 // Path is the folder that the names of documents are below.
 func (f *Folder) Path() string { return f.path }
 
-// escape makes a glob that fits one name.
-func escape(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(`\*?[]{}`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
@@ -113,7 +109,7 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 	fault := func(id string, err error) {
 		files = append(files, File{ID: strings.ToValidUTF8(id, "\uFFFD"), Err: err})
 	}
-	err := fs.WalkDir(f.root.FS(), ".", func(id string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(f.root.FS(), cmp.Or(f.only, "."), func(id string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -121,10 +117,13 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 			return err
 		case id == ".":
 			return nil
-		case strings.HasPrefix(path.Base(id), ".") || f.excluded(id):
+		case strings.HasPrefix(path.Base(id), ".") && id != f.only || f.excluded(id):
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
+			return nil
+		case err != nil && id == f.only:
+			fault(id, fmt.Errorf("%w; a link is followed within its folder only", plain(err)))
 			return nil
 		case err != nil:
 			fault(id, plain(err))

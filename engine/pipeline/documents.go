@@ -2,19 +2,33 @@ package pipeline
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/source"
 )
 
 // mostBytes is the largest size of a document that fits a message together with
 // what a stage says of it.
 const mostBytes = 32 << 20
 
+// rowArguments say how a file of rows is read.
+var rowArguments = []string{"format", "id", "text", "label", "meta", "context"}
+
+// nameDocuments reports whether the path of a source names documents. A text file
+// is one where the knowledge cuts it and nothing says how rows would be read.
+func (a arguments) nameDocuments(path string, cut bool) bool {
+	if document.Is(path) || !cut || source.Is(path) || !document.May(path) {
+		return document.Is(path)
+	}
+	return !slices.ContainsFunc(rowArguments, func(name string) bool { return a.attrs[name] != nil })
+}
+
 // readDocuments reads the arguments of a source whose path names documents.
 func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
-	for _, name := range []string{"format", "id", "text", "label", "meta", "context"} {
+	for _, name := range rowArguments {
 		if attr, ok := a.attrs[name]; ok {
 			l.fault(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Path)
 		}

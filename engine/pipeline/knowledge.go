@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -36,10 +35,11 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 		}
 	}
 	l.add(diags)
+	cut := len(content.Blocks.OfType("chunk")) > 0
 	if s := l.single(b, content.Blocks, "source"); s != nil {
-		k.Source = l.readSource(s, "")
+		k.Source = l.readSource(s, "", cut)
 	}
-	if len(content.Blocks.OfType("chunk")) > 0 {
+	if cut {
 		k.Chunk = l.readStage(l.single(b, content.Blocks, "chunk"), place{})
 	}
 	k.Enrich = l.readEnrich(content.Blocks.OfType("enrich"))
@@ -65,8 +65,9 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 	return found[0]
 }
 
-// readSource reads a source or input block. instead replaces its path.
-func (l *loader) readSource(b *hcl.Block, instead string) Source {
+// readSource reads a source or input block. instead replaces its path; cut says that
+// what a source has is cut into chunks.
+func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	own := knowledgeArguments
 	if b.Type == "input" {
 		own = inputArguments
@@ -92,7 +93,7 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 	} else if attr, ok := content.Attributes["path"]; !ok {
 		l.fault(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
 	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
-		if b.Type == "source" && document.Is(s.Path) {
+		if b.Type == "source" && a.nameDocuments(s.Path, cut) {
 			l.readDocuments(&s, a, attr.Expr.Range())
 			return s
 		}
@@ -104,7 +105,7 @@ func (l *loader) readSource(b *hcl.Block, instead string) Source {
 			continue // a file that is made for either has it in a variable
 		}
 		if ok {
-			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents: the path is to be a folder, a glob or a Markdown, HTML or PDF file.", name)
+			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
 	byName := string(source.FormatOf(s.Path))

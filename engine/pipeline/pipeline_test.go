@@ -393,6 +393,56 @@ pipeline "without" {
 	}
 }
 
+// One file is a document where its name says so, and a text file where the knowledge
+// cuts it and does not say how rows are read.
+func TestOneFile(t *testing.T) {
+	tests := []struct {
+		path, more string // of the source
+		chunk      bool
+		documents  bool
+	}{
+		{path: "a.md", documents: true},
+		{path: "a.go", documents: true},
+		{path: "a.txt"},
+		{path: "a.txt", chunk: true, documents: true},
+		{path: "a.txt", chunk: true, more: `exclude = ["*.png"]`, documents: true},
+		{path: "a.txt", chunk: true, more: `format = "tsv"`},
+		{path: "a.txt", chunk: true, more: `text = "body"`},
+		{path: "README", chunk: true, documents: true},
+		{path: "a.tsv", chunk: true},
+		{path: "a.JSONL", chunk: true},
+	}
+	for _, test := range tests {
+		t.Run(test.path+" "+test.more, func(t *testing.T) {
+			chunk := ""
+			if test.chunk {
+				chunk = `chunk { use = "sentences" }`
+			}
+			file, root := load(t, `
+-- p.hcl --
+knowledge "k" {
+  source {
+    path = "`+test.path+`"
+    `+test.more+`
+  }
+  `+chunk+`
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+}
+-- `+test.path+` --
+text
+`)
+			s := file.Knowledge[0].Source
+			if (s.Documents != nil) != test.documents || test.documents && (s.Documents.Path != filepath.Join(root, test.path) || s.Text != "") {
+				t.Errorf("source %+v", s)
+			}
+		})
+	}
+}
+
 func TestOrder(t *testing.T) {
 	file, _ := load(t, orderFile)
 	needs := map[string][][]int{

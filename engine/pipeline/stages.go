@@ -68,7 +68,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 			l.fault(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
 			continue
 		}
-		in := l.readSource(s, l.Input)
+		in := l.readSource(s, l.Input, false)
 		p.Input = &in
 	}
 	if p.Input == nil && l.Input != "" {

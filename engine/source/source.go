@@ -30,15 +30,20 @@ const (
 	JSONL Format = "jsonl"
 )
 
+var formats = map[string]Format{".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL}
+
 // FormatOf guesses the format from a file's name; TSV where it says nothing.
 func FormatOf(path string) Format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".csv":
-		return CSV
-	case ".jsonl", ".ndjson":
-		return JSONL
+	if f, ok := formats[strings.ToLower(filepath.Ext(path))]; ok {
+		return f
 	}
 	return TSV
+}
+
+// Is reports whether a file's name says that it holds rows.
+func Is(path string) bool {
+	_, ok := formats[strings.ToLower(filepath.Ext(path))]
+	return ok
 }
 
 // Mapping says which column means what.
