@@ -144,7 +144,7 @@ func TestRun(t *testing.T) {
 	server.Close()
 	select {
 	case <-g.closed:
-	case <-time.After(time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the stage was not closed")
 	}
 }

@@ -149,7 +149,11 @@ func TestFailures(t *testing.T) {
 		{"cut short", 200, map[string]string{"Content-Length": "999"}, `{"choices": [`, sdk.CodeTransient, sdk.StatusDown, 0, "unexpected EOF"},
 		{"an error with status 200", 200, nil, `{"error": {"message": "upstream is busy", "code": 429}}`, sdk.CodeTransient, sdk.StatusBusy, time.Second, "upstream is busy"},
 		{"too long", 200, nil, `"` + strings.Repeat("x", 3000) + `"`, sdk.CodeInvalid, sdk.StatusOK, 0, "longer than"},
-		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusOK, 0, "another form"},
+		{"an error with status 200, in words", 200, nil, `{"error": "Unexpected endpoint (POST /chat)", "choices": null}`, sdk.CodeTransient, sdk.StatusDown, 0, "Unexpected endpoint"},
+		{"an error beside an answer", 200, nil, `{"error": "slow", "data": [1]}`, 0, sdk.StatusOK, 0, ""},
+		{"details", 422, nil, `{"detail": "no such field"}`, sdk.CodeInvalid, sdk.StatusRefused, 0, "422: no such field"},
+		{"a list of details", 422, nil, `{"detail": [{"msg": "no such field"}]}`, sdk.CodeInvalid, sdk.StatusRefused, 0, `{"msg": "no such field"}`},
+		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusRefused, 0, "another form"},
 		{"its own fault, in words", 500, nil, message("the answer does not fit the schema"), sdk.CodeTransient, sdk.StatusRefused, 0, "does not fit the schema"},
 		{"a long page", 500, nil, strings.Repeat("é", 290) + key + strings.Repeat("x", 900), sdk.CodeTransient, sdk.StatusDown, 0, "..."},
 	}
@@ -164,10 +168,10 @@ func TestFailures(t *testing.T) {
 			})
 			err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
 			coded := new(sdk.Error)
-			if !errors.As(err, &coded) || coded.Code != test.code || !near(coded.RetryAfter, test.after) {
+			if failed := errors.As(err, &coded); failed != (test.code != 0) || coded.Code != test.code || !near(coded.RetryAfter, test.after) {
 				t.Errorf("error %#v, want code %d after %s", err, test.code, test.after)
 			}
-			if !strings.Contains(fmt.Sprint(err), test.text) {
+			if err != nil && !strings.Contains(fmt.Sprint(err), test.text) {
 				t.Errorf("error %q, want %q in it", err, test.text)
 			}
 			told := host.Outcomes(t)
@@ -179,6 +183,39 @@ func TestFailures(t *testing.T) {
 			}
 			hush(t, err)
 		})
+	}
+}
+
+// A service that never gives what it is asked for is not the one that was meant.
+func TestSlips(t *testing.T) {
+	good := true
+	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"good": %t}`, good) })
+	var reply struct{ Good bool }
+	ask := func() error {
+		return (&api.Request{Client: c, Took: func() error {
+			if !reply.Good {
+				return api.NoAnswer("the reply holds nothing")
+			}
+			return nil
+		}}).Post(t.Context(), "/ask", map[string]any{}, &reply)
+	}
+	for _, n := range []int{1, 20, 1, 21} { // good ones and others, in turns
+		for range n {
+			if err := ask(); good != (err == nil) || err != nil && sdk.CodeOf(err) != sdk.CodeTransient {
+				t.Fatalf("error %v", err)
+			}
+		}
+		good = !good
+	}
+	counts := map[sdk.Status]int{}
+	for _, o := range host.Outcomes(t) {
+		counts[o.Status]++
+		if (o.Status == sdk.StatusDenied) != (o.Reason == "the reply holds nothing") {
+			t.Errorf("told %+v", o)
+		}
+	}
+	if diff := cmp.Diff(map[sdk.Status]int{sdk.StatusOK: 2, sdk.StatusRefused: 40, sdk.StatusDenied: 1}, counts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -224,12 +261,19 @@ func TestLost(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
 		t.Errorf("error %v", err)
 	}
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(5*time.Millisecond, cancel)
-	if err := (&api.Request{Client: slow}).Post(ctx, "/ask", map[string]any{}, &struct{}{}); !errors.Is(err, context.Canceled) {
+	left, host := client(t, api.Config{}, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices only then that the client leaves
+		cancel()
+		<-r.Context().Done()
+	})
+	if err := (&api.Request{Client: left}).Post(ctx, "/ask", map[string]any{}, &struct{}{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}, {Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 

@@ -63,6 +63,9 @@ func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 	if h.Refuse != nil {
 		return nil, h.Refuse
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	h.calls = append(h.calls, call)
 	h.events = append(h.events, "admit")
 	h.open++
@@ -72,7 +75,7 @@ func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 		h.outcomes = append(h.outcomes, o)
 		h.events = append(h.events, "done")
 		h.open--
-	}, ctx.Err()
+	}, nil
 }
 
 // Calls are those that were admitted.
