@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ import (
 const rehearsed = 20
 
 // rehearse finds out what the voters that call services would ask, by taking a
-// few items through everything else. nil: there are no such voters.
+// few items through everything else. nil: nothing that items go through calls one.
 func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Plan) (*report.Forecast, error) {
 	f := &report.Forecast{Voters: map[string]estimate.Voter{}, Mask: s.mask()}
 	asks := false
@@ -30,17 +31,22 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 		case stage.Block == "sample":
 			asks = true
 		default:
-			f.Unknown = fmt.Sprintf("%s.%s calls a service itself", stage.Block, stage.Name)
+			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
 		}
 	}
-	if !asks {
-		return nil, nil
+	for _, k := range s.pipeline.Knowledge() {
+		if k.Embed.Info.Network {
+			f.Unknown = cmp.Or(f.Unknown, fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name))
+		}
 	}
-	if f.Unknown == "" {
+	if asks && f.Unknown == "" {
 		f.Unknown = s.unrehearsable(p)
 	}
-	if f.Unknown != "" {
+	switch {
+	case f.Unknown != "":
 		return f, nil
+	case !asks:
+		return nil, nil
 	}
 	r := estimate.New()
 	ready, err := run.Open(ctx, s.pipeline, run.Options{
@@ -80,8 +86,9 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 	return f, err
 }
 
-// unrehearsable says why no item can be taken through the pipeline without
-// asking or changing anything elsewhere; empty: it can.
+// unrehearsable says why no item can be taken through a pipeline none of whose
+// stages but voters calls a service without asking or changing anything elsewhere;
+// empty: it can.
 func (s *session) unrehearsable(p *report.Plan) string {
 	if p.Items < 0 {
 		return "the input is standard input, which is left for the run"
@@ -92,8 +99,6 @@ func (s *session) unrehearsable(p *report.Plan) string {
 	for i, k := range s.pipeline.Knowledge() {
 		changes := p.Knowledge[i].Added + p.Knowledge[i].Changed + p.Knowledge[i].Removed
 		switch {
-		case k.Embed.Info.Network:
-			return fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name)
 		case slices.ContainsFunc(p.Knowledge[i].Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
 			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
 		case k.Source.Path == "-":

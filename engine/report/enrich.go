@@ -3,17 +3,22 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // writeEnrich shows what enriching would ask of services.
 func (p Plan) writeEnrich(w io.Writer) error {
+	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.Report) bool { return len(k.Asks) > 0 }) {
+		return nil
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\tTOKENS IN\tTOKENS OUT, AT MOST\tCOST, AT MOST\n")
-	asks, guessed, total := 0, false, 0.0
+	guessed, total := false, 0.0
 	for _, k := range p.Knowledge {
 		for _, a := range k.Asks {
 			used, assumed := estimate.Enrichment(a.Stage, a.Passages, a.Characters)
@@ -23,12 +28,9 @@ func (p Plan) writeEnrich(w io.Writer) error {
 				total += c
 				cost = money(c)
 			}
-			asks, guessed = asks+1, guessed || assumed
+			guessed = guessed || assumed
 			fmt.Fprintf(tw, "enrich.%s of knowledge.%s\t%s\t%d\t%d\t%d\t%s\n", a.Stage.Name, k.Name, a.Stage.Use, a.Passages, used.InputTokens, used.OutputTokens, cost)
 		}
-	}
-	if asks == 0 {
-		return nil
 	}
 	if err := tw.Flush(); err != nil {
 		return err

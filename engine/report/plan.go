@@ -18,7 +18,7 @@ type Plan struct {
 	Faults    int // rows of the input that cannot be used
 	Knowledge []knowledge.Report
 	Texts     map[string]Texts // by knowledge: what a service would embed, at most
-	Forecast  *Forecast        // nil: no voter calls a service
+	Forecast  *Forecast        // nil: nothing that items go through calls a service
 }
 
 // Texts are texts that a service would be sent.
