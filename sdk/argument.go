@@ -36,6 +36,7 @@ type Path string
 //	`config:"name"`          the argument's name; fields without it are ignored
 //	`config:"name,required"` it must be given
 //	`config:"name,secret"`   it is never shown, logged, planned or hashed
+//	`config:"name,neutral"`  it does not change what comes out: a timeout, requests at a time
 //	`default:"15"`           what it is where it is not given (lists: comma-separated)
 //	`one_of:"chat,completion"` the allowed values of a string
 //	`doc:"..."`              a sentence for people
@@ -48,6 +49,7 @@ type Argument struct {
 	Doc      string
 	Required bool
 	Secret   bool
+	Neutral  bool            // what a stage made with another value is still good
 	Default  json.RawMessage // nil: the zero value
 	OneOf    []string
 }
@@ -85,6 +87,7 @@ func arguments[C any]() []Argument {
 			Name: name, Type: typ, Doc: f.Tag.Get("doc"),
 			Required: slices.Contains(strings.Split(flags, ","), "required"),
 			Secret:   slices.Contains(strings.Split(flags, ","), "secret"),
+			Neutral:  slices.Contains(strings.Split(flags, ","), "neutral"),
 		}
 		if v, ok := f.Tag.Lookup("one_of"); ok {
 			a.OneOf = strings.Split(v, ",")

@@ -212,6 +212,31 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
+// What does not change the content of a knowledge leaves it where it is: other keys,
+// timeouts, passages at a time.
+func TestNeutralArguments(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a"})
+	open := func() string {
+		t.Helper()
+		k, _, _ := e.look()
+		name, _ := k.Generation()
+		return name
+	}
+	first := open()
+	for _, s := range []*pipeline.Stage{e.block.Chunk, e.stage, e.block.Embed} {
+		s.Batch, s.Retries, s.Timeout, s.Workers = 3, 1, time.Minute, 2
+		s.Config.Public = []byte(`{"key":"(secret)","timeout":"5s"}`)
+		if name := open(); name != first {
+			t.Errorf("%s: a timeout makes another generation", s.Block)
+		}
+		s.Config.Identity = []byte(`{"model":"other"}`)
+		if name := open(); name == first {
+			t.Errorf("%s: another model makes no other generation", s.Block)
+		}
+		s.Config.Identity = nil
+	}
+}
+
 func TestAdditionsTakeNoColumn(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a"})
 	e.stage.Name, e.stage.Lexical = "title", false

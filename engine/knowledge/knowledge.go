@@ -244,7 +244,7 @@ func written(what string, err error) error {
 }
 
 // collectionName names a collection after all that its content depends on,
-// the rows themselves aside. Another source file is another collection: two
+// the rows themselves aside: not keys, timeouts, or how much is asked at a time. Another source file is another collection: two
 // runs over two files must not remove each other's rows.
 func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher, e Embedder) string {
 	h := sha256.New()
@@ -252,7 +252,7 @@ func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher,
 	s := block.Source
 	parts := []any{
 		layout, s.Path, s.Format, s.ID, s.Text, s.Label, s.Meta,
-		block.Embed.Use, block.Embed.Config.Public, e.Fingerprint(), e.Dimension(), block.Analyzer,
+		block.Embed.Use, block.Embed.Config.Identity, e.Fingerprint(), e.Dimension(), block.Analyzer,
 	}
 	if s.Context != "" { // a knowledge without one keeps the name that it always had
 		parts = append(parts, s.Context)
@@ -261,9 +261,10 @@ func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher,
 		parts = append(parts, document.Version, d.Exclude, d.Max)
 	}
 	if c != nil {
-		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Public, c.Fingerprint())
+		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Identity, c.Fingerprint())
 	}
 	for i, made := range enrichments(block) {
+		made.Config = enrichers[i].stage.Config.Identity
 		parts = append(parts, "enrich", made, enrichers[i].process.Fingerprint())
 	}
 	for _, part := range parts {

@@ -29,7 +29,7 @@ const hidden = "(secret)"
 // the plugin.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
 	c := Config{Ranges: map[string]hcl.Range{}}
-	open, public := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	given := map[string]bool{}
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
@@ -44,6 +44,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				arg, _ := argument(used, a.Name)
 				delete(open, a.Name)
 				delete(public, a.Name)
+				delete(identity, a.Name)
 				c.Ranges[a.Name] = a.SrcRange
 				raw, secrets, isSecret, ok := l.configValue(arg, a.Expr)
 				given[a.Name] = raw != nil || !ok
@@ -52,6 +53,9 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 					open[a.Name], public[a.Name] = raw, raw
 					if isSecret {
 						public[a.Name], _ = json.Marshal(hidden)
+					}
+					if !arg.Secret && !arg.Neutral {
+						identity[a.Name] = public[a.Name]
 					}
 				}
 			}
@@ -67,6 +71,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	c.Secrets = slices.Compact(c.Secrets)
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
+	c.Identity, _ = json.Marshal(identity)
 	return c
 }
 

@@ -210,9 +210,12 @@ type Config struct {
 	// Open is the JSON object for the plugin, secrets included: it goes into
 	// Configure of that stage and nowhere else.
 	Open json.RawMessage
-	// Public is the same object with "(secret)" for every secret: for plans,
-	// reports, fingerprints and cache keys.
+	// Public is the same object with "(secret)" for every secret: for plans and
+	// reports.
 	Public json.RawMessage
+	// Identity is Public without the arguments that do not change what comes out:
+	// those that the plugin calls neutral, such as timeouts, and secret ones.
+	Identity json.RawMessage
 	// Secrets are the secret strings in Open and the secrets that they were
 	// made from, sorted, so that they can be masked wherever a plugin might say
 	// them.

@@ -204,6 +204,10 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(public, string(llm.Config.Public)); d != "" {
 		t.Errorf("public (-want +got):\n%s", d)
 	}
+	identity := `{"headers":"(secret)","logs":true,"max_tokens":1000,"model":"gpt","stop":["x","y"]}`
+	if d := cmp.Diff(identity, string(llm.Config.Identity)); d != "" {
+		t.Errorf("identity (-want +got):\n%s", d)
+	}
 	if d := cmp.Diff([]string{"Bearer hush", "hush", "plain but the tag says secret"}, llm.Config.Secrets); d != "" {
 		t.Errorf("secrets (-want +got):\n%s", d)
 	}

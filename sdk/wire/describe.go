@@ -27,7 +27,7 @@ func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
 		for _, a := range s.Arguments {
 			info.Arguments = append(info.Arguments, &stagepb.Argument{
 				Name: Valid(a.Name), Type: argumentTypes[a.Type], Doc: Valid(a.Doc), Required: a.Required,
-				DefaultJson: Valid(string(a.Default)), Secret: a.Secret, OneOf: ValidAll(a.OneOf),
+				DefaultJson: Valid(string(a.Default)), Secret: a.Secret, Neutral: a.Neutral, OneOf: ValidAll(a.OneOf),
 			})
 		}
 		reply.Stages = append(reply.Stages, info)
@@ -90,7 +90,8 @@ func decodeArgument(in *stagepb.Argument) (sdk.Argument, error) {
 		return sdk.Argument{}, fmt.Errorf("a name has letters, digits, - and _")
 	}
 	a := sdk.Argument{
-		Name: in.GetName(), Type: typ, Doc: in.GetDoc(), Required: in.GetRequired(), Secret: in.GetSecret(), OneOf: in.GetOneOf(),
+		Name: in.GetName(), Type: typ, Doc: in.GetDoc(), Required: in.GetRequired(),
+		Secret: in.GetSecret(), Neutral: in.GetNeutral(), OneOf: in.GetOneOf(),
 	}
 	if in.GetDefaultJson() != "" {
 		a.Default = json.RawMessage(in.GetDefaultJson())

@@ -438,7 +438,7 @@ func TestPluginRoundTrip(t *testing.T) {
 	type config struct {
 		Key     string        `config:"key,required,secret" doc:"The key."`
 		Mode    string        `config:"mode" default:"chat" one_of:"chat,completion" doc:"How to ask."`
-		Timeout time.Duration `config:"timeout" default:"30s" doc:"How long to wait."`
+		Timeout time.Duration `config:"timeout,neutral" default:"30s" doc:"How long to wait."`
 	}
 	want := sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.SampleStage("coin", "Votes.", func(context.Context, sdk.Setup, config) (sdk.Sampler, error) { return nil, nil },

@@ -25,10 +25,10 @@ type config struct {
 	Dimensions    int               `config:"dimensions" default:"0" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
 	QueryPrefix   string            `config:"query_prefix" doc:"What the model wants before a text that searches."`
 	PassagePrefix string            `config:"passage_prefix" doc:"What the model wants before a text that is searched."`
-	MaxInputs     int               `config:"max_inputs" default:"256" doc:"Most texts in one request."`
+	MaxInputs     int               `config:"max_inputs,neutral" default:"256" doc:"Most texts in one request."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout" default:"60s" doc:"Longest time of one request."`
+	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" doc:"Longest time of one request."`
 }
 
 // reserved are the fields of a request that the body argument must not set.

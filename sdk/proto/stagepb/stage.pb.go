@@ -845,6 +845,7 @@ type Argument struct {
 	DefaultJson   string                 `protobuf:"bytes,5,opt,name=default_json,json=defaultJson,proto3" json:"default_json,omitempty"` // empty: the type's zero value
 	Secret        bool                   `protobuf:"varint,6,opt,name=secret,proto3" json:"secret,omitempty"`                             // never shown, logged, planned or hashed
 	OneOf         []string               `protobuf:"bytes,7,rep,name=one_of,json=oneOf,proto3" json:"one_of,omitempty"`                   // allowed values of a string
+	Neutral       bool                   `protobuf:"varint,8,opt,name=neutral,proto3" json:"neutral,omitempty"`                           // it does not change what comes out: a timeout, requests at a time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -926,6 +927,13 @@ func (x *Argument) GetOneOf() []string {
 		return x.OneOf
 	}
 	return nil
+}
+
+func (x *Argument) GetNeutral() bool {
+	if x != nil {
+		return x.Neutral
+	}
+	return false
 }
 
 type ConfigureRequest struct {
@@ -4499,7 +4507,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05reads\x18\x05 \x03(\x0e2\x18.racflow.stage.v1.ColumnR\x05reads\x12\x18\n" +
 	"\anetwork\x18\x06 \x01(\bR\anetwork\x12'\n" +
 	"\x0fpreferred_batch\x18\a \x01(\rR\x0epreferredBatch\x12\x18\n" +
-	"\afilters\x18\b \x01(\bR\afilters\"\xd2\x01\n" +
+	"\afilters\x18\b \x01(\bR\afilters\"\xec\x01\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1e.racflow.stage.v1.ArgumentTypeR\x04type\x12\x10\n" +
@@ -4507,7 +4515,8 @@ const file_stage_proto_rawDesc = "" +
 	"\brequired\x18\x04 \x01(\bR\brequired\x12!\n" +
 	"\fdefault_json\x18\x05 \x01(\tR\vdefaultJson\x12\x16\n" +
 	"\x06secret\x18\x06 \x01(\bR\x06secret\x12\x15\n" +
-	"\x06one_of\x18\a \x03(\tR\x05oneOf\"\xd6\x01\n" +
+	"\x06one_of\x18\a \x03(\tR\x05oneOf\x12\x18\n" +
+	"\aneutral\x18\b \x01(\bR\aneutral\"\xd6\x01\n" +
 	"\x10ConfigureRequest\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
