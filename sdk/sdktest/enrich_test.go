@@ -58,6 +58,7 @@ func TestEnrichers(t *testing.T) {
 func TestFaultyEnrichersFail(t *testing.T) {
 	var calls atomic.Int64
 	const number, same, cancel = "one addition per passage", "same document, same additions", "gives up when cancelled"
+	var heard atomic.Bool
 	for name, c := range map[string]struct {
 		e           enricher
 		check, want string
@@ -112,6 +113,7 @@ func TestFaultyEnrichersFail(t *testing.T) {
 		}, same, "other additions"},
 		"deaf": {func(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 			if len(passages) > 0 {
+				heard.Store(true)
 				time.Sleep(promptly + time.Second)
 			}
 			return make([]sdk.Addition, len(passages)), nil
@@ -119,6 +121,9 @@ func TestFaultyEnrichersFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := enrichChecks[c.check](t, enrichStage(c.e), "{}")
+			for name == "deaf" && err == nil && !heard.Load() { // a busy machine may cancel a request before it is sent
+				err = enrichChecks[c.check](t, enrichStage(c.e), "{}")
+			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +44,14 @@ func first(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 
 func TestGoodStagePasses(t *testing.T) { Stage(t, stageOf(first), "{}") }
 
+// Faulty stages are found out sooner than others.
+func TestMain(m *testing.M) {
+	promptly = 2 * time.Second
+	os.Exit(m.Run())
+}
+
 func TestFaultyStagesFail(t *testing.T) {
+	var heard atomic.Bool
 	for name, c := range map[string]struct {
 		v     voter
 		check string
@@ -62,6 +71,7 @@ func TestFaultyStagesFail(t *testing.T) {
 		}, "same row, same result", "before it was"},
 		"deaf": {func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			if len(b.Items) > 0 {
+				heard.Store(true)
 				time.Sleep(promptly + time.Second)
 			}
 			return make([][]sdk.Sample, len(b.Items)), nil
@@ -69,6 +79,9 @@ func TestFaultyStagesFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := batchChecks[c.check](t, stageOf(c.v), "{}")
+			for name == "deaf" && err == nil && !heard.Load() { // a busy machine may cancel a request before it is sent
+				err = batchChecks[c.check](t, stageOf(c.v), "{}")
+			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
