@@ -43,9 +43,6 @@ func TestMain(m *testing.M) {
 	case "exits":
 		fmt.Fprintln(os.Stderr, "no licence found, token hunter2secret")
 		os.Exit(7)
-	case "hangs":
-		fmt.Fprintln(os.Stderr, "waiting for a lock")
-		time.Sleep(time.Minute)
 	case "endless":
 		for {
 			fmt.Print("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")

@@ -24,6 +24,10 @@ func self(t testing.TB) string {
 	return path
 }
 
+// hangs is a program that says something at once, on a busy machine too, and
+// nothing else.
+var hangs = []string{"sh", "-c", "echo waiting for a lock >&2; exec sleep 60"}
+
 func TestPluginsThatDoNotStart(t *testing.T) {
 	h, _ := newHost(t)
 	h.sockets = t.TempDir()
@@ -50,7 +54,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		"prints garbage":    {command: []string{self(t), "garbage"}, want: []string{"not a racflow plugin", `"hello, I am a spreadsheet"`, "serve.Plugin"}},
 		"prints no line":    {command: []string{self(t), "endless"}, want: []string{"not a racflow plugin", "xxxx"}},
 		"exits":             {command: []string{self(t), "exits"}, want: []string{"it ended before it was ready", "exit status 7", "no licence found, token (secret)"}},
-		"hangs":             {command: []string{self(t), "hangs"}, within: 2 * time.Second, want: []string{"not ready within 2s", "waiting for a lock"}},
+		"hangs":             {command: hangs, within: 2 * time.Second, want: []string{"not ready within 2s", "waiting for a lock"}},
 		"another protocol":  {command: []string{self(t), "old"}, want: []string{"version 0 of racflow's protocol, this racflow version 1", "update racflow"}},
 		"tcp":               {command: []string{self(t), "tcp"}, want: []string{"listens on tcp", "unix socket"}},
 		"without TLS":       {command: []string{self(t), "plain"}, want: []string{"no certificate", "PLUGIN_CLIENT_CERT"}},
@@ -188,7 +192,7 @@ func TestDescribeWaitsOnlySoLong(t *testing.T) {
 	h, _ := newHost(t)
 	h.limits.describe = 2 * time.Second
 	begin := time.Now()
-	_, err := h.Describe(t.Context(), []string{self(t), "hangs"})
+	_, err := h.Describe(t.Context(), hangs)
 	if err == nil || !strings.Contains(err.Error(), "did not answer within 2s") || !strings.Contains(err.Error(), "waiting for a lock") {
 		t.Errorf("got %v", err)
 	}
