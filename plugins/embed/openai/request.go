@@ -77,6 +77,9 @@ func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32
 
 // check takes the vectors out of a reply that should hold n.
 func (e *embedder) check(n int, reply output) (vectors [][]float32, refused map[int]error, err error) {
+	if len(reply.Data) == 0 {
+		return nil, nil, api.NoAnswer(fmt.Sprintf("the server gave no vectors for %d texts; check base_url and model", n))
+	}
 	if len(reply.Data) != n {
 		return nil, nil, sdk.Transient(fmt.Errorf("the server gave %d vectors for %d texts", len(reply.Data), n), 0)
 	}

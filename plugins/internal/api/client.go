@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -36,6 +37,7 @@ type Client struct {
 	fields  map[string]json.RawMessage // of Config.Body
 	secrets []string                   // that no error may hold
 	said    sync.Map                   // what was logged once
+	slips   atomic.Int64               // replies in a row that were no answers
 }
 
 // New checks a config and returns a client. Its errors are ArgumentErrors about

@@ -61,24 +61,46 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 // it that had begun to answer; 0: there is none.
 func hidden(body []byte) int {
 	var reply struct {
-		Error *struct {
-			Message string `json:"message"`
-			Code    any    `json:"code"`
-		} `json:"error"`
-		Choices, Data json.RawMessage
+		Error                  json.RawMessage
+		Choices, Data, Results json.RawMessage
 	}
-	if json.Unmarshal(body, &reply) != nil || reply.Error == nil || reply.Error.Message == "" || len(reply.Choices)+len(reply.Data) > 0 {
+	if json.Unmarshal(body, &reply) != nil {
 		return 0
 	}
-	if status, ok := reply.Error.Code.(float64); ok && status >= 400 && status < 600 {
+	for _, answer := range []json.RawMessage{reply.Choices, reply.Data, reply.Results} {
+		if text := string(answer); text != "" && text != "null" && text != "[]" {
+			return 0
+		}
+	}
+	f, text := faultOf(reply.Error)
+	status, ok := f.Code.(float64)
+	switch {
+	case f.Message == "" && text == "":
+		return 0
+	case ok && status >= 400 && status < 600:
 		return int(status)
 	}
 	return http.StatusBadGateway
 }
 
+// fault is an error in a reply that says more than a text.
+type fault struct {
+	Message string `json:"message"`
+	Code    any    `json:"code"`
+	Type    string `json:"type"`
+}
+
+// faultOf reads the error in a reply: an object with a message, or a text.
+func faultOf(value json.RawMessage) (f fault, text string) {
+	if json.Unmarshal(value, &text) != nil {
+		_ = json.Unmarshal(value, &f) // another form: nothing
+	}
+	return f, text
+}
+
 // refused judges a status that is not a success.
 func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
-	message, code := complaint(body)
+	message, code, worded := complaint(body)
 	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
 	switch {
 	case res.StatusCode < 400:
@@ -112,7 +134,7 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:
 		outcome = sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after}
-	case res.StatusCode == http.StatusInternalServerError && hidden(body) != 0:
+	case res.StatusCode == http.StatusInternalServerError && worded:
 		// A server that can say what went wrong is alive: it may be this request
 		// that it cannot bear, and the next one fares better.
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
@@ -128,33 +150,30 @@ const (
 
 // complaint finds the message and the code in the forms of error replies:
 // {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
-// {"detail": "..."}, or a plain text.
-func complaint(body []byte) (message, code string) {
+// {"detail": "..."}, or a plain text. Worded says that it is the first form.
+func complaint(body []byte) (message, code string, worded bool) {
 	var reply struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
+		Error, Message, Detail json.RawMessage
 	}
 	if json.Unmarshal(body, &reply) != nil {
-		return string(body), ""
+		return string(body), "", false
 	}
-	var object struct {
-		Message string `json:"message"`
-		Code    any    `json:"code"`
-		Type    string `json:"type"`
-	}
-	var text string
-	switch {
-	case json.Unmarshal(reply.Error, &text) == nil && text != "":
-		return text, ""
-	case json.Unmarshal(reply.Error, &object) == nil && object.Message != "":
-		if code, ok := object.Code.(string); ok && code != "" {
-			return object.Message, code
+	f, text := faultOf(reply.Error)
+	if f.Message != "" {
+		if code, ok := f.Code.(string); ok && code != "" {
+			return f.Message, code, true
 		}
-		return object.Message, object.Type
-	case reply.Message != "":
-		return reply.Message, ""
+		return f.Message, f.Type, true
 	}
-	return string(body), ""
+	for _, other := range []json.RawMessage{reply.Message, reply.Detail} {
+		if text == "" {
+			_, text = faultOf(other)
+		}
+	}
+	if text == "" {
+		text = string(body)
+	}
+	return text, "", false
 }
 
 // place is where a redirect leads, without what may be secret in it.

@@ -23,7 +23,8 @@ type Request struct {
 	// Took is called when the reply has been decoded, before the Host hears that
 	// the call has ended: what it keeps is safe when the Host lets the next call
 	// through, so that no more than the calls under way are ever lost. Its error
-	// is Post's; the Host hears of an answer all the same. nil: nothing to do.
+	// is Post's; the Host hears of an answer all the same, unless it is NoAnswer.
+	// nil: nothing to do.
 	Took func() error
 
 	usage sdk.Usage
@@ -68,8 +69,16 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return err
 	}
 	r.usage = outcome.Usage
+	err = r.read(answer, reply)
+	outcome.Status = c.worth(err)
+	return err
+}
+
+// read decodes a reply that is a success, and hands it over.
+func (r *Request) read(answer []byte, reply any) error {
 	if err := json.Unmarshal(answer, reply); err != nil {
-		return sdk.Invalid(fmt.Errorf("the server's reply has another form: %s; check base_url", c.excerpt(err.Error())))
+		text := r.Client.excerpt(err.Error())
+		return sdk.Invalid(&noAnswerError{fmt.Sprintf("the server's reply has another form: %s; check base_url", text)})
 	}
 	if r.Took != nil {
 		return r.Took()

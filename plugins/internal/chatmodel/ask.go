@@ -2,7 +2,6 @@ package chatmodel
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/sashabaranov/go-openai"
@@ -32,7 +31,7 @@ func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) err
 	}
 	r.Took = func() error {
 		if len(got.Choices) == 0 {
-			return sdk.Transient(errors.New("the server's reply holds no choices"), 0)
+			return NoChoices()
 		}
 		reply := ReadChoice(got.Choices[0])
 		if err := reply.Broken(); err != nil {
@@ -41,6 +40,11 @@ func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) err
 		return took(reply)
 	}
 	return r.Post(ctx, "/chat/completions", openai.ChatCompletionRequest{Model: m.config.Model}, &got)
+}
+
+// NoChoices is the error of a reply without any.
+func NoChoices() error {
+	return api.NoAnswer("the server's reply holds no choices; check base_url and model")
 }
 
 // Key is that of what a question's answer is kept under, with further parts that

@@ -128,7 +128,7 @@ func (r *reranker) take(all []scored, scores []float32) error {
 		scores[i] = float32(math.NaN())
 	}
 	if len(all) == 0 {
-		return sdk.Transient(fmt.Errorf("the server gave no scores for %d documents; check base_url, path and api", len(scores)), 0)
+		return api.NoAnswer(fmt.Sprintf("the server gave no scores for %d documents; check base_url, path and api", len(scores)))
 	}
 	seen := make([]bool, len(scores))
 	for _, s := range all {

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 
@@ -58,9 +57,6 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		if err != nil {
 			return err
 		}
-		if given == 0 { // so every round brings at least one
-			return sdk.Transient(errors.New("the server's reply holds no choices"), 0)
-		}
 		if given < want {
 			v.model.Once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
 		}
@@ -76,7 +72,7 @@ func (v *voter) lower(to int) {
 }
 
 // request sends one request for the answers of the first n slots. It fills and
-// keeps as many of them as the server gives, and returns how many.
+// keeps as many of them as the server gives, and returns how many: at least one.
 func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, err error) {
 	q := slots[0].question
 	r := &api.Request{Client: v.model.Client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
@@ -84,14 +80,15 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 		r.Tokens = chatmodel.Unlimited * n
 	}
 	take := func(replies []reply) error {
+		if len(replies) == 0 {
+			return chatmodel.NoChoices()
+		}
 		for _, reply := range replies {
 			if err := reply.Broken(); err != nil {
 				return err
 			}
 		}
-		if len(replies) > 0 {
-			replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens
-		}
+		replies[0].Input, replies[0].Cached, replies[0].Output = r.Usage().InputTokens, r.Usage().CachedTokens, r.Usage().OutputTokens
 		given = min(len(replies), len(slots))
 		keys, values := make([]sdk.Key, given), make([][]byte, given)
 		for i := range given {
