@@ -8,4 +8,7 @@
 // cache on its side may take most. The stand-in casts no vote, so a later rule
 // that reads votes sees those of the local voters alone; tries and retries are
 // not foreseen.
+//
+// Enrichers are not rehearsed: the plan of a knowledge counts the passages that
+// they would be asked about, and these become tokens here.
 package estimate

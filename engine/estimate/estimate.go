@@ -13,11 +13,15 @@ import (
 // Most tokens that an answer is taken to have where the config has no
 // max_tokens.
 const (
-	labelAnswer = 32
-	jsonAnswer  = 512
-	textAnswer  = 1024 // that cites passages
-	addition    = 150  // of an enricher
+	LabelAnswer = 32
+	JSONAnswer  = 512
+	CitedAnswer = 1024 // a text that cites passages
+	Addition    = 150  // of an enricher
 )
+
+// Instructions is what a request for an addition is taken to hold beside the
+// passage and its document, in tokens.
+const Instructions = 300
 
 // Rehearsal looks at what the voters of a pipeline would ask.
 type Rehearsal struct {
@@ -94,11 +98,11 @@ func (v *Voter) add(item *sdk.Item, s *pipeline.Stage) {
 	if v.Assumed = most == 0; v.Assumed {
 		switch {
 		case prompts[0].Passages != nil:
-			most = textAnswer
+			most = CitedAnswer
 		case len(prompts[0].Fields) > 0:
-			most = jsonAnswer
+			most = JSONAnswer
 		default:
-			most = labelAnswer
+			most = LabelAnswer
 		}
 	}
 	v.Output += samples * most
@@ -131,17 +135,13 @@ func maxTokens(s *pipeline.Stage) int {
 	return max(config.MaxTokens, 0)
 }
 
-// instructions is what a request for an addition is taken to hold beside the
-// passage and its document, in tokens.
-const instructions = 300
-
 // Enrichment is what an enrich stage takes at most that is asked for so many
 // passages, with so many characters of passages and their documents. Assumed says
 // that its config does not say how long an addition is.
 func Enrichment(s *pipeline.Stage, passages, characters int) (u sdk.Usage, assumed bool) {
 	most := maxTokens(s)
 	if assumed = most == 0; assumed {
-		most = addition
+		most = Addition
 	}
-	return sdk.Usage{InputTokens: uint64(TokensOf(characters) + passages*instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
+	return sdk.Usage{InputTokens: uint64(TokensOf(characters) + passages*Instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
 }

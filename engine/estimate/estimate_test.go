@@ -27,11 +27,11 @@ func TestRehearsal(t *testing.T) {
 		{"one for each", 2, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}},
 			Voter{Items: 1, Prompts: 2, Answers: 2, Input: 3, Output: 10}},
 		{"a chat", 1, `{"max_tokens": 0}`, []sdk.Prompt{chat},
-			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 6, Output: jsonAnswer, Assumed: true}},
+			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 6, Output: JSONAnswer, Assumed: true}},
 		{"passages", 2, `{}`, []sdk.Prompt{{Text: text(4), Passages: []string{"p"}}},
-			Voter{Items: 1, Prompts: 1, Answers: 2, Input: 1, Output: 2 * textAnswer, Assumed: true}},
+			Voter{Items: 1, Prompts: 1, Answers: 2, Input: 1, Output: 2 * CitedAnswer, Assumed: true}},
 		{"none of the engine's", 1, `{}`, nil,
-			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 1, Output: labelAnswer, Assumed: true}},
+			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 1, Output: LabelAnswer, Assumed: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestRehearsal(t *testing.T) {
 
 func TestEnrichment(t *testing.T) {
 	s := &pipeline.Stage{Config: pipeline.Config{Public: []byte(`{}`)}}
-	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101+3*instructions || u.OutputTokens != 3*addition {
+	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101+3*Instructions || u.OutputTokens != 3*Addition {
 		t.Errorf("%+v, %v", u, assumed)
 	}
 	s.Config.Public = []byte(`{"max_tokens": 20}`)

@@ -35,9 +35,9 @@ func (p Plan) writeEnrich(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "Found asking nobody: a call per passage, with 300 tokens of instructions; a stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.")
+	fmt.Fprintf(w, "Found asking nobody: a call per passage, with %d tokens of instructions; a stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.\n", estimate.Instructions)
 	if guessed {
-		fmt.Fprintln(w, "Where the config has no max_tokens, an addition counts as 150 tokens.")
+		fmt.Fprintf(w, "Where the config has no max_tokens, an addition counts as %d tokens.\n", estimate.Addition)
 	}
 	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
 		fmt.Fprintf(w, "That is more than max_cost = %s, at which a build stops; it can be gone on with.\n", money(b))

@@ -68,7 +68,8 @@ func (p Plan) writeForecast(w io.Writer) error {
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Tokens are characters / 4; answers in the cache cost nothing again.\n", f.Tried)
 	fmt.Fprint(w, strings.Join(again, ""))
 	if assumed {
-		fmt.Fprintln(w, "Where the config has no max_tokens, an answer counts as 32 tokens of text or 512 of JSON.")
+		fmt.Fprintf(w, "Where the config has no max_tokens, an answer counts as %d tokens of text or %d of JSON, one that cites passages as %d.\n",
+			estimate.LabelAnswer, estimate.JSONAnswer, estimate.CitedAnswer)
 	}
 	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
 		fmt.Fprintf(w, "That is more than max_cost = %s, at which a run stops.\n", money(b))
