@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,18 +34,20 @@ func startEngine(t *testing.T) *engine {
 	return e
 }
 
+// freePort is a port of loopback where nobody listens, below those that a system
+// gives to connections: one of them could take it before the server does, or
+// while that is away.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(20_000 + rand.IntN(10_000))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			defer listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no free port was found")
+	return ""
 }
 
 func (e *engine) address() string { return "127.0.0.1:" + e.port }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -43,7 +44,9 @@ func TestSilence(t *testing.T) {
 }
 
 // A server that stays away is waited for once, not by every call anew.
-func TestServerStaysAway(t *testing.T) {
+func TestServerStaysAway(t *testing.T) { synctest.Test(t, serverStaysAway) }
+
+func serverStaysAway(t *testing.T) {
 	config := (&engine{address: "127.0.0.1:1"}).config()
 	config.RetryTime = 300 * time.Millisecond
 	s := openStore(t, config).server
@@ -58,7 +61,7 @@ func TestServerStaysAway(t *testing.T) {
 		})
 	}
 	start := time.Now()
-	if err := ask(gone); sdk.CodeOf(err) != sdk.CodeDeadline || !errors.Is(err, gone) || tries < 2 || time.Since(start) > 2*time.Second {
+	if err := ask(gone); sdk.CodeOf(err) != sdk.CodeDeadline || !errors.Is(err, gone) || tries < 2 || time.Since(start) > config.RetryTime {
 		t.Errorf("the first call: %d tries, %v", tries, err)
 	}
 	time.Sleep(300 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -47,15 +48,25 @@ func startEngine(t testing.TB) *engine {
 	if os.Getenv(withEngine) == "" {
 		t.Skip("it takes minutes with a real Milvus engine: set " + withEngine + " to 1")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &engine{t: t, address: listener.Addr().String(), file: filepath.Join(t.TempDir(), "milvus.db")}
-	listener.Close()
+	e := &engine{t: t, address: freeAddress(t), file: filepath.Join(t.TempDir(), "milvus.db")}
 	e.start()
 	t.Cleanup(e.kill)
 	return e
+}
+
+// freeAddress is an address on loopback where nobody listens. Its port is below
+// those that a system gives to connections: one of them could take it before
+// the server does, or while that is away.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))); err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
+	}
+	t.Fatal("no free port was found")
+	return ""
 }
 
 func (e *engine) start() {
@@ -70,7 +81,7 @@ func (e *engine) start() {
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", e.address)
 		if err == nil {
 			conn.Close()

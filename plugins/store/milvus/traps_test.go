@@ -64,7 +64,7 @@ func TestSilentErrors(t *testing.T) {
 	err := c.server.call(t.Context(), "index", func(ctx context.Context, m *client.GrpcClient, _ int) error {
 		return m.CreateIndex(ctx, c.table, fieldVector, entity.NewGenericIndex(fieldVector, "HNSW", map[string]string{"metric_type": "IP"}), false)
 	})
-	if !errors.As(err, &fault) || time.Since(start) > 5*time.Second {
+	if !errors.As(err, &fault) || time.Since(start) > inTime {
 		t.Errorf("an index that is refused gives %v after %v", err, time.Since(start))
 	}
 	if err := c.remove(t.Context(), "nothing == 5"); !errors.As(err, &fault) {
@@ -132,18 +132,19 @@ func TestHalfMadeCollection(t *testing.T) {
 	}
 }
 
+// inTime is longer than a busy machine takes for what the tests wait for, and
+// less than the times of the config, which are 20 s.
+const inTime = 15 * time.Second
+
 // No server: the cause is told, and in time.
 func TestNoServer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeAddress(t)
 	config := (&engine{address: address}).config()
 	config.ConnectTimeout = 500 * time.Millisecond // it may just be starting
 	s := openStore(t, config)
 	start := time.Now()
-	_, err = s.Open(t.Context(), "c", sdk.Schema{Dimension: 2})
-	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), address) || time.Since(start) > 3*time.Second {
+	_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2})
+	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), address) || time.Since(start) > inTime {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never answers
@@ -152,7 +153,7 @@ func TestNoServer(t *testing.T) {
 	config.Address = silent.Addr().String()
 	s = openStore(t, config)
 	start = time.Now()
-	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); err == nil || time.Since(start) > 3*time.Second {
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); err == nil || time.Since(start) > inTime {
 		t.Errorf("a server that does not answer: after %v: %v", time.Since(start), err)
 	}
 }
@@ -175,7 +176,7 @@ func TestServerGoesAway(t *testing.T) {
 	must(t, search(s))
 	e.kill()
 	start := time.Now()
-	if err := search(s); sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(err.Error(), e.address) || time.Since(start) > 5*time.Second {
+	if err := search(s); sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(err.Error(), e.address) || time.Since(start) > inTime {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	back := make(chan error)
