@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -98,12 +99,36 @@ func (t *tattler) start(tt *testing.T) (address string) {
 
 // silentServer takes connections and answers nothing.
 func silentServer(t *testing.T) (address string) {
+	address, _ = listenSilently(t)
+	return address
+}
+
+// listenSilently is a silentServer that tells when somebody has connected.
+func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
-	return listener.Addr().String()
+	told := make(chan struct{}, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			select {
+			case told <- struct{}{}:
+			default: // the last one was not heard of yet
+			}
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		serving.Wait()
+	})
+	return listener.Addr().String(), told
 }
 
 // untrusted is a server whose certificate nobody knows.
@@ -187,28 +212,32 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 		{"no answer", silentServer, "500ms", "is the server running there?"},
 		{"refused by gRPC", (&tattler{}).start, "30s", "refuses the user name, password or token"},
 		{"refused in a reply", (&tattler{byStatus: true}).start, "30s", "refuses the user name, password or token"},
-		{"TLS to one without", func(t *testing.T) string { return "https://" + (&tattler{}).start(t) }, "2s", "with TLS and a certificate"},
-		{"unknown authority", untrusted, "2s", "certificate"},
+		{"TLS to one without", func(t *testing.T) string { return "https://" + (&tattler{}).start(t) }, "5s", "with TLS and a certificate"},
+		{"unknown authority", untrusted, "5s", "certificate"},
 	} {
 		for name, login := range milvusLogins {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				t.Parallel()
-				dir, address := leakedFolder(t), test.address(t)
+				address := test.address(t)
+				var verbs sync.WaitGroup // most wait for a connection
 				for _, args := range [][]string{{"run", "p.hcl"}, {"plan", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"knowledge", "list", "p.hcl"}} {
-					c, said := credentialRun(t, dir, address, login, args...)
+					c, said := credentialRun(t, leakedFolder(t), address, login, args...)
 					c.Env = append(c.Env, "CONNECT_TIMEOUT="+test.wait, "GODEBUG=") // it writes down what a server says, in an encoding of its own
-					err := c.Run()
-					checkNoCredential(t, "what is said", said.String())
-					if err == nil || !strings.Contains(said.String(), test.want) {
-						t.Errorf("%s: %v, want %q", args[0], err, test.want)
-					}
-					if t.Failed() {
-						t.Fatalf("%s:\n%s", args[0], tellingLines(said.String()))
-					}
+					verbs.Go(func() {
+						err := c.Run()
+						checkNoCredential(t, "what is said", said.String())
+						if err == nil || !strings.Contains(said.String(), test.want) {
+							t.Errorf("%s: %v, want %q", args[0], err, test.want)
+						}
+						if t.Failed() {
+							t.Logf("%s:\n%s", args[0], tellingLines(said.String()))
+						}
+					})
 					if testing.Short() {
 						break
 					}
 				}
+				verbs.Wait()
 			})
 		}
 	}
@@ -220,7 +249,8 @@ func TestMilvusCredentialsOfACrash(t *testing.T) {
 	for name, login := range milvusLogins {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, said := credentialRun(t, leakedFolder(t), silentServer(t), append(login, "CONNECT_TIMEOUT=5s"), "run", "p.hcl")
+			address, connected := listenSilently(t)
+			c, said := credentialRun(t, leakedFolder(t), address, append(login, "CONNECT_TIMEOUT=5s"), "run", "p.hcl")
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -228,24 +258,27 @@ func TestMilvusCredentialsOfACrash(t *testing.T) {
 			ended := make(chan error)
 			go func() { ended <- c.Wait() }()
 			for wait := true; wait; {
-				for _, child := range childrenOf(c.Process.Pid) {
-					cmdline, environ := readProc(child, "cmdline"), readProc(child, "environ")
-					if !strings.Contains(cmdline, "plugin") {
-						continue // not yet the program that it will be: it is still a copy of its parent
-					}
-					checkNoCredential(t, fmt.Sprintf("process %q", cmdline), cmdline+environ)
-					if strings.Contains(cmdline, "store.") && !crashed[child] {
-						time.Sleep(300 * time.Millisecond) // it connects
-						crashed[child] = syscall.Kill(child, syscall.SIGQUIT) == nil
-					}
-				}
+				atWork := false
 				select {
 				case err := <-ended:
 					wait = false
 					if err == nil {
 						t.Error("the run succeeds")
 					}
+					continue
+				case <-connected:
+					atWork = true
 				case <-time.After(20 * time.Millisecond):
+				}
+				for _, child := range childrenOf(c.Process.Pid) {
+					cmdline, environ := readProc(child, "cmdline"), readProc(child, "environ")
+					if !strings.Contains(cmdline, "plugin") {
+						continue // not yet the program that it will be: it is still a copy of its parent
+					}
+					checkNoCredential(t, fmt.Sprintf("process %q", cmdline), cmdline+environ)
+					if atWork && strings.Contains(cmdline, "store.") && !crashed[child] {
+						crashed[child] = syscall.Kill(child, syscall.SIGQUIT) == nil
+					}
 				}
 			}
 			checkNoCredential(t, "what is said", said.String())
