@@ -260,15 +260,14 @@ func TestBindIsBounded(t *testing.T) {
 		`meta.a == ` + loop, `meta.a == ` + nested, `meta.a == item.meta.n + ` + nested,
 		`meta.a == 1 or meta.b == item.meta.n + ` + nested + ` or meta.c == item.meta.n + ` + nested,
 	} {
-		start := time.Now()
-		f, diags := CompileFilter(everything(), plain(filter))
-		if !diags.HasErrors() {
-			_, err := f.Bind(context.Background(), ofItem(sdk.Meta{"n": 1.0}))
-			t.Log(err)
-		}
-		if spent := time.Since(start); spent > 10*maxTime {
-			t.Errorf("%.60s: it took %v", filter, spent)
-		}
+		t.Logf("%.60s", filter)
+		quick(t, 10*maxTime, func() {
+			f, diags := CompileFilter(everything(), plain(filter))
+			if !diags.HasErrors() {
+				_, err := f.Bind(context.Background(), ofItem(sdk.Meta{"n": 1.0}))
+				t.Log(err)
+			}
+		})
 	}
 }
 
@@ -282,18 +281,16 @@ func FuzzFilter(f *testing.F) {
 	}
 	env := ofItem(sdk.Meta{"lang": "de", "age": 3.0, "vip": true})
 	f.Fuzz(func(t *testing.T, text string) {
-		start := time.Now()
-		filter, diags := CompileFilter(everything(), plain(text))
-		if !diags.HasErrors() {
-			if bound, err := filter.Bind(context.Background(), env); err == nil && bound != nil {
-				if err := bound.Check(); err != nil {
-					t.Errorf("%q gave a filter that is none: %v", text, err)
+		quick(t, time.Second, func() {
+			filter, diags := CompileFilter(everything(), plain(text))
+			if !diags.HasErrors() {
+				if bound, err := filter.Bind(context.Background(), env); err == nil && bound != nil {
+					if err := bound.Check(); err != nil {
+						t.Errorf("%q gave a filter that is none: %v", text, err)
+					}
+					bound.Match("id", "label", sdk.Meta{"x": 1.0})
 				}
-				bound.Match("id", "label", sdk.Meta{"x": 1.0})
 			}
-		}
-		if spent := time.Since(start); spent > time.Second { // the fuzzer shares its cores
-			t.Errorf("%q took %v", text, spent)
-		}
+		})
 	})
 }

@@ -38,17 +38,30 @@ func TestBombs(t *testing.T) {
 	}
 	for name, rule := range tests {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			r, diags := Compile(When, everything(), plain(rule))
-			if !diags.HasErrors() {
-				holds, err := r.Eval(context.Background(), long)
-				t.Log(holds, err)
-			}
-			if spent := time.Since(start); spent > 10*maxTime {
-				t.Errorf("it took %v", spent)
-			}
+			quick(t, 10*maxTime, func() {
+				r, diags := Compile(When, everything(), plain(rule))
+				if !diags.HasErrors() {
+					holds, err := r.Eval(context.Background(), long)
+					t.Log(holds, err)
+				}
+			})
 		})
 	}
+}
+
+// quick fails a test where something never takes less than a time. Once it may
+// take longer: the machine is busy with other things, too.
+func quick(t *testing.T, limit time.Duration, do func()) {
+	t.Helper()
+	var spent time.Duration
+	for range 5 {
+		start := time.Now()
+		do()
+		if spent = time.Since(start); spent <= limit {
+			return
+		}
+	}
+	t.Errorf("it took %v, five times in a row more than %v", spent, limit)
 }
 
 func TestEvalStopsWithItsContext(t *testing.T) {
@@ -74,14 +87,12 @@ func FuzzRule(f *testing.F) {
 	}
 	env := sample()
 	f.Fuzz(func(t *testing.T, kind uint8, text string) {
-		start := time.Now()
-		r, diags := Compile(Kind(kind%5+1), everything(), plain(text))
-		if !diags.HasErrors() {
-			_, _ = r.Eval(context.Background(), env)
-		}
-		if spent := time.Since(start); spent > time.Second { // the fuzzer shares its cores
-			t.Errorf("%q took %v", text, spent)
-		}
+		quick(t, time.Second, func() {
+			r, diags := Compile(Kind(kind%5+1), everything(), plain(text))
+			if !diags.HasErrors() {
+				_, _ = r.Eval(context.Background(), env)
+			}
+		})
 	})
 }
 

@@ -162,7 +162,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (last int) {
 	output, err := writer.StdoutPipe()
 	must(t, err)
 	must(t, writer.Start())
-	limit := time.AfterFunc(10*time.Second, func() { writer.Process.Kill() })
+	limit := time.AfterFunc(time.Minute, func() { writer.Process.Kill() })
 	lines := bufio.NewScanner(output)
 	for killing := false; lines.Scan(); {
 		if last, err = strconv.Atoi(lines.Text()); err != nil {
