@@ -8,7 +8,8 @@
 // lost connections and replies that were cut are transient, with the time that
 // the service asks to wait; everything else is the input's fault. The service's
 // x-should-retry goes before its status, as in OpenAI's own clients. An error
-// that comes with status 200, as gateways send it, is one all the same.
+// that comes with status 200, as gateways send it, is one all the same, and many
+// replies in a row that hold no answer count as denials.
 //
 // The key and the values of the headers go into the request and nowhere else:
 // no error holds them, and no reply those that are long enough to be told from

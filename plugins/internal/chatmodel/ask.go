@@ -24,7 +24,7 @@ const Unlimited = 512
 // Ask asks a question. Took is called with the reply before the Host hears that
 // the call has ended, to read it and to keep what came of it; its error is Ask's.
 func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) error {
-	var got openai.ChatCompletionResponse
+	var got Choices[openai.ChatCompletionChoice]
 	r := api.Request{Client: m.Client, Tokens: q.MaxTokens, Fields: m.Fields(q.Messages, q.Temperature, q.MaxTokens)}
 	if q.MaxTokens == 0 {
 		r.Tokens = Unlimited
@@ -40,6 +40,11 @@ func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) err
 		return took(reply)
 	}
 	return r.Post(ctx, "/chat/completions", openai.ChatCompletionRequest{Model: m.config.Model}, &got)
+}
+
+// Choices is a server's reply as far as stages read it: servers differ in the rest.
+type Choices[C any] struct {
+	Choices []C `json:"choices"`
 }
 
 // NoChoices is the error of a reply without any.

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,6 +135,22 @@ func TestAsk(t *testing.T) {
 				t.Errorf("calls %+v", calls)
 			}
 		})
+	}
+}
+
+// What a server says beside its choices may have any form.
+func TestAskReadsChoicesAlone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"created": 1.5, "id": 7, "usage": {"prompt_tokens": 3.0}, "choices": [{"message": {"content": "yes"}}]}`)
+	}))
+	defer server.Close()
+	var got string
+	err := model(t, chatmodel.Config{BaseURL: server.URL}, nil).Ask(t.Context(), chatmodel.Question{}, func(r chatmodel.Reply) error {
+		got = r.Text
+		return nil
+	})
+	if err != nil || got != "yes" {
+		t.Errorf("got %q, error %v", got, err)
 	}
 }
 

@@ -99,14 +99,14 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 		return nil
 	}
 	if v.config.Endpoint == "completions" {
-		var got openai.CompletionResponse
+		var got chatmodel.Choices[openai.CompletionChoice]
 		r.Took = func() error {
 			return take(each(got.Choices, func(c openai.CompletionChoice) reply { return v.completionReply(q, c) }))
 		}
 		err = r.Post(ctx, "/completions", v.completionRequest(q, slots[0].number, n), &got)
 		return given, err
 	}
-	var got openai.ChatCompletionResponse
+	var got chatmodel.Choices[openai.ChatCompletionChoice]
 	r.Took = func() error {
 		return take(each(got.Choices, func(c openai.ChatCompletionChoice) reply { return v.chatReply(q, c) }))
 	}
