@@ -233,6 +233,9 @@ func TestFailures(t *testing.T) {
 			if f.server.Calls() != test.calls {
 				t.Errorf("%d requests, want %d", f.server.Calls(), test.calls)
 			}
+			if f.host.Refused() > 1 {
+				t.Errorf("%d calls were tried", f.host.Refused())
+			}
 			if kept := len(f.host.Kept()); kept != 4-len(rows) {
 				t.Errorf("%d answers are kept", kept)
 			}

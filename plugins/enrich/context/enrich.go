@@ -3,7 +3,6 @@ package context
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,14 +17,14 @@ const (
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
-	w := &work{enricher: e, passages: passages, additions: make([]sdk.Addition, len(passages)), failed: sdk.RowErrors{}}
+	w := &work{enricher: e, passages: passages, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
 	groups.SetLimit(windows)
 	for from, to := range api.Documents(passages) {
 		w.document(ctx, &groups, from, to)
 	}
 	_ = groups.Wait() // errors are of single rows
-	return api.Results(ctx, w.additions, w.failed)
+	return api.Results(ctx, w.additions, &w.failed)
 }
 
 // work is one call of Enrich.
@@ -33,16 +32,14 @@ type work struct {
 	*enricher
 	passages  []sdk.Passage
 	additions []sdk.Addition
-
-	mu     sync.Mutex
-	failed sdk.RowErrors
+	failed    api.Failed
 }
 
 // document starts the groups of a document's passages from and up to to: those
 // that are shown the same window.
 func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to int) {
 	if ctx.Err() != nil {
-		w.fail(ctx.Err(), from)
+		w.failed.Add(ctx.Err(), from)
 		return
 	}
 	v := look(w.passages[from].Document, w.config.ContextTokens)
@@ -62,6 +59,9 @@ func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to in
 			g := group{work: w, rows: rows[window]}
 			err := ctx.Err()
 			if err == nil {
+				err = w.failed.Over()
+			}
+			if err == nil {
 				err = g.begin(v, window)
 			}
 			if err == nil {
@@ -71,28 +71,24 @@ func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to in
 				err = g.lead(ctx)
 			}
 			if err != nil {
-				w.fail(err, g.rows...)
+				w.failed.Add(err, g.rows...)
 				return nil
 			}
 			var calls errgroup.Group // without a context: the answers that others still get are kept
 			calls.SetLimit(together)
 			for _, row := range g.rows {
 				calls.Go(func() error {
-					if _, err := g.ask(ctx, row); err != nil {
-						w.fail(err, row)
+					err := w.failed.Over()
+					if err == nil {
+						_, err = g.ask(ctx, row)
+					}
+					if err != nil {
+						w.failed.Add(err, row)
 					}
 					return nil
 				})
 			}
 			return calls.Wait()
 		})
-	}
-}
-
-func (w *work) fail(err error, rows ...int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, row := range rows {
-		w.failed[row] = err
 	}
 }

@@ -99,14 +99,13 @@ func (g *group) lead(ctx context.Context) error {
 		g.rows = g.rows[1:]
 		answered, err := g.ask(ctx, first)
 		if err != nil {
-			g.fail(err, first)
+			g.failed.Add(err, first)
 			tried++
 		}
 		if answered {
 			return nil
 		}
-		code := sdk.CodeOf(err)
-		if err != nil && (tried == leaders || ctx.Err() != nil || api.TooLong(err) || code == sdk.CodeUnavailable || code == sdk.CodeStopped) {
+		if err != nil && (tried == leaders || ctx.Err() != nil || api.TooLong(err) || api.Over(err)) {
 			return fmt.Errorf("others of its document got no answer: %w", err)
 		}
 	}

@@ -231,8 +231,9 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d requests, error %v", f.server.Calls(), err)
 	}
 	f.host.Refuse = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
-	if _, err := f.Enrich(t.Context(), document("d", "new")); !errors.As(err, &rows) || sdk.CodeOf(rows[0]) != sdk.CodeStopped {
-		t.Errorf("error %v", err)
+	// That ends it: the others are not tried.
+	if _, err := f.Enrich(t.Context(), document("new", lines(50)...)); !errors.As(err, &rows) || len(rows) != 50 || sdk.CodeOf(rows[49]) != sdk.CodeStopped || f.host.Refused() > 1 {
+		t.Errorf("%d calls were tried, error %v", f.host.Refused(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

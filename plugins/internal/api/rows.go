@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"iter"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,25 +30,63 @@ func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R)
 		})
 	}
 	_ = calls.Wait() // errors are of single rows
-	failed := sdk.RowErrors{}
+	var failed Failed
 	for i, err := range errs {
 		if err != nil {
-			failed[i] = err
+			failed.Add(err, i)
 		}
 	}
-	return Results(ctx, results, failed)
+	return Results(ctx, results, &failed)
 }
 
 // Results returns the results of rows of which some have failed. Where ctx has
 // ended that is the error of all.
-func Results[T any](ctx context.Context, results []T, failed sdk.RowErrors) ([]T, error) {
+func Results[T any](ctx context.Context, results []T, failed *Failed) ([]T, error) {
 	switch {
-	case len(failed) == 0:
+	case len(failed.rows) == 0:
 		return results, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return results, failed
+	return results, failed.rows
+}
+
+// Failed are the errors of rows that are worked on at the same time. Its zero value
+// is ready.
+type Failed struct {
+	mu   sync.Mutex
+	rows sdk.RowErrors
+	over error
+}
+
+// Add notes the error of rows.
+func (f *Failed) Add(err error, rows ...int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rows == nil {
+		f.rows = sdk.RowErrors{}
+	}
+	for _, row := range rows {
+		f.rows[row] = err
+	}
+	if f.over == nil && Over(err) {
+		f.over = err
+	}
+}
+
+// Over is an error among them after which no other row gets an answer, either; nil:
+// there is none.
+func (f *Failed) Over() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+// Over reports whether an error says that no other call will be let through now: the
+// service is away, or the run has to end.
+func Over(err error) bool {
+	code := sdk.CodeOf(err)
+	return err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped)
 }
 
 // Documents returns the rows of each document: from one row up to another.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,7 +20,7 @@ const documents = 8 // that are worked on at a time
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
-	w := &work{enricher: e, additions: make([]sdk.Addition, len(passages)), failed: sdk.RowErrors{}}
+	w := &work{enricher: e, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
 	groups.SetLimit(documents)
 	for from, to := range api.Documents(passages) {
@@ -31,24 +30,21 @@ func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 		})
 	}
 	_ = groups.Wait()
-	return api.Results(ctx, w.additions, w.failed)
+	return api.Results(ctx, w.additions, &w.failed)
 }
 
 // work is one call of Enrich.
 type work struct {
 	*enricher
 	additions []sdk.Addition
-
-	mu     sync.Mutex
-	failed sdk.RowErrors
+	failed    api.Failed
 }
 
 // passage is a text with the rows that it is the text of.
 type passage struct {
 	title, text string
 	rows        []int
-	question    chatmodel.Question // about it alone
-	key         sdk.Key            // of its terms
+	key         sdk.Key // of its terms
 }
 
 // document gets the terms of the passages from and up to to, which are of one
@@ -72,12 +68,12 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 			continue
 		}
 		p := &passage{title: title, text: text, rows: []int{row}}
-		question, err := w.question(title, []string{text}, false)
+		question, err := w.question(title, []string{text}, false) // to be written again: a document may have many
 		if err != nil {
 			w.fail(err, p)
 			continue
 		}
-		p.question, p.key = question, w.model.Key(question, "terms", form, fmt.Sprint(w.config.Pack))
+		p.key = w.model.Key(question, "terms", form, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	missing, err := w.recall(ctx, distinct)
@@ -90,7 +86,11 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 	for batch := range slices.Chunk(missing, w.config.BatchSize) {
 		for pack := range slices.Chunk(batch, w.config.Pack) {
 			calls.Go(func() error {
-				w.ask(ctx, pack)
+				if err := w.failed.Over(); err != nil {
+					w.fail(err, pack...)
+				} else {
+					w.ask(ctx, pack)
+				}
 				return nil
 			})
 		}
@@ -99,12 +99,8 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 }
 
 func (w *work) fail(err error, passages ...*passage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, p := range passages {
-		for _, row := range p.rows {
-			w.failed[row] = err
-		}
+		w.failed.Add(err, p.rows...)
 	}
 }
 
@@ -205,7 +201,11 @@ func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*p
 }
 
 func (w *work) askAlone(ctx context.Context, p *passage) error {
-	return w.model.Ask(ctx, p.question, func(r chatmodel.Reply) error {
+	q, err := w.question(p.title, []string{p.text}, false)
+	if err != nil {
+		return err
+	}
+	return w.model.Ask(ctx, q, func(r chatmodel.Reply) error {
 		text, err := r.Written()
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ type Host struct {
 	outcomes []sdk.Outcome
 	events   []string
 	open     int
+	refused  int
 }
 
 var _ sdk.Host = (*Host)(nil)
@@ -61,6 +62,7 @@ func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.Refuse != nil {
+		h.refused++
 		return nil, h.Refuse
 	}
 	if err := ctx.Err(); err != nil {
@@ -83,6 +85,13 @@ func (h *Host) Calls() []sdk.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
+}
+
+// Refused is how many calls were not admitted.
+func (h *Host) Refused() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.refused
 }
 
 // Outcomes are the ends of calls, in the order in which they came. It fails the
