@@ -23,8 +23,8 @@
 // by BM25 (if not, they are metadata under its name) and whether they are embedded.
 // Enrichers get whole documents, do not see each other's additions, and work at
 // the same time; those that call services get one document per call and as many
-// calls as their limit lets through. The order of documents is kept, and only those
-// under way are held. A passage whose addition fails alone is stored without it and
+// calls as their limit lets through. The order of documents is kept: those that are
+// ready before their turn wait, and only so many that there is a bound are held. A passage whose addition fails alone is stored without it and
 // counted; its document gets a hash that no content has, so that the next build does
 // that document again. A service that is down, or a budget that is spent, ends the
 // build: a first one commits what was complete before, and what was answered is not

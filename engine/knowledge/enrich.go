@@ -1,7 +1,6 @@
 package knowledge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
@@ -86,7 +83,8 @@ type addition struct {
 
 // enrich finds the additions of whole documents. A passage that fails alone is
 // noted in them; an error ends the build.
-func (e *enricher) enrich(ctx context.Context, documents []chunked) ([]addition, error) {
+func (e *enricher) enrich(ctx context.Context, t turn, documents []chunked) ([]addition, error) {
+	defer t.taken()
 	made := make([]addition, len(documents))
 	for i, d := range documents {
 		made[i].passages = make([]sdk.Addition, len(d.chunks))
@@ -95,27 +93,41 @@ func (e *enricher) enrich(ctx context.Context, documents []chunked) ([]addition,
 		e.count(documents)
 		return made, nil
 	}
-	w := retry.Work{Retries: e.stage.Retries, Call: func(ctx context.Context, at []int) error {
-		return e.call(ctx, documents, made, at)
-	}}
+	w := retry.Work{
+		Retries: e.stage.Retries,
+		Call:    func(ctx context.Context, at []int) error { return e.call(ctx, t, documents, made, at) },
+		Ended:   t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
+	}
 	for _, err := range w.Do(ctx, len(documents)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if code := sdk.CodeOf(err); err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped) {
-			if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
-				err = fmt.Errorf("%s%w", by, err)
-			}
-			return nil, &endedError{err}
+		if ended := e.ended(err); ended != nil {
+			return nil, ended
 		}
 	}
 	return made, nil
 }
 
+// ended returns the error of a build that an error ends, of this document or of
+// another; nil: it goes on.
+func (e *enricher) ended(err error) error {
+	if ended := new(endedError); errors.As(err, &ended) {
+		return err
+	}
+	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
+		return nil
+	}
+	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
+		err = fmt.Errorf("%s%w", by, err)
+	}
+	return &endedError{err}
+}
+
 // call asks for the additions of some documents, but for the passages that are lost.
 // Its error has those of documents by position in at: of a document of which a
 // passage may do better in another call, or that ends the build.
-func (e *enricher) call(ctx context.Context, documents []chunked, made []addition, at []int) error {
+func (e *enricher) call(ctx context.Context, t turn, documents []chunked, made []addition, at []int) error {
 	var passages []sdk.Passage
 	asked := make([][]int, len(at)) // numbers of those of each document
 	for i, n := range at {
@@ -132,12 +144,10 @@ func (e *enricher) call(ctx context.Context, documents []chunked, made []additio
 	if len(passages) == 0 {
 		return nil
 	}
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := t.take(ctx, e.slots); err != nil {
+		return err
 	}
+	defer func() { <-e.slots }()
 	var found []sdk.Addition
 	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) (err error) {
 		found, err = e.process.Enrich(ctx, passages)
@@ -169,10 +179,19 @@ func (e *enricher) call(ctx context.Context, documents []chunked, made []additio
 		first += len(asked[i])
 	}
 	switch {
-	case err == nil || alone && len(worst) == 0:
+	case alone && len(worst) == 0:
 		return nil
 	case alone:
-		return worst
+		err = worst
+	}
+	for i := range at {
+		why := err
+		if alone {
+			why = worst[i]
+		}
+		if ended := e.ended(why); ended != nil {
+			t.end(ended) // before anybody else has the slot
+		}
 	}
 	return err
 }
@@ -225,43 +244,3 @@ func (e *endedError) Error() string {
 	return e.err.Error() + "; what it answered is kept: the same command goes on from there"
 }
 func (e *endedError) Unwrap() error { return e.err }
-
-// group is what one call of an enricher is about.
-type group struct {
-	documents []chunked
-	passages  int
-	made      [][]addition // by enricher, then by document
-	err       error
-	done      chan struct{}
-}
-
-// start lets all enrichers work on a group at the same time.
-func (g *group) start(ctx context.Context, enrichers []*enricher) {
-	g.made, g.done = make([][]addition, len(enrichers)), make(chan struct{})
-	go func() {
-		defer close(g.done)
-		var all errgroup.Group
-		for i, e := range enrichers {
-			all.Go(func() (err error) {
-				g.made[i], err = e.enrich(ctx, g.documents)
-				return err
-			})
-		}
-		g.err = all.Wait()
-	}()
-}
-
-// sizes returns how many passages a group has at most, unless it is one document,
-// and how many groups are under way. Where a service is asked, a group is one
-// document.
-func sizes(enrichers []*enricher) (passages, groups int) {
-	passages = embedBatch
-	for _, e := range enrichers {
-		groups = max(groups, cap(e.slots))
-		passages = min(passages, cmp.Or(e.stage.Batch, e.stage.Info.Batch, embedBatch))
-		if e.stage.Info.Network {
-			passages = 1
-		}
-	}
-	return passages, groups
-}

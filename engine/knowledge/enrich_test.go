@@ -332,6 +332,76 @@ func TestDocumentsUnderWay(t *testing.T) {
 	}
 }
 
+// A document that takes long does not hold up those behind it, until four times as
+// many as are worked on are held.
+func TestSlowDocuments(t *testing.T) {
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprintf("%02d.txt", i)] = "a"
+	}
+	e := newEnriched(t, files)
+	e.stage.Limit = &pipeline.Limit{Concurrency: 3}
+	var others sync.WaitGroup
+	others.Add(11)
+	held := 0
+	e.adder.slow = func(p sdk.Passage) {
+		if p.Document.ID != "00.txt" {
+			if p.Document.ID < "12.txt" {
+				others.Done()
+			}
+			return
+		}
+		others.Wait()
+		time.Sleep(20 * time.Millisecond) // the twelfth behind it could begin now
+		e.adder.mu.Lock()
+		held = len(e.adder.calls)
+		e.adder.mu.Unlock()
+	}
+	k, asked, _ := e.look()
+	if held != 12 || e.adder.most > 3 || len(asked) != 30 || k.Report.Entries != 30 {
+		t.Errorf("%d documents were held, %d under way, %d asked about", held, e.adder.most, len(asked))
+	}
+}
+
+// Once a service cannot go on, no other document is begun.
+func TestNothingIsBegunAfterTheEnd(t *testing.T) {
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprintf("%02d.txt", i)] = "a"
+	}
+	e := newEnriched(t, files)
+	e.stage.Limit, e.stage.Retries = &pipeline.Limit{Concurrency: 2}, 5
+	ended := make(chan struct{})
+	e.adder.slow = func(p sdk.Passage) {
+		if p.Document.ID == "00.txt" { // it is being answered, and waited for
+			<-ended
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	e.adder.fail = func(p sdk.Passage) error {
+		switch p.Document.ID {
+		case "02.txt": // it is to be tried again, which nobody waits for
+			return sdk.Transient(errors.New("busy"), time.Hour/100)
+		case "04.txt":
+			select {
+			case <-ended:
+			default:
+				close(ended)
+			}
+			return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
+		}
+		return nil
+	}
+	err := e.fails()
+	if sdk.CodeOf(err) != sdk.CodeStopped || strings.Count(err.Error(), "goes on from there") != 1 || strings.Count(err.Error(), "enrich.situate") != 1 {
+		t.Errorf("error %v", err)
+	}
+	same(t, "asked", slices.Sorted(slices.Values(e.adder.asked)), "00.txt:a", "01.txt:a", "02.txt:a", "03.txt:a", "04.txt:a")
+	if g := e.history().Current(); g == nil || g.Entries != 2 {
+		t.Errorf("what was complete: %+v", g)
+	}
+}
+
 func TestPassagesThatFail(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "x.txt": "c", "y.txt": "d"})
 	refuse := errors.New("it was refused")

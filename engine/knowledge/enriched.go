@@ -6,7 +6,7 @@ import (
 )
 
 // enriched calls f with documents in order, and with what each enricher adds to
-// them. As many groups of documents are held as may be under way.
+// them. Only a window of them is held.
 //
 // Where an enricher cannot go on, no more is asked for, but what is being answered
 // is waited for: it has been paid for.
@@ -14,20 +14,22 @@ func (b *builder) enriched(ctx context.Context, units []unit, f func(chunked, []
 	if len(b.enrichers) == 0 {
 		return b.documents(ctx, units, func(d chunked) error { return f(d, nil) })
 	}
-	most, groups := sizes(b.enrichers)
-	producing, stop := context.WithCancel(ctx)
-	defer stop()
+	passages, groups := sizes(b.enrichers)
+	producing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
-	room, queue := make(chan struct{}, groups), make(chan *group, groups)
+	room := newWindow(groups, batchBytes)
+	queue := make(chan *group, room.most())
 	var failed, produced error
 	go func() {
 		defer close(queue)
-		produced = b.grouped(producing, units, most, func(g *group) error {
-			if err := send(producing, room, struct{}{}); err != nil {
+		begun := make([]chan struct{}, len(b.enrichers))
+		produced = b.grouped(producing, units, passages, func(g *group) error {
+			if err := room.enter(producing, g.bytes); err != nil {
 				return err
 			}
-			g.start(working, b.enrichers)
+			g.start(working, producing, b.enrichers, begun, stop)
 			queue <- g // there is room
 			return nil
 		})
@@ -39,13 +41,13 @@ func (b *builder) enriched(ctx context.Context, units []unit, f func(chunked, []
 				failed = g.each(f)
 			}
 			if failed != nil {
-				stop()
+				stop(failed)
 				if ended := new(endedError); !errors.As(failed, &ended) {
 					cancel()
 				}
 			}
 		}
-		<-room
+		room.leave(g.bytes)
 	}
 	if failed != nil {
 		return failed
@@ -55,42 +57,28 @@ func (b *builder) enriched(ctx context.Context, units []unit, f func(chunked, []
 
 // grouped calls f with the documents of units, in groups of at most so many
 // passages and about batchBytes bytes.
-func (b *builder) grouped(ctx context.Context, units []unit, most int, f func(*group) error) error {
-	pending, size := &group{}, 0
+func (b *builder) grouped(ctx context.Context, units []unit, passages int, f func(*group) error) error {
+	pending := &group{}
 	flush := func() error {
 		full := pending
-		pending, size = &group{}, 0
+		pending = &group{}
 		if len(full.documents) == 0 {
 			return nil
 		}
 		return f(full)
 	}
 	err := b.documents(ctx, units, func(d chunked) error {
-		if pending.passages+len(d.chunks) > most || size+len(d.Text) > batchBytes {
+		if pending.passages+len(d.chunks) > passages || pending.bytes+len(d.Text) > batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 		pending.documents = append(pending.documents, d)
-		pending.passages, size = pending.passages+len(d.chunks), size+len(d.Text)
+		pending.passages, pending.bytes = pending.passages+len(d.chunks), pending.bytes+len(d.Text)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return flush()
-}
-
-// each calls f with the documents of a group.
-func (g *group) each(f func(chunked, []addition) error) error {
-	for i, d := range g.documents {
-		added := make([]addition, len(g.made))
-		for n := range g.made {
-			added[n] = g.made[n][i]
-		}
-		if err := f(d, added); err != nil {
-			return err
-		}
-	}
-	return nil
 }
