@@ -40,8 +40,8 @@ lint: ## Run golangci-lint
 
 .PHONY: generated
 generated: ## Check that the generated code is current
-	@go generate ./sdk/proto
-	@git diff --exit-code -- sdk/proto/stagepb
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+		(cd sdk/proto && go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb
 
 .PHONY: race
 race: ## Run the tests with the race detector (needs a C compiler)
