@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,6 +72,25 @@ func TestDoEnds(t *testing.T) {
 	}}
 	if errs := w.Do(t.Context(), 1); errs[0] != cause {
 		t.Errorf("error %v", errs[0])
+	}
+}
+
+// A stage that waits for a service has longer than one that works here, unless its
+// block says how long.
+func TestTimeouts(t *testing.T) {
+	network := sdk.Stage{Network: true}
+	for want, s := range map[time.Duration]*pipeline.Stage{
+		defaultTimeout: {}, networkTimeout: {Info: network}, time.Minute: {Timeout: time.Minute, Info: network},
+	} {
+		if err := Bounded(t.Context(), s, func(ctx context.Context) error {
+			at, ok := ctx.Deadline()
+			if left := time.Until(at); !ok || left > want || left < want/2 {
+				t.Errorf("the call has %s, want %s", left, want)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type reader struct {
 
 	mu   sync.Mutex
 	seen map[string]sdk.Prompt
+	most int // items in a call
 }
 
 func (m *reader) stage() sdk.Stage {
@@ -41,6 +42,7 @@ func (m *reader) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	if m.seen == nil {
 		m.seen = map[string]sdk.Prompt{}
 	}
+	m.most = max(m.most, len(b.Items))
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		if item.Text == m.fails {
@@ -126,6 +128,38 @@ func TestCitedAnswers(t *testing.T) {
 	}
 }
 
+// twice writes two prompts for an item, with the candidates in either order.
+type twice struct{}
+
+func (twice) stage() sdk.Stage {
+	return sdk.PromptStage("twice", "A prompt of the test.", func(context.Context, sdk.Setup, none) (sdk.Prompter, error) { return twice{}, nil }, sdk.Reads(sdk.ColumnCandidates))
+}
+
+func (twice) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	out := make([][]sdk.Prompt, len(b.Items))
+	for i, item := range b.Items {
+		var ids []string
+		for _, c := range item.Candidates {
+			ids = append(ids, c.ID)
+		}
+		out[i] = []sdk.Prompt{{Text: item.Text, Passages: ids}, {Text: item.Text, Passages: slices.Clone(ids)}}
+		slices.Reverse(out[i][1].Passages)
+	}
+	return out, nil
+}
+
+// What an answer cites are the passages of the prompt that it answers.
+func TestCitationsOfTheSecondPrompt(t *testing.T) {
+	m := &reader{answers: map[string][]string{"fast car": {"no citation", "it is so [1]"}}}
+	body := strings.Replace(strings.Replace(answering, `use = "answer"
+	  config { passages = 3 }`, `use = "twice"`, 1), `rerank "short"  { use = "shortest" }`, "", 1)
+	got := found(t, open(t, readerCatalog(m, twice{}.stage()), body, unlabelled...), "fast car")
+	last := got.Candidates[len(got.Candidates)-1]
+	if len(got.Citations) != 1 || got.Citations[0].Passage.ID != last.ID {
+		t.Errorf("%q cites %+v, want %+v", got.Answer, got.Citations, last)
+	}
+}
+
 // Answers that are labels keep their own word for none, and cite nothing.
 func TestLabelsCiteNothing(t *testing.T) {
 	m := &reader{answers: map[string][]string{"fast car": {`{"label": "other"}`}, "slow bus": {`{"label": "vehicle"}`}}}
@@ -188,6 +222,7 @@ func TestWhole(t *testing.T) {
 	body := strings.Replace(answering, "top_k = 4", `top_k = 1
 	  whole = "knowledge.tokens < 100 and knowledge.entries == 6"
 	  keep  = "text != 'old train'"`, 1)
+	body = strings.Replace(body, `{ use = "shortest" }`, "{\nuse = \"shortest\"\ntop_k = 2\n}", 1)
 	r := openWith(t, c, run.Options{Lists: true}, body, unlabelled...)
 	var results []run.Result
 	totals, err := r.Items(t.Context(), feed(questions...), each(func(r run.Result) error {
@@ -208,6 +243,9 @@ func TestWhole(t *testing.T) {
 	}
 	if len(s.seen) > 0 {
 		t.Errorf("the reranker was asked: %v", s.seen)
+	}
+	if m.most != 1 {
+		t.Errorf("%d items in a call, each with all of the knowledge", m.most)
 	}
 	one := m.seen[questions[0]]
 	if len(one.Passages) != 5 || !one.Messages[1].Shared {
@@ -246,6 +284,9 @@ func TestWholeOrNot(t *testing.T) {
 		got := found(t, open(t, newCatalog(), fmt.Sprintf(body, rule)), "fast car")
 		if got.Failure != nil || len(got.Candidates) != want || (got.Answer == "vehicle") != (want == 2) {
 			t.Errorf("%s: got %+v", rule, got)
+		}
+		if want == 6 && (got.Answer != "" || len(got.Votes) > 0) {
+			t.Errorf("%s: voters on candidates that nothing has scored say %+v", rule, got.Votes)
 		}
 	}
 }

@@ -223,6 +223,23 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// The rule of a second search sees the labels of the knowledge above, too.
+func TestASecondSearchAsksAboutTheKnowledgeAbove(t *testing.T) {
+	const end = "store { use = \"local\" }\n}\n"
+	texts := end + strings.NewReplacer(`knowledge "k"`, `knowledge "texts"`, `{ path = "rows.tsv" }`, "{\npath = \"rows.tsv\"\nlabel = \"text\"\n}").Replace(knowledgeBlock)
+	for rule, want := range map[string]int{"'fruit' in labels": 6, "'red apple' in labels": 0} {
+		got := found(t, open(t, newCatalog(), `
+	retrieve "first" { from = knowledge.k }
+	retrieve "second" {
+	  from = knowledge.texts
+	  when = "`+rule+`"
+	}`, end, texts), "fast car")
+		if got.Failure != nil || len(got.Candidates) != want {
+			t.Errorf("%s: %d candidates, want %d, failure %v", rule, len(got.Candidates), want, got.Failure)
+		}
+	}
+}
+
 // listed puts candidates into one order whatever was searched for.
 type listed struct{}
 
