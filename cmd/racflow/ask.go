@@ -62,7 +62,8 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			}
 			var result run.Result
 			if _, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
-				result = batch[0]
+				for _, result = range batch { // none where the run breaks off
+				}
 				return nil
 			}); err != nil {
 				return err

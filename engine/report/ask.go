@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -98,13 +99,16 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words strin
 	}
 }
 
-// where is a candidate's place, then its heading or declaration.
+// where is a candidate's place, then its heading or declaration. A title that is
+// the file's name is told by the place.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
 	place := placeOf(c)
 	for _, key := range []string{"headings", "declaration", "title"} {
 		if heading := text(key); heading != "" {
-			place += "  " + heading
+			if heading != path.Base(text("path")) {
+				place += "  " + heading
+			}
 			break
 		}
 	}
@@ -114,7 +118,7 @@ func where(c sdk.Candidate) string {
 // excerpt is a few lines of a candidate's text. Its headings are left out where
 // they are told already.
 func excerpt(c sdk.Candidate, words string, width int) []string {
-	text := c.Text
+	text := strings.ReplaceAll(c.Text, "\f", "\n") // between the pages of a PDF
 	if _, told := c.Meta["headings"]; told {
 		for {
 			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")

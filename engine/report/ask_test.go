@@ -88,6 +88,8 @@ func TestAsk(t *testing.T) {
 		{name: "a failure", result: run.Result{Failure: &run.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
 		{name: "a row", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
 		{name: "a page", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},
+		{name: "pages", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("in/a.pdf#0", "One page.\n\fAnother.", sdk.Meta{"path": "in/a.pdf", "title": "a.pdf", "first_page": 1.0, "last_page": 2.0})}},
+			want: []string{"in/a.pdf, pages 1-2\n    One page.\n    Another.\n"}},
 		{name: "hostile", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{
 			passage("x", "\x1b]0;title\x07\x9b31m\rgone", sdk.Meta{"path": "a\x1b[2J.md", "title": "t\n\x1b[H"})}},
 			want: []string{"a\uFFFD[2J.md  t \uFFFD[H\n    \uFFFD]0;title\uFFFD\uFFFD31m\uFFFDgone\n"}},
