@@ -78,7 +78,7 @@ func NewPassages(cuts []int) *Passages {
 
 // Add counts one result, of a run that keeps its lists.
 func (p *Passages) Add(r run.Result) {
-	gold := slices.DeleteFunc(slices.Clone(r.Gold), func(g source.Gold) bool { return g.Grade == 0 })
+	gold := relevant(r.Gold)
 	if len(gold) == 0 {
 		p.found.Without++
 		return
@@ -101,6 +101,24 @@ func (p *Passages) Add(r run.Result) {
 			p.unseen = append(p.unseen, g)
 		}
 	}
+}
+
+// relevant is the passages that are relevant, each once: one that a row names again
+// can be found only once, and has the best of its grades.
+func relevant(gold []source.Gold) []source.Gold {
+	var all []source.Gold
+	for _, g := range gold {
+		if g.Grade == 0 {
+			continue
+		}
+		same := slices.IndexFunc(all, func(h source.Gold) bool { return h.Quote == g.Quote && slices.Equal(h.IDs, g.IDs) })
+		if same < 0 {
+			all = append(all, g)
+		} else {
+			all[same].Grade = max(all[same].Grade, g.Grade)
+		}
+	}
+	return all
 }
 
 func (p *Passages) stage(name string) *Ranking {

@@ -81,7 +81,7 @@ func TestPassages(t *testing.T) {
 	down := &run.Failure{Err: errors.New("down")}
 	for _, r := range []run.Result{
 		{Gold: gold("a", "b"), Lists: two(list("x", "a", "y", "b"), list("a", "b"))},
-		{Gold: gold("c"), Lists: two(list("c"), list("c"))},
+		{Gold: gold("c", "c"), Lists: two(list("c"), list("c"))}, // named twice
 		{Gold: gold("d", "gone"), Failure: down, Lists: []run.List{{Stage: "retrieve.near", Candidates: list("d")}}},
 		{Gold: []source.Gold{{IDs: []string{"e", "lost"}, Grade: 2}}, Failure: down},
 		{Lists: two(list("x"), list("x"))},                                            // no gold
