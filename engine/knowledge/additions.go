@@ -1,7 +1,6 @@
 package knowledge
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,9 +96,9 @@ func bounded(text string) string {
 	return strings.TrimSuffix(strings.TrimRightFunc(text[:end], unicode.IsSpace), "\n"+sdk.Delimiter)
 }
 
-// passages are the texts that are embedded: what situates an entry stands before
-// its text, and terms stand behind it.
-func (m batch) passages() []string {
+// texts are what is embedded: what situates an entry stands before its text, and
+// terms stand behind it.
+func (m batch) texts() []string {
 	all := make([]string, len(m.entries))
 	for i, e := range m.entries {
 		context := e.Context
@@ -115,47 +114,4 @@ func (m batch) passages() []string {
 		}
 	}
 	return all
-}
-
-// leavesBare notes passages of which an addition is missing, and reports whether
-// there are any. Their document is done again by the next build.
-func (b *builder) leavesBare(d chunked, added []addition) bool {
-	missing := false
-	for n, found := range added {
-		b.enrichers[n].lost.note(d, found.failed)
-	}
-	for i := range d.chunks {
-		for n, found := range added {
-			why := found.failed[i]
-			if why == nil {
-				continue
-			}
-			if missing = true; b.Report.Bare == 0 {
-				at := b.rows.places[d.ID]
-				at.Err = fmt.Errorf("enrich.%s: %w", b.enrichers[n].stage.Name, why)
-				if b.chunker != nil {
-					at.Err = fmt.Errorf("chunk %d: %w", i, at.Err)
-				}
-				b.Report.FirstBare = at
-			}
-			b.Report.Bare++
-			break
-		}
-	}
-	return missing
-}
-
-// bare is a hash that no content has: a document that has it is done again.
-func bare(hash []byte) []byte {
-	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
-	return sum[:hashBytes]
-}
-
-// countAsks says what services would be asked.
-func (b *builder) countAsks() {
-	for _, e := range b.enrichers {
-		if e.process == nil && e.stage.Info.Network {
-			b.Report.Asks = append(b.Report.Asks, e.asks)
-		}
-	}
 }

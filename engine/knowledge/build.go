@@ -1,7 +1,6 @@
 package knowledge
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,8 +10,6 @@ import (
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
-
-const scanPage = 4096 // entries per page of a scan
 
 // builder brings one store in step with its source.
 type builder struct {
@@ -185,51 +182,6 @@ func (b *builder) stamp(hash []byte) []byte {
 	fitted := sha256.Sum256(b.note.State)
 	sum := sha256.Sum256(append(fitted[:], hash...))
 	return sum[:hashBytes]
-}
-
-// scan calls f with every entry that s asks for.
-func scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
-	s.Limit = scanPage
-	for {
-		page, err := store.Scan(ctx, collection, s)
-		if err != nil {
-			return fmt.Errorf("scan: %w", err)
-		}
-		for _, e := range page.Entries {
-			f(e)
-		}
-		if page.Next == "" {
-			return nil
-		}
-		s.After = page.Next
-	}
-}
-
-// differences returns the units to make entries of, and the ids of the entries
-// whose unit is gone. It takes the unchanged ones out of b.old.
-func (b *builder) differences(all bool, changedLabels map[string]bool) (todo []unit, gone []string) {
-	there := make(map[string]bool, len(b.rows.units))
-	for _, u := range b.rows.units {
-		there[u.ID] = true
-		old, known := b.old[u.ID]
-		if known && !all && old.whole && bytes.Equal(old.hash, b.stamp(u.Hash)) {
-			delete(b.old, u.ID)
-			continue
-		}
-		if known {
-			changedLabels[old.label] = true
-		}
-		changedLabels[u.Label] = true
-		todo = append(todo, u)
-	}
-	for id, old := range b.old {
-		if !there[id] {
-			gone = append(gone, b.idsOf(id, old.numbers)...)
-			changedLabels[old.label] = true
-			delete(b.old, id)
-		}
-	}
-	return todo, gone
 }
 
 func (b *builder) commit(ctx context.Context) error {

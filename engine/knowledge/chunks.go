@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"maps"
 	"strconv"
@@ -83,63 +82,6 @@ func (b *builder) idsOf(unit string, numbers []int) []string {
 		}
 	}
 	return ids
-}
-
-// stored is what is known of the entries of a unit in the store.
-type stored struct {
-	label   string
-	hash    []byte // of the unit
-	count   uint32 // entries that it should have
-	numbers []int  // of those that it has
-	whole   bool   // all of them are there, made of one content
-}
-
-// stored lists the units of the main collection.
-func (b *builder) stored(ctx context.Context) (map[string]stored, error) {
-	all := map[string]stored{}
-	err := scan(ctx, b.store, b.main, sdk.Scan{}, func(e sdk.Entry) {
-		id, number := b.unitOf(e.ID)
-		hash, count := e.Hash, uint32(1)
-		if b.chunker != nil && len(hash) == hashBytes+4 {
-			count = binary.BigEndian.Uint32(hash[hashBytes:])
-			hash = hash[:hashBytes]
-		}
-		s, known := all[id]
-		if !known {
-			s = stored{label: e.Label, hash: hash, count: count, whole: true}
-		}
-		s.whole = s.whole && s.count == count && bytes.Equal(s.hash, hash)
-		s.numbers = append(s.numbers, number)
-		all[id] = s
-	})
-	for id, s := range all {
-		s.whole = s.whole && int(s.count) == len(s.numbers)
-		all[id] = s
-	}
-	return all, err
-}
-
-// compare counts what a batch changes, and returns the ids of the entries that
-// its units no longer have.
-func (b *builder) compare(m batch) (surplus []string) {
-	for _, u := range m.units {
-		var kept, gone []int
-		for _, n := range b.old[u.id].numbers {
-			if n < u.entries {
-				kept = append(kept, n)
-			} else {
-				gone = append(gone, n)
-			}
-		}
-		delete(b.old, u.id)
-		for _, id := range b.idsOf(u.id, kept) {
-			b.changed[id] = true
-		}
-		b.Report.Changed += len(kept)
-		b.Report.Added += u.entries - len(kept)
-		surplus = append(surplus, b.idsOf(u.id, gone)...)
-	}
-	return surplus
 }
 
 // countDocuments says how many documents the entries are made of.

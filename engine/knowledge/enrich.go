@@ -6,74 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
 
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/wire"
 )
-
-// Enricher is an enrich stage that runs.
-type Enricher interface {
-	sdk.Enricher
-	Fingerprint() string
-}
-
-// enricher adds to passages what one enrich block finds.
-type enricher struct {
-	stage   *pipeline.Stage
-	process Enricher // nil: it is not to be asked, and adds nothing
-	slots   chan struct{}
-	lost    lost
-
-	mu   sync.Mutex
-	asks Asks // of one that is not asked
-}
-
-// Asks is what an enrich stage that calls a service would be asked.
-type Asks struct {
-	Stage      *pipeline.Stage
-	Passages   int
-	Characters int // of the passages, each with its document where the stage shows that
-}
-
-func newEnricher(s *pipeline.Stage, process Enricher) *enricher {
-	return &enricher{stage: s, process: process, slots: make(chan struct{}, slotsOf(s)), asks: Asks{Stage: s}}
-}
-
-// slotsOf is how many calls of an enrich stage are under way at a time.
-func slotsOf(s *pipeline.Stage) int {
-	switch {
-	case s.Workers > 0:
-		return s.Workers
-	case !s.Info.Network:
-		return 1
-	}
-	return min(s.Concurrency(), wire.Window)
-}
-
-// startEnrichers starts what the enrich blocks say, as far as it is wanted.
-func startEnrichers(ctx context.Context, block *pipeline.Knowledge, stages Stages, wanted func(*pipeline.Stage) bool) ([]*enricher, error) {
-	var all []*enricher
-	for _, s := range block.Enrichers() {
-		var process Enricher
-		if wanted(s) {
-			var err error
-			if process, err = stages.Enricher(ctx, s); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, newEnricher(s, process))
-	}
-	return all, nil
-}
-
-func anyStage(*pipeline.Stage) bool { return true }
-
-func local(s *pipeline.Stage) bool { return !s.Info.Network }
 
 // addition is what an enricher has for a document.
 type addition struct {
@@ -107,21 +44,6 @@ func (e *enricher) enrich(ctx context.Context, t turn, documents []chunked) ([]a
 		}
 	}
 	return made, nil
-}
-
-// ended returns the error of a build that an error ends, of this document or of
-// another; nil: it goes on.
-func (e *enricher) ended(err error) error {
-	if ended := new(endedError); errors.As(err, &ended) {
-		return err
-	}
-	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
-		return nil
-	}
-	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
-		err = fmt.Errorf("%s%w", by, err)
-	}
-	return &endedError{err}
 }
 
 // call asks for the additions of some documents, but for the passages that are lost.
@@ -220,21 +142,19 @@ func worse(err, than error) bool {
 	return a > b || a == b && wait > least
 }
 
-// count notes what a service would be asked.
-func (e *enricher) count(documents []chunked) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, d := range documents {
-		if e.stage.Info.Network {
-			e.asks.Passages += len(d.chunks)
-			if e.stage.Info.Reads.Has(sdk.ColumnText) {
-				e.asks.Characters += len(d.chunks) * utf8.RuneCountInString(d.Text)
-			}
-			for _, c := range d.chunks {
-				e.asks.Characters += utf8.RuneCountInString(d.Text[c.Start:c.End])
-			}
-		}
+// ended returns the error of a build that an error ends, of this document or of
+// another; nil: it goes on.
+func (e *enricher) ended(err error) error {
+	if ended := new(endedError); errors.As(err, &ended) {
+		return err
 	}
+	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
+		return nil
+	}
+	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
+		err = fmt.Errorf("%s%w", by, err)
+	}
+	return &endedError{err}
 }
 
 // endedError says that an enricher cannot go on now, and that a later build can.
@@ -243,4 +163,5 @@ type endedError struct{ err error }
 func (e *endedError) Error() string {
 	return e.err.Error() + "; what it answered is kept: the same command goes on from there"
 }
+
 func (e *endedError) Unwrap() error { return e.err }

@@ -26,7 +26,7 @@ func (b *builder) fit(ctx context.Context) (err error) {
 		b.streaming = "enriching"
 	}
 	err = b.stream(ctx, b.rows.units, scanPage, func(made batch) error {
-		return b.embedder.Fit(ctx, made.passages())
+		return b.embedder.Fit(ctx, made.texts())
 	})
 	b.streaming, b.fitted = "", true
 	if err != nil {

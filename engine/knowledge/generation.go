@@ -3,7 +3,6 @@ package knowledge
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,14 +116,6 @@ func history(ctx context.Context, block *pipeline.Knowledge, store Store, curren
 		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.Collection, b.Collection))
 	})
 	return h, nil
-}
-
-// isGeneration reports whether a collection's name is one that collectionName
-// gives to a knowledge.
-func isGeneration(collection, knowledge string) bool {
-	hash, ok := strings.CutPrefix(collection, knowledge+"-")
-	raw, err := hex.DecodeString(hash)
-	return ok && err == nil && len(hash) == hashLength && hex.EncodeToString(raw) == hash
 }
 
 func (h *History) sameSource(g Generation) bool { return g.Path == h.block.Source.Path }

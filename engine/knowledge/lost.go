@@ -2,6 +2,8 @@ package knowledge
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -50,4 +52,39 @@ func (l *lost) passages(d chunked) (numbers []int, why error) {
 		return of.numbers, l.first
 	}
 	return nil, nil
+}
+
+// leavesBare notes passages of which an addition is missing, and reports whether
+// there are any. Their document is done again by the next build; this one does not
+// ask for them a second time.
+func (b *builder) leavesBare(d chunked, added []addition) bool {
+	for n, found := range added {
+		b.enrichers[n].lost.note(d, found.failed)
+	}
+	missing := false
+	for i := range d.chunks {
+		for n, found := range added {
+			why := found.failed[i]
+			if why == nil {
+				continue
+			}
+			if missing = true; b.Report.Bare == 0 {
+				at := b.rows.places[d.ID]
+				at.Err = fmt.Errorf("enrich.%s: %w", b.enrichers[n].stage.Name, why)
+				if b.chunker != nil {
+					at.Err = fmt.Errorf("chunk %d: %w", i, at.Err)
+				}
+				b.Report.FirstBare = at
+			}
+			b.Report.Bare++
+			break
+		}
+	}
+	return missing
+}
+
+// bare is a hash that no content has: a document that has it is done again.
+func bare(hash []byte) []byte {
+	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
+	return sum[:hashBytes]
 }

@@ -109,7 +109,7 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 // embed returns the vectors of a batch, and which of its rows failed alone. What may
 // pass is tried again: one lost reply is not to end a build of hours.
 func (b *builder) embed(ctx context.Context, m batch) (vectors [][]float32, failed sdk.RowErrors, err error) {
-	texts := m.passages()
+	texts := m.texts()
 	w := retry.Work{Retries: b.block.Embed.Retries, Call: func(ctx context.Context, _ []int) (err error) {
 		vectors, err = b.embedder.Embed(ctx, sdk.RolePassage, texts)
 		failed, err = b.refused.take(m.entries, err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -112,35 +111,6 @@ func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) e
 	return err
 }
 
-// Texts calls f with every text that the knowledge would embed if its store were
-// empty, but for what services would add. Of the report only the source's share is
-// filled in, and what enrichers would be asked.
-func Texts(ctx context.Context, block *pipeline.Knowledge, stages Stages, f func(text string)) (Report, error) {
-	var err error
-	k := &Knowledge{block: block, Report: Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}}
-	if block.Chunk != nil {
-		if k.chunker, err = stages.Chunker(ctx); err != nil {
-			return k.Report, err
-		}
-	}
-	if k.enrichers, err = startEnrichers(ctx, block, stages, local); err != nil {
-		return k.Report, err
-	}
-	b := builder{Knowledge: k, stages: stages}
-	if err := b.read(ctx); err != nil {
-		return k.Report, &SourceError{block.Source.Range, err}
-	}
-	err = b.stream(ctx, b.rows.units, embedBatch, func(m batch) error {
-		for _, text := range m.passages() {
-			f(text)
-		}
-		return nil
-	})
-	b.countDocuments()
-	b.countAsks()
-	return k.Report, err
-}
-
 // fault notes that a unit cannot be used. A fault that may pass ends the build.
 func (b *builder) fault(id string, err error) error {
 	switch sdk.CodeOf(err) {
@@ -177,51 +147,4 @@ func (b *builder) chunk(ctx context.Context, units []unit, f func(chunked) error
 		}
 	}
 	return nil
-}
-
-// cutter makes batches of the entries of units.
-type cutter struct {
-	n       int
-	f       func(batch) error
-	pending batch
-	size    int
-}
-
-// add takes the entries of a unit, and the contexts that are embedded in place of
-// theirs; nil: their own.
-func (c *cutter) add(id string, entries []sdk.Entry, contexts []string) error {
-	bytes := 0
-	for _, e := range entries {
-		bytes += sizeOf(e)
-	}
-	if len(c.pending.entries)+len(entries) > c.n || c.size+bytes > batchBytes {
-		if err := c.flush(true); err != nil {
-			return err
-		}
-	}
-	for i, e := range entries {
-		if len(c.pending.entries) == c.n || c.size > 0 && c.size+sizeOf(e) > batchBytes {
-			if err := c.flush(false); err != nil {
-				return err
-			}
-		}
-		c.pending.entries, c.size = append(c.pending.entries, e), c.size+sizeOf(e)
-		if contexts != nil {
-			c.pending.contexts = append(c.pending.contexts, contexts[i])
-		}
-	}
-	c.pending.units = append(c.pending.units, produced{id, len(entries)})
-	return nil
-}
-
-func sizeOf(e sdk.Entry) int { return len(e.Text) + len(e.Context) }
-
-func (c *cutter) flush(whole bool) error {
-	if len(c.pending.entries)+len(c.pending.units) == 0 {
-		return nil
-	}
-	c.pending.whole = whole
-	full := c.pending
-	c.pending, c.size = batch{}, 0
-	return c.f(full)
 }

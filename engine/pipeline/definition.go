@@ -210,8 +210,8 @@ type Config struct {
 	// Open is the JSON object for the plugin, secrets included: it goes into
 	// Configure of that stage and nowhere else.
 	Open json.RawMessage
-	// Public is the same object with "(secret)" for every secret: for plans and
-	// reports.
+	// Public is the same object with "(secret)" for every secret: for plans,
+	// reports and what a run records.
 	Public json.RawMessage
 	// Identity is Public without the arguments that do not change what comes out:
 	// those that the plugin calls neutral, such as timeouts, and secret ones.

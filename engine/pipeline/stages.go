@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -9,7 +8,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/rule"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -45,52 +43,6 @@ const (
 type place struct {
 	knowledge *Knowledge // of a store block
 	scope     rule.Scope // what stands above
-}
-
-func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
-	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
-	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}, {Name: "max_cost"}, {Name: "max_tokens"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
-	for _, typ := range []string{"retrieve", "rerank", "prompt", "sample", "elect"} {
-		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
-	}
-	content, diags := b.Body.Content(schema)
-	l.add(diags)
-	a := arguments{l, content.Attributes}
-	p.Batch = a.int("batch", 0, 1)
-	p.Budget = a.budget()
-	var stages hcl.Blocks
-	for _, s := range content.Blocks {
-		if s.Type != "input" {
-			stages = append(stages, s)
-			continue
-		}
-		if p.Input != nil {
-			l.fault(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
-			continue
-		}
-		in := l.readSource(s, l.Input, false)
-		p.Input = &in
-	}
-	if p.Input == nil && l.Input != "" {
-		path := absolute(l.Input, l.Dir)
-		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label", Gold: "gold"}
-	}
-	at := place{scope: rule.Scope{Vars: l.seen()}}
-	for _, s := range l.distinct(stages) {
-		p.Stages = append(p.Stages, l.readStage(s, at))
-		switch s.Type {
-		case "retrieve":
-			at.scope.Candidates = true
-		case "sample":
-			at.scope.Voters = true
-		}
-	}
-	p.countPrompts()
-	l.checkBudget(p, content.Attributes)
-	if !diags.HasErrors() { // an unknown block may be a misspelled stage
-		l.checkStructure(p)
-	}
-	return p
 }
 
 // stageBody is what is written in a stage's block.
@@ -160,49 +112,6 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 		s.Fallbacks = append(s.Fallbacks, l.readFallback(s, body, l.body(f, append(names, "when"), nested...), at))
 	}
 	return s
-}
-
-// readFallback reads a fallback as the stage it stands in, with the arguments
-// that it changes. A config of the stage holds on for the fallback, except an
-// unlabelled one when the fallback uses another plugin; so does keep, except
-// when the fallback searches in another mode or reranks by another plugin, which
-// gives other scores.
-func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallback {
-	f := Fallback{Name: change.block.Labels[0]}
-	seen := at.scope
-	seen.Candidates = seen.Candidates || stage.block.Type == "retrieve"
-	defer func(was bool) { l.off = was }(l.off)
-	l.off = !s.Enabled
-	if f.When = (arguments{l, change.attrs}).rule("when", rule.Fallback, seen); change.attrs["when"] == nil {
-		l.fault(change.block.DefRange, "Missing argument", `A fallback says for which items it stands in: when = "failed".`)
-	}
-	merged := stageBody{block: change.block, attrs: maps.Clone(stage.attrs)}
-	merged.block = &hcl.Block{Type: stage.block.Type, Labels: stage.block.Labels, DefRange: change.block.DefRange}
-	maps.Copy(merged.attrs, change.attrs)
-	delete(merged.attrs, "when")
-	if attr := change.attrs["whole"]; attr != nil {
-		l.fault(attr.NameRange, "Misplaced argument", "A fallback searches. Write whole in the retrieve block itself.")
-	}
-	delete(merged.attrs, "whole")
-	for _, c := range stage.configs {
-		if len(c.Labels) > 0 || change.attrs["use"] == nil {
-			merged.configs = append(merged.configs, c)
-		}
-	}
-	merged.configs = append(merged.configs, change.configs...)
-	if merged.prices = change.prices; len(merged.prices) == 0 {
-		merged.prices = stage.prices
-	}
-	f.Stage = l.makeStage(merged, at)
-	l.checkCalls(f.Stage, change) // what it did not write itself suited the stage
-	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
-		f.Stage.Keep = nil
-	}
-	if s.Block == "rerank" && change.attrs["use"] != nil && change.attrs["keep"] == nil {
-		f.Stage.Keep = nil
-	}
-	l.checkKeep(f.Stage, merged.attrs)
-	return f
 }
 
 func (l *loader) makeStage(b stageBody, at place) *Stage {

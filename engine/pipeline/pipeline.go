@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
+)
+
+func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
+	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
+	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}, {Name: "max_cost"}, {Name: "max_tokens"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
+	for _, typ := range []string{"retrieve", "rerank", "prompt", "sample", "elect"} {
+		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
+	}
+	content, diags := b.Body.Content(schema)
+	l.add(diags)
+	a := arguments{l, content.Attributes}
+	p.Batch = a.int("batch", 0, 1)
+	p.Budget = a.budget()
+	var stages hcl.Blocks
+	for _, s := range content.Blocks {
+		if s.Type != "input" {
+			stages = append(stages, s)
+			continue
+		}
+		if p.Input != nil {
+			l.fault(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
+			continue
+		}
+		in := l.readSource(s, l.Input, false)
+		p.Input = &in
+	}
+	if p.Input == nil && l.Input != "" {
+		path := absolute(l.Input, l.Dir)
+		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label", Gold: "gold"}
+	}
+	at := place{scope: rule.Scope{Vars: l.seen()}}
+	for _, s := range l.distinct(stages) {
+		p.Stages = append(p.Stages, l.readStage(s, at))
+		switch s.Type {
+		case "retrieve":
+			at.scope.Candidates = true
+		case "sample":
+			at.scope.Voters = true
+		}
+	}
+	p.countPrompts()
+	l.checkBudget(p, content.Attributes)
+	if !diags.HasErrors() { // an unknown block may be a misspelled stage
+		l.checkStructure(p)
+	}
+	return p
+}

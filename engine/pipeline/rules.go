@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/racflow/racflow/engine/rule"
+)
+
+// rule compiles the rule that an argument holds; nil where there is none or it
+// is at fault.
+func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
+	src, ok := a.source(name)
+	if !ok {
+		return nil
+	}
+	r, diags := rule.Compile(kind, scope, src)
+	a.add(diags)
+	return r
+}
+
+// filter compiles the filter that an argument holds; nil where there is none or
+// it is at fault.
+func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
+	src, ok := a.source(name)
+	if !ok {
+		return nil
+	}
+	f, diags := rule.CompileFilter(scope, src)
+	a.add(diags)
+	return f
+}
+
+// source reads the text of a rule.
+func (a arguments) source(name string) (rule.Source, bool) {
+	attr, ok := a.attrs[name]
+	if !ok || !a.givesRule(name, attr.Expr) {
+		return rule.Source{}, false
+	}
+	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.context)
+	a.add(diags)
+	return src, !diags.HasErrors()
+}
+
+// bytes are the text that an expression stands in.
+func (l *loader) bytes(e hcl.Expression) []byte {
+	if f := l.file.Sources[e.Range().Filename]; f != nil {
+		return f.Bytes
+	}
+	return l.src
+}
+
+// givesRule reports whether there is a rule to read: an expression can be null
+// (when = var.x ? "..." : null), or at fault.
+func (a arguments) givesRule(name string, e hcl.Expression) bool {
+	switch e.(type) {
+	case *hclsyntax.TemplateExpr, *hclsyntax.TemplateWrapExpr:
+		return true // NewSource knows what may stand in it
+	}
+	for _, t := range e.Variables() {
+		if root := t.RootName(); root != "var" && root != "local" {
+			a.fault(t.SourceRange(), "Rule without quotes", "A rule is a text: write it in quotes, as in %s = \"%s ...\".", name, root)
+			return false
+		}
+	}
+	v, _ := a.eval(e).Unmark()
+	return v.IsKnown() && !v.IsNull()
+}
