@@ -7,46 +7,53 @@
 package fence
 
 import (
-	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// control are tokens of the control of chats: some servers take them for what
-// they say wherever they stand.
-const control = `<[|｜][^\s<>|｜]{1,60}[|｜]>|<(?:start|end)_of_turn>|</?s>|\[/?INST\]`
-
 // Fence are the delimiters of one prompt: <tag> and </tag> for each of its tags.
-type Fence struct{ mark *regexp.Regexp }
+type Fence struct{ tags []string }
 
-// longest is what a mark has at most, in bytes, as far as it has to be seen.
-const longest = 256
+// New returns the fence of tags, each a word of small letters.
+func New(tags ...string) Fence { return Fence{tags} }
 
-// New returns the fence of tags, each a word of letters.
-func New(tags ...string) Fence {
-	return Fence{regexp.MustCompile(`\A(?i:<\s{0,32}/?\s{0,32}(?:` + strings.Join(tags, "|") + `)|` + control + `)`)}
-}
+// The characters that a mark begins with, and those that become one of them where
+// a tokenizer normalises what it reads (NFKC).
+const (
+	plain = "<["
+	wide  = "＜﹤［"
+)
 
 // Inert returns a text in which nothing is a delimiter of the fence or a token
-// of control: the first character of what would be is written as an entity.
+// of control: the first character of what would be is written as an entity. What
+// differs from a mark by the forms of its characters (NFKC) or by characters that
+// nobody sees is one, too.
 func (f Fence) Inert(text string) string {
+	first := plain // far faster to look for than all
+	for _, r := range wide {
+		if strings.ContainsRune(text, r) {
+			first += string(r)
+		}
+	}
 	var out strings.Builder
 	from := 0 // what is not written yet
-	for at := 0; ; at++ {
-		next := strings.IndexAny(text[at:], "<[") // far faster than the expression, and there are few
+	for at := 0; ; {
+		next := strings.IndexAny(text[at:], first)
 		if next < 0 {
 			break
 		}
 		at += next
-		if !f.mark.MatchString(text[at:min(at+longest, len(text))]) {
-			continue
+		r, n := utf8.DecodeRuneInString(text[at:])
+		if f.begins(text[at:]) {
+			out.WriteString(text[from:at])
+			if r == '[' || r == '［' {
+				out.WriteString("&#91;")
+			} else {
+				out.WriteString("&lt;")
+			}
+			from = at + n
 		}
-		out.WriteString(text[from:at])
-		if text[at] == '[' {
-			out.WriteString("&#91;")
-		} else {
-			out.WriteString("&lt;")
-		}
-		from = at + 1
+		at += n
 	}
 	if from == 0 {
 		return text
