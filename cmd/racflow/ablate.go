@@ -64,6 +64,20 @@ func unenriched(p *pipeline.Pipeline) []pipeline.Override {
 	return set
 }
 
+// off names the first block of a part that the file has and does not use.
+func off(p *pipeline.Pipeline, name string) string {
+	stages := p.Stages
+	for _, k := range p.Knowledge() {
+		stages = append(slices.Clip(stages), k.Enrich...)
+	}
+	for _, s := range stages {
+		if !s.Enabled && s.Block == name {
+			return s.Block + "." + s.Name
+		}
+	}
+	return ""
+}
+
 // oneSided lets all searches of both sides search in one mode. A keep that reads
 // a score of the side that is left out, or the fused score, which is another one
 // then, would drop what it was not written for: it is left out too. A reranker's
@@ -107,6 +121,8 @@ func (e *evaluation) ablate(c *cobra.Command, names []string, asJSON bool) error
 		switch {
 		case i < 0:
 			return fmt.Errorf("--ablate %s: there is no such part; parts are %s.%s", name, partNames(), rule.DidYouMean(name, has))
+		case !slices.Contains(has, name) && off(p, name) != "":
+			return fmt.Errorf("--ablate %s: %s is off already; turn it on to measure what it is worth", name, off(p, name))
 		case !slices.Contains(has, name) && len(has) == 0:
 			return fmt.Errorf("--ablate %s: pipeline %q does not have this part, or nothing else, so there is nothing to leave out", name, p.Name)
 		case !slices.Contains(has, name):

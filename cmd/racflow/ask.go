@@ -145,29 +145,44 @@ func writeResult(w io.Writer, r run.Result) error {
 // missing says what a language model would add, and how to give one; nothing
 // where one answers.
 func (s *session) missing() string {
-	off := ""
+	var off []string
+	for _, k := range s.pipeline.Knowledge() {
+		for _, stage := range k.Enrich {
+			if !stage.Enabled && stage.Info.Network {
+				off = append(off, stage.Block+"."+stage.Name)
+			}
+		}
+	}
+	text := "no language model answers: one would write an answer from these passages and cite them"
+	if len(off) > 0 {
+		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
+	}
+	voter := ""
 	for _, stage := range s.pipeline.Stages {
 		if stage.Block == "sample" && stage.Info.Network {
 			if stage.Enabled {
 				return ""
 			}
-			off = stage.Block + "." + stage.Name
+			voter = stage.Block + "." + stage.Name
 		}
 	}
 	switch {
 	case !slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
 		return ""
-	case off == "":
-		return "no language model answers: with a prompt, a sample and an elect block, as pipelines/contextual.hcl has them, one would write an answer from these passages and cite them"
+	case voter == "":
+		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
+	default:
+		off = append(off, voter)
 	}
-	how := "turn on " + off
-	if s.has("model") {
-		how = "add -var model=NAME"
-		if s.has("base_url") {
-			how += " (and -var base_url=URL for a server of your own)"
-		}
+	switch {
+	case len(off) > 0 && s.has("model") && s.has("base_url"):
+		text += "; add -var model=NAME (and -var base_url=URL for a server of your own)"
+	case len(off) > 0 && s.has("model"):
+		text += "; add -var model=NAME"
+	case len(off) > 0:
+		text += "; turn on " + strings.Join(off, " and ")
 	}
-	return "no language model answers: one would write an answer from these passages and cite them; " + how
+	return text
 }
 
 // has reports whether the file has a variable.

@@ -73,15 +73,19 @@ func answers(w io.Writer, r eval.Report) {
 func retrieval(w io.Writer, r *eval.Retrieval) {
 	fmt.Fprintf(w, "gold passages\t%d\tof %d items", r.Passages, r.Items)
 	for _, part := range []struct {
-		n    int
-		what string
+		n         int
+		one, many string
 	}{
-		{r.Without, "items without any are left out"},
-		{r.Failed, "items failed, and count as if nothing was found"},
-		{r.Absent, "passages are not in the knowledge"},
+		{r.Without, "item without any is left out", "items without any are left out"},
+		{r.Failed, "item failed, and counts as if nothing was found", "items failed, and count as if nothing was found"},
+		{r.Absent, "passage is not in the knowledge", "passages are not in the knowledge"},
 	} {
-		if part.n > 0 {
-			fmt.Fprintf(w, "; %d %s", part.n, part.what)
+		switch part.n {
+		case 0:
+		case 1:
+			fmt.Fprintf(w, "; 1 %s", part.one)
+		default:
+			fmt.Fprintf(w, "; %d %s", part.n, part.many)
 		}
 	}
 	fmt.Fprintf(w, "\n\nFOUND BY\t")
