@@ -156,13 +156,16 @@ func (e *evaluation) check(j *job) error {
 		return nil
 	}
 	votes := slices.ContainsFunc(j.session.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
-	known := false
+	known, unusable := false, ""
 	err := j.look(func(row source.Row) bool {
+		if row.Fault != nil && unusable == "" {
+			unusable = fmt.Sprintf("; line %d cannot be used: %v", row.Line, row.Fault)
+		}
 		known = votes && row.Label != "" || slices.ContainsFunc(row.Gold, func(g source.Gold) bool { return g.Grade > 0 })
 		return !known
 	})
 	if err == nil && !known {
-		err = nothingKnown(j)
+		err = fmt.Errorf("%w%s", nothingKnown(j), report.Legible(unusable))
 	}
 	return err
 }
