@@ -1,12 +1,15 @@
 package context
 
 import (
+	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/sentence"
 	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/sdk"
 )
 
 // maxCharacters bounds an answer of a server that heeds no limit.
@@ -21,9 +24,12 @@ func situating(r chatmodel.Reply) (string, error) {
 	if first, rest, ok := strings.Cut(text, "\n"); ok && strings.HasSuffix(strings.TrimSpace(first), ":") {
 		text = rest // an introduction, though none was wanted
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text = shot.OneLine(text)
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
 		text = strings.TrimSpace(text[1 : n-1])
+	}
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return "", sdk.Invalid(errors.New("the model's answer says nothing"))
 	}
 	if utf8.RuneCountInString(text) > maxCharacters {
 		return whole(shot.Clip(text, maxCharacters)), nil

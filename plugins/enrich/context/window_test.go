@@ -96,11 +96,17 @@ func TestSituating(t *testing.T) {
 		{"cut behind a sentence", chatmodel.Reply{Text: "It is about cards.", Finish: "length"}, "It is about cards."},
 		{"cut in the only sentence", chatmodel.Reply{Text: "It is about car", Finish: "length"}, "It is about"},
 		{"cut in the only word", chatmodel.Reply{Text: "It", Finish: "length"}, "It"},
+		{"control characters", chatmodel.Reply{Text: "It is\x00 about\x1b[31m cards."}, "It is about [31m cards."},
 		{"endless", chatmodel.Reply{Text: long}, strings.TrimSpace(long[:1992])},
 	}
 	for _, test := range tests {
 		if got, err := situating(test.reply); err != nil || got != test.want {
 			t.Errorf("%s: got %q, error %v", test.name, got, err)
+		}
+	}
+	for _, text := range []string{"---", "...", "\"\"", "Note:\n\x07"} {
+		if got, err := situating(chatmodel.Reply{Text: text}); sdk.CodeOf(err) != sdk.CodeInvalid {
+			t.Errorf("%q: got %q, error %v", text, got, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package shot
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -23,9 +24,11 @@ func First(candidates []sdk.Candidate, n int) []Shot {
 	return all
 }
 
-// OneLine makes runs of white space one space: a line break inside a text
-// would read as the end of an example.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// OneLine makes runs of white space and control characters one space: a line break
+// inside a text would read as the end of an example.
+func OneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
 
 // Clip is the beginning of a text: at most so many characters.
 func Clip(text string, characters int) string {

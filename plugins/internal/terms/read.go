@@ -123,13 +123,7 @@ func (k Kind) clean(items []string, n int) []string {
 	var terms []string
 	seen := map[string]bool{}
 	for _, s := range items {
-		s = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, s)
-		s = strings.Join(strings.Fields(strings.ReplaceAll(s, "**", "")), " ")
+		s = shot.OneLine(strings.ReplaceAll(s, "**", ""))
 		s = strings.TrimSpace(strings.Trim(s, "\"'`*“”„«»_,;"))
 		if !k.Sentences {
 			s = strings.TrimRight(s, ".")
