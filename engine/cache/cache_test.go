@@ -193,6 +193,21 @@ func TestOthers(t *testing.T) {
 	want(t, reader, "a", "3")
 }
 
+// A later answer takes the place of an earlier one also where the clock was put
+// back between the two.
+func TestTheClockIsPutBack(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	put(t, c, "a", "before")
+	key := sdk.KeyOf("a")
+	p := c.index[key]
+	p.at += int64(time.Hour)
+	c.index[key] = p
+	put(t, c, "a", "after")
+	want(t, c, "a", "after")
+	want(t, open(t, dir), "a", "after")
+}
+
 // TestTornTail cuts a file off after every byte: what was whole stays, and the
 // next process writes behind it.
 func TestTornTail(t *testing.T) {
@@ -203,7 +218,7 @@ func TestTornTail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, c, "b", "second")
+	put(t, c, "b", strings.Repeat("second", 40)) // so long that what is left of it could be taken for a record behind the next
 	whole, err := os.ReadFile(c.own.path)
 	if err != nil {
 		t.Fatal(err)

@@ -176,6 +176,35 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// What a use really was changes nothing any more once it is out of the window.
+func TestLateCorrection(t *testing.T) {
+	start := time.Now()
+	r := newRate(600, start)
+	u := r.take(start, 100)
+	later := start.Add(window)
+	r.advance(later)
+	r.correct(u, 600)
+	if r.sum != 0 || r.wait(later, 100) != 0 {
+		t.Errorf("%g are counted in a window in which nothing was used, and the next 100 wait %s", r.sum, r.wait(later, 100))
+	}
+}
+
+// A call that is given up at the moment in which it is admitted was not sent.
+func TestGivenUpWhenAdmitted(t *testing.T) {
+	c, _ := newControl(Options{})
+	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 1, Requests: 60, Tokens: 6000}}).(*host)
+	c.mu.Lock()
+	w := c.enter(h, sdk.Call{Endpoint: "api", Tokens: 600})
+	c.mu.Unlock()
+	if w.gate.requests.sum != 1 || w.gate.tokens.sum != 600 || w.gate.underWay != 1 {
+		t.Fatalf("it was not admitted: %+v", w.gate)
+	}
+	c.leave(w)
+	if w.gate.requests.sum != 0 || w.gate.tokens.sum != 0 || w.gate.underWay != 0 || c.underWay != 0 {
+		t.Errorf("%g requests, %g tokens and %d calls under way are counted", w.gate.requests.sum, w.gate.tokens.sum, w.gate.underWay)
+	}
+}
+
 // TestNobodyStarves gives a stage that comes later its turn.
 func TestNobodyStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
