@@ -31,7 +31,7 @@ var (
 //     With numbers of passages it is a citation, for models do write "port 80[1]".
 func Citations(text string, n int) (cited []int, stray string) {
 	code := withoutCode(text)
-	seen := map[int]bool{}
+	left := uncited{}
 	last := -1 // end of the citation before
 	for at := 0; ; {
 		found := bracket.FindStringIndex(code[at:])
@@ -49,14 +49,33 @@ func Citations(text string, n int) (cited []int, stray string) {
 		if stray == "" {
 			stray = unknown
 		}
-		for _, i := range numbers {
-			if !seen[i] {
-				seen[i] = true
+		for _, r := range numbers {
+			for i := left.from(r.first); i <= r.last; i = left.from(i) {
+				left[i] = i + 1
 				cited = append(cited, i)
 			}
 		}
 	}
 }
+
+// uncited leads from each number that is cited on towards the next that is not, so
+// that a text which cites the same thousands again and again is read in its length.
+type uncited map[int]int
+
+// from is the first number from i on that is not cited.
+func (u uncited) from(i int) int {
+	first := i
+	for u[first] != 0 {
+		first = u[first]
+	}
+	for u[i] != 0 { // a shorter way for the next time
+		i, u[i] = u[i], first
+	}
+	return first
+}
+
+// span are the numbers from the first to the last.
+type span struct{ first, last int }
 
 // isOperand reports whether a bracket directly behind a character may be an index.
 func isOperand(r rune) bool {
@@ -65,7 +84,7 @@ func isOperand(r rune) bool {
 
 // numbersIn returns the numbers in a bracket that belong to n passages, and the
 // first that does not.
-func numbersIn(bracket string, n int) (numbers []int, unknown string) {
+func numbersIn(bracket string, n int) (numbers []span, unknown string) {
 	before, end := 0, 0 // the number before, 0 for none, and where it ends
 	for _, at := range number.FindAllStringIndex(bracket, -1) {
 		digits := bracket[at[0]:at[1]]
@@ -76,13 +95,12 @@ func numbersIn(bracket string, n int) (numbers []int, unknown string) {
 			}
 			i = 0
 		}
-		if before > 0 && strings.ContainsAny(bracket[end:at[0]], "-–") {
-			for between := before + 1; between < i; between++ {
-				numbers = append(numbers, between)
-			}
-		}
-		if i > 0 {
-			numbers = append(numbers, i)
+		switch {
+		case i == 0:
+		case before > 0 && before < i && strings.ContainsAny(bracket[end:at[0]], "-–"):
+			numbers = append(numbers, span{before + 1, i})
+		default:
+			numbers = append(numbers, span{i, i})
 		}
 		before, end = i, at[1]
 	}
