@@ -24,8 +24,8 @@
 // Passages beyond `passages` are left out, and from the last one on those beyond
 // max_tokens. Candidates that no side of a search has scored are a knowledge as a
 // whole (`whole` of a retrieve block): all of them are shown, in their order, and
-// only max_tokens bounds them. Their message is the same for every question, and
-// is marked as shared.
+// only max_tokens bounds them. Their message is marked as shared: it is the same for
+// every question, as long as max_tokens leaves room for all of them beside each.
 //
 // Between the passages and the question stands a short turn of the assistant: the
 // templates of some models refuse two messages of the user in a row.
