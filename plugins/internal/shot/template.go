@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"text/template"
 
@@ -29,7 +30,7 @@ func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
 		if err != nil {
 			return Template{}, err
 		}
-		name, text = filepath.Base(string(path)), string(file)
+		name, text = filepath.Base(string(path)), strings.TrimPrefix(string(file), "\ufeff") // of editors on Windows
 	}
 	parsed, err := template.New(name).Funcs(template.FuncMap{"join": strings.Join}).Parse(text)
 	if err != nil {
@@ -37,10 +38,21 @@ func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
 	}
 	for _, data := range samples {
 		if err := parsed.Execute(io.Discard, data); err != nil {
-			return Template{}, err
+			return Template{}, fmt.Errorf("%w; there are %s", err, fields(data))
 		}
 	}
 	return Template{template: parsed, text: text}, nil
+}
+
+// fields names what a template can show.
+func fields(data any) string {
+	var all []string
+	for _, f := range reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(data)).Type()) {
+		if f.IsExported() {
+			all = append(all, "."+f.Name)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // Fingerprint changes with the text, which is no argument of a stage.
