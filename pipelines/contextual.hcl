@@ -190,8 +190,8 @@ pipeline "contextual" {
 
     config "http" {
       api      = var.rerank.api
-      model    = var.rerank.model
-      base_url = var.rerank.base_url
+      model    = lookup(var.rerank, "model", "")
+      base_url = lookup(var.rerank, "base_url", "")
       api_key  = secret("RERANK_API_KEY", "")
     }
   }
