@@ -25,7 +25,7 @@ run: build ## Run the main pipeline on the example utterances
 test: build ## Run the tests
 	@$(BIN) model pull minilm --if-missing || \
 		echo "The model could not be had: tests that need it are skipped." >&2
-	@go test -timeout 20m ./...
+	@go test -timeout 40m ./...
 
 .PHONY: check
 check: ## What must hold before a commit: format, vet, lint, generated code, race detector
@@ -45,7 +45,7 @@ generated: ## Check that the generated code is current
 
 .PHONY: race
 race: ## Run the tests with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -timeout 20m ./... # else each process takes a second to end
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -timeout 40m ./... # else each process takes a second to end
 
 .PHONY: milvus
 milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)
