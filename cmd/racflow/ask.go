@@ -35,8 +35,8 @@ written as run writes it.
 Exit code 0: the question went through, be it answered or not; 1: it could not;
 3: it failed, or a document could not be used.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New(`name one pipeline file and put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
+			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
+				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
 			}
 			return nil
 		},
@@ -84,7 +84,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			if err != nil {
 				return fmt.Errorf("write the result: %w", err)
 			}
-			if text := s.missing(); text != "" && result.Answer == "" {
+			if text := s.missing(); text != "" && result.Answer == "" && len(result.Candidates) > 0 {
 				fmt.Fprintln(errs, text)
 			}
 			if result.Failure != nil || s.faults > 0 {
