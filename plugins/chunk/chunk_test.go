@@ -173,6 +173,9 @@ func real(t testing.TB, name string, n int) []sdk.Document {
 }
 
 func TestReal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	words := tokenizers()["words"]
 	for _, data := range []string{"anthropic_codebases/docs.jsonl", "scifact/corpus.jsonl"} {
 		documents := real(t, data, 2000)

@@ -29,6 +29,9 @@ func read(t testing.TB, path string) (texts, labels []string) {
 
 // TestAccuracy sorts real utterances by the nearest centroid of their labels.
 func TestAccuracy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it embeds thousands of texts")
+	}
 	texts, labels := read(t, data+"train.tsv")
 	e, _ := fitted(t, texts...)
 	centroids := map[string][]float32{}
