@@ -149,7 +149,7 @@ func TestFailures(t *testing.T) {
 		{"cut short", 200, map[string]string{"Content-Length": "999"}, `{"choices": [`, sdk.CodeTransient, sdk.StatusDown, 0, "unexpected EOF"},
 		{"an error with status 200", 200, nil, `{"error": {"message": "upstream is busy", "code": 429}}`, sdk.CodeTransient, sdk.StatusBusy, time.Second, "upstream is busy"},
 		{"too long", 200, nil, `"` + strings.Repeat("x", 3000) + `"`, sdk.CodeInvalid, sdk.StatusOK, 0, "longer than"},
-		{"an error with status 200, in words", 200, nil, `{"error": "Unexpected endpoint (POST /chat)", "choices": null}`, sdk.CodeTransient, sdk.StatusDown, 0, "Unexpected endpoint"},
+		{"an error with status 200, in words", 200, nil, `{"error": "Unexpected endpoint (POST /chat)", "choices": null}`, sdk.CodeTransient, sdk.StatusDown, 0, "answered with an error: Unexpected endpoint"},
 		{"an error beside an answer", 200, nil, `{"error": "slow", "data": [1]}`, 0, sdk.StatusOK, 0, ""},
 		{"details", 422, nil, `{"detail": "no such field"}`, sdk.CodeInvalid, sdk.StatusRefused, 0, "422: no such field"},
 		{"a list of details", 422, nil, `{"detail": [{"msg": "no such field"}]}`, sdk.CodeInvalid, sdk.StatusRefused, 0, `{"msg": "no such field"}`},

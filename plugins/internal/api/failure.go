@@ -102,6 +102,9 @@ func faultOf(value json.RawMessage) (f fault, text string) {
 func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
 	message, code, worded := complaint(body)
 	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
+	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it is hidden
+		text = "the server answered with an error: " + c.excerpt(message)
+	}
 	switch {
 	case res.StatusCode < 400:
 		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(place(res)))
