@@ -12,17 +12,27 @@ import (
 
 var (
 	// item is a line of a list: behind a bullet or a number.
-	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+(.*)$`)
+	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+`)
 	// heading begins what belongs to one of several passages.
-	heading = regexp.MustCompile(`(?i)^\W*(?:(?:chunk|passage|text)\s*#?(\d{1,3})\b\W*|[\[(<]?(\d{1,3})[\])>]?\s*:\s*)(.*)$`)
+	heading = regexp.MustCompile(`(?i)^\W*(?:(?:chunk|passage|text)\s*#?(\d{1,3})\b\W*|[\[(<]?(\d{1,3})[\])>]?\s*:\s*)`)
 	// numbered is a line with a number.
-	numbered = regexp.MustCompile(`^\W*(\d{1,3})[.)]\s+(.*)$`)
+	numbered = regexp.MustCompile(`^\W*(\d{1,3})[.)]\s+`)
 	// codeFence is a line that begins or ends code.
 	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
 )
 
 // longest is the part of an answer that is read, in characters.
 const longest = 1 << 18
+
+// begins matches the beginning of a line, and returns the groups and what is behind
+// the match. A beginning is short: expressions are slow, and a line may be long.
+func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
+	const most = 80
+	if groups = with.FindStringSubmatch(shot.Clip(line, most)); groups != nil {
+		rest = line[len(groups[0]):]
+	}
+	return groups, rest
+}
 
 // list reads terms as they stand in an answer. Of one that is cut the last, which
 // may be half a term, is left out.
@@ -43,8 +53,8 @@ func (k Kind) lines(text string) []string {
 	var listed, plain []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if m := item.FindStringSubmatch(line); m != nil {
-			listed = append(listed, m[1])
+		if m, rest := begins(line, item); m != nil {
+			listed = append(listed, rest)
 		}
 		if line == "" || strings.HasSuffix(line, ":") { // an introduction
 			continue
@@ -82,12 +92,12 @@ func (k Kind) packed(text string, n int) [][]string {
 	bodies, lines := make([]string, n), make([]string, n)
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if m := heading.FindStringSubmatch(line); m != nil {
+		if m, rest := begins(line, heading); m != nil {
 			at = index(m[1]+m[2], n)
-			line = m[3]
-		} else if m := numbered.FindStringSubmatch(line); m != nil {
+			line = rest
+		} else if m, rest := begins(line, numbered); m != nil {
 			if i := index(m[1], n); i >= 0 {
-				lines[i] = m[2]
+				lines[i] = rest
 			}
 			byNumber++
 		}

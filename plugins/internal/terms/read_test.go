@@ -92,8 +92,12 @@ func TestPacked(t *testing.T) {
 }
 
 func TestDeepAnswers(t *testing.T) {
+	size := 1 << 20
+	if testing.Short() {
+		size = 1 << 16
+	}
 	start := time.Now()
-	for _, deep := range []string{strings.Repeat(`[`, 1<<20), strings.Repeat("[\n", 1<<19), strings.Repeat(`{"a":`, 1<<18)} {
+	for _, deep := range []string{strings.Repeat(`[`, size), strings.Repeat("[\n", size/2), strings.Repeat(`{"a":`, size/4), strings.Repeat("1: a ", size/4)} {
 		keywords.list(deep, false)
 		keywords.packed(deep, 3)
 	}
