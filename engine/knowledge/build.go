@@ -149,7 +149,7 @@ func (b *builder) read(ctx context.Context) error {
 	if len(r.units) == 0 {
 		err = fmt.Errorf("%s holds no usable row: below the header a row needs a text", b.block.Source.Path)
 		if b.block.Source.Documents != nil {
-			err = fmt.Errorf("%s holds no document", b.block.Source.Path)
+			err = fmt.Errorf("%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF or source code", b.block.Source.Path)
 		}
 		if len(r.faults) > 0 {
 			err = fmt.Errorf("%w. The first fault: %s", err, r.faults[0])

@@ -47,4 +47,15 @@ func (c *cutter) flush(whole bool) error {
 	return c.f(full)
 }
 
-func sizeOf(e sdk.Entry) int { return len(e.Text) + len(e.Context) }
+// sizeOf is about what an entry adds to a message. Metadata counts, too: each chunk
+// has that of its document, however much it is.
+func sizeOf(e sdk.Entry) int {
+	size := len(e.Text) + len(e.Context)
+	for key, value := range e.Meta {
+		size += len(key)
+		if text, ok := value.(string); ok {
+			size += len(text)
+		}
+	}
+	return size
+}
