@@ -10,7 +10,7 @@ import (
 
 // bracket is what a citation looks like: [1], [2, 5], [1-3].
 var (
-	bracket = regexp.MustCompile(`\[[ \t]*[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*\]`)
+	bracket = regexp.MustCompile(`[\[【][ \t]*(?:[Pp]assages?[ \t]+)?[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*[\]】]`)
 	number  = regexp.MustCompile(`[0-9]+`)
 )
 
@@ -20,8 +20,8 @@ var (
 // or empty.
 //
 // A citation is a number in brackets, or several, with commas or semicolons between
-// them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. These
-// are none:
+// them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. Models
+// also write [passage 1] and 【1】, however they are asked. These are none:
 //
 //   - what stands in code, which is between backticks or in a fence as in Markdown;
 //   - the text of a link, [1](guide.md), and what stands directly behind another
