@@ -51,7 +51,7 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	}
 	f, err := document.Open(*s.Documents)
 	if err != nil {
-		l.fault(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
+		l.fault(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file, one given with -var to the working directory.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
 		return
 	}
 	_ = f.Close()

@@ -126,7 +126,7 @@ func (l *loader) checkFile(path string, at hcl.Range) {
 	case path == "":
 		l.fault(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
 	case os.IsNotExist(err):
-		l.fault(at, "Missing file", "There is no file %s. A path written in a file is relative to that file.%s", path, l.neighbour(path))
+		l.fault(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
 	case err != nil:
 		l.fault(at, "Missing file", "%v.", err)
 	case info.IsDir():
