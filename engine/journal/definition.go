@@ -14,7 +14,7 @@ import (
 )
 
 // Define sets what the manifest says of a pipeline: the hashes of its parts, as
-// far as answers depend on them. Limits, budgets, retries and batches may differ
+// far as answers depend on them. Limits, budgets, retries, timeouts and batches may differ
 // between a run and what goes on with it.
 func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	m.Pipeline, m.Parts = p.Name, map[string]string{}
@@ -57,7 +57,7 @@ type definition struct {
 
 func definitionOf(s *pipeline.Stage) definition {
 	d := definition{
-		Block: s.Block, Use: s.Use, Samples: s.N, Tries: s.Tries, TopK: s.TopK, Config: s.Config.Public,
+		Block: s.Block, Use: s.Use, Samples: s.N, Tries: s.Tries, TopK: s.TopK, Config: s.Config.Identity,
 		Rules: rulesOf(s), OnError: cmp.Or(s.OnError, pipeline.FailItem),
 	}
 	if r := s.Retrieve; r != nil {

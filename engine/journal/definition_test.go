@@ -31,7 +31,7 @@ func TestDefine(t *testing.T) {
 			{Block: "retrieve", Name: "near", Enabled: true, Retrieve: &pipeline.Retrieve{
 				From: &pipeline.Knowledge{Name: "k"}, Ranking: sdk.Ranking{TopK: 5}, Whole: compiled(rule.Whole, "knowledge.entries < 10"),
 			}, Fallbacks: []pipeline.Fallback{{Name: "other", When: compiled(rule.Fallback, "failed"), Stage: &pipeline.Stage{Block: "retrieve", Name: "other"}}}},
-			{Block: "sample", Name: "llm", Use: "openai", Enabled: true, N: 2, When: compiled(rule.When, "margin < var.doubt"), Config: pipeline.Config{Public: []byte(`{"model":"a"}`)}},
+			{Block: "sample", Name: "llm", Use: "openai", Enabled: true, N: 2, When: compiled(rule.When, "margin < var.doubt"), Config: pipeline.Config{Identity: []byte(`{"model":"a"}`)}},
 			{Block: "elect", Name: "e", Use: "soft", Enabled: true, Flag: compiled(rule.Flag, "agreement < 0.5")},
 		}}
 		f.Pipelines = append(f.Pipelines, p)
@@ -48,10 +48,11 @@ func TestDefine(t *testing.T) {
 		"nothing":      {func(*pipeline.File, *pipeline.Pipeline) {}, nil},
 		"batch":        {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Batch, p.Stages[1].Batch = 7, 3 }, nil},
 		"budget":       {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Budget.Cost = 3 }, nil},
+		"neutral":      {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[1].Config.Public = []byte(`{"timeout":"9s"}`) }, nil},
 		"retries":      {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[1].Retries = 9 }, nil},
 		"unread":       {func(f *pipeline.File, _ *pipeline.Pipeline) { f.Variables[1].Value = "2" }, nil},
 		"doubt":        {func(f *pipeline.File, _ *pipeline.Pipeline) { f.Variables[0].Value = "0.2" }, []string{"var.doubt of the file"}},
-		"config":       {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[1].Config.Public = []byte(`{"model":"b"}`) }, []string{"sample.llm of the file"}},
+		"config":       {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[1].Config.Identity = []byte(`{"model":"b"}`) }, []string{"sample.llm of the file"}},
 		"samples":      {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[1].N = 3 }, []string{"sample.llm of the file"}},
 		"top_k":        {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[0].Retrieve.Ranking.TopK = 6 }, []string{"retrieve.near of the file"}},
 		"use":          {func(_ *pipeline.File, p *pipeline.Pipeline) { p.Stages[2].Use = "majority" }, []string{"elect.e of the file"}},

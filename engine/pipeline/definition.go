@@ -168,7 +168,7 @@ type Stage struct {
 	Batch   int           // rows per call; 0: the stage's own preference
 	Workers int           // calls at a time; 0: what suits the stage
 	Retries int           // after a transient failure
-	Timeout time.Duration // of one call; 0: none
+	Timeout time.Duration // of one call; 0: what package retry says
 	OnError OnError
 
 	Range    hcl.Range // of the block's header
