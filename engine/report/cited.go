@@ -46,3 +46,15 @@ func cited(citations []run.Citation) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// found lists the ids of what a pipeline without an election ends with: guide.md#3; notes.md#0.
+func found(r run.Result) string {
+	if !r.RetrievalOnly {
+		return ""
+	}
+	ids := make([]string, len(r.Candidates))
+	for i, c := range r.Candidates {
+		ids[i] = c.ID
+	}
+	return strings.Join(ids, "; ")
+}

@@ -158,7 +158,7 @@ var clean = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 func (t *tsv) Write(r run.Result) error {
 	if !t.started {
 		t.started = true
-		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\tcitations\n"); err != nil {
+		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\n"); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (t *tsv) Write(r run.Result) error {
 	}
 	fields := []string{
 		r.ID, strings.ToValidUTF8(r.Text, "\uFFFD"), answer,
-		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure, cited(r.Citations),
+		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure, cited(r.Citations), found(r),
 	}
 	for i := range fields {
 		fields[i] = clean.Replace(fields[i])
