@@ -375,7 +375,7 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	e.adder.slow = func(p sdk.Passage) {
 		if p.Document.ID == "00.txt" { // it is being answered, and waited for
 			<-ended
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // until the build has heard of it
 		}
 	}
 	e.adder.fail = func(p sdk.Passage) error {
