@@ -13,7 +13,7 @@
 # the folder is done again, and nothing else.
 
 variable "docs" {
-  description = "The documents: a folder, a glob such as docs/**/*.md, or one Markdown, HTML or PDF file."
+  description = "The documents: a folder, a glob such as docs/**/*.md, or one file: Markdown, HTML, PDF, text or source code."
   type        = path
   default     = "../examples/docs/quern"
 }

@@ -12,7 +12,7 @@
 # situates chunks and answers questions; both can be done in one file.
 
 variable "docs" {
-  description = "The documents: a folder, a glob such as docs/**/*.md, or a file. Or rows, with the column text."
+  description = "The documents: a folder, a glob such as docs/**/*.md, or one file. Or rows of TSV, CSV or JSONL, with the column text."
   type        = path
   default     = "../examples/docs/quern"
 }

@@ -62,7 +62,8 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			}
 			var result run.Result
 			if _, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
-				for _, result = range batch { // none where the run breaks off
+				if len(batch) > 0 { // else the run breaks off
+					result = batch[0]
 				}
 				return nil
 			}); err != nil {
