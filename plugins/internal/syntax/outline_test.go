@@ -16,6 +16,9 @@ func TestOutline(t *testing.T) {
 	}{
 		{"a.cc", "§#include <a>\nnamespace n {\n§class A {\n  void f() {\n    §g();\n  }\n§  int x;\n};\n}\n§int y;\n",
 			[]string{"", "namespace n > class A", "namespace n > class A > void f()", "namespace n > class A", ""}},
+		{"a.cc", "template <typename T>\nclass A {\n  §int x;\n};\ntemplate<class T> struct B {\n  §int x;\n};\nvoid f() {\n  §g();\n}\n",
+			[]string{"class A", "template<class T> struct B", "void f()"}},
+		{"a.js", "class A {\n  templateEngine() {\n    §one();\n  }\n}\nfunction template(a) {\n  §two();\n}\n", []string{"class A > templateEngine()", "function template(a)"}},
 		{"a.py", "§import a\n\nclass A(B):\n    def f(self):\n        §pass\n\n    def g(self):\n        §pass\n\ndef h():\n    §pass\n",
 			[]string{"", "class A(B) > def f(self)", "class A(B) > def g(self)", "def h()"}},
 		{"a.rs", "impl<T> A for B<T> {\n    §fn f(&self) -> u8 {\n        §1\n    }\n}\n",

@@ -65,6 +65,13 @@ const containers = "class struct interface enum trait impl namespace module mod 
 // signatureLimit is how many bytes of a signature are kept.
 const signatureLimit = 160
 
+// isTemplateHead reports whether a line is what stands before a declaration of
+// C++, and nothing else: template <typename T>.
+func isTemplateHead(line string) bool {
+	rest, found := strings.CutPrefix(line, "template")
+	return found && strings.HasPrefix(strings.TrimSpace(rest), "<") && strings.HasSuffix(rest, ">")
+}
+
 // signature is the text of a declaration up to its body; "" where a unit declares
 // nothing that has one.
 func (l *Language) signature(text string, lines []line, u Unit) string {
@@ -72,7 +79,7 @@ func (l *Language) signature(text string, lines []line, u Unit) string {
 	size, open, body := 0, 0, false
 	for i := u.first; i < min(u.high, u.first+8) && size < signatureLimit && !body; i++ {
 		part := strings.TrimSpace(text[lines[i].start:lines[i].end])
-		if lines[i].kind != code || strings.HasPrefix(part, "template") && size == 0 {
+		if lines[i].kind != code || size == 0 && isTemplateHead(part) {
 			continue
 		}
 		switch {
