@@ -154,7 +154,7 @@ func FuzzEnrich(f *testing.F) {
 	f.Add(cart, "Cart.java", 30, 60)
 	f.Add(guide, "a.md", 0, 20)
 	f.Fuzz(func(t *testing.T, text, path string, start, end int) {
-		if start < 0 || end <= start || end > len(text) || !utf8.ValidString(text+path) {
+		if start < 0 || end <= start || end > len(text) || !utf8.ValidString(text) || !utf8.ValidString(path) {
 			t.Skip()
 		}
 		got := contexts(t, `{"limit": 20}`, sdk.Document{Text: text, Meta: sdk.Meta{"path": path}}, sdk.Chunk{Start: start, End: end})[0]
