@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -79,7 +78,7 @@ type span struct{ first, last int }
 
 // isOperand reports whether a bracket directly behind a character may be an index.
 func isOperand(r rune) bool {
-	return r == '_' || r == ')' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	return r == '_' || r == ')' || r != utf8.RuneError && isWord(r)
 }
 
 // numbersIn returns the numbers in a bracket that belong to n passages, and the

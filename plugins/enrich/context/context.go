@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -56,8 +55,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
-		text, _ := e.prompt.Write(Data{Chunk: passage}) // the trials have shown that it can be
-		faults.Need(strings.Contains(text, passage), "prompt", "it has no {{.Chunk}}, so that the model would not see the passage")
+		faults.Need(e.prompt.Shows(passage, Data{Chunk: passage}), "prompt", "it has no {{.Chunk}}, so that the model would not see the passage")
 	}
 	e.model, err = chatmodel.New(c.Config, setup)
 	if err := errors.Join(faults.Err(), err); err != nil {

@@ -3,7 +3,6 @@ package context
 import (
 	"errors"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -28,7 +27,7 @@ func situating(r chatmodel.Reply) (string, error) {
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
 		text = strings.TrimSpace(text[1 : n-1])
 	}
-	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+	if !shot.HasWord(text) {
 		return "", sdk.Invalid(errors.New("the model's answer says nothing"))
 	}
 	if utf8.RuneCountInString(text) > maxCharacters {

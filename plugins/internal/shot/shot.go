@@ -30,6 +30,11 @@ func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
+// HasWord reports whether a text has a letter or a digit.
+func HasWord(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
 // Clip is the beginning of a text: at most so many characters.
 func Clip(text string, characters int) string {
 	n := 0

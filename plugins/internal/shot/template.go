@@ -55,6 +55,12 @@ func fields(data any) string {
 	return strings.Join(all, ", ")
 }
 
+// Shows reports whether what is written with data holds a text of it.
+func (t Template) Shows(text string, data any) bool {
+	written, err := t.Write(data)
+	return err == nil && strings.Contains(written, text)
+}
+
 // Fingerprint changes with the text, which is no argument of a stage.
 func (t Template) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(t.text))) }
 

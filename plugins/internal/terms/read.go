@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/shot"
@@ -139,7 +138,7 @@ func (k Kind) clean(items []string, n int) []string {
 			s = strings.TrimRight(s, ".")
 		}
 		folded := strings.ToLower(s)
-		if !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) ||
+		if !shot.HasWord(s) ||
 			utf8.RuneCountInString(s) > k.Characters || seen[folded] || only && !asked(s) {
 			continue
 		}

@@ -3,7 +3,6 @@ package terms
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -71,8 +70,7 @@ func New(k Kind, c Config, n int, setup sdk.Setup) (sdk.Enricher, error) {
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
-		text, _ := e.prompt.Write(Data{N: n, Texts: []string{passage}}) // the trials have shown that it can be
-		faults.Need(strings.Contains(text, passage), "prompt", "it does not show .Texts, so that the model would not see the passages")
+		faults.Need(e.prompt.Shows(passage, Data{N: n, Texts: []string{passage}}), "prompt", "it does not show .Texts, so that the model would not see the passages")
 	}
 	e.model, err = chatmodel.New(c.Config, setup)
 	if err := errors.Join(faults.Err(), err); err != nil {
