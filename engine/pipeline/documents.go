@@ -20,8 +20,11 @@ var rowArguments = []string{"format", "id", "text", "label", "meta", "context"}
 // nameDocuments reports whether the path of a source names documents. A text file
 // is one where the knowledge cuts it and nothing says how rows would be read.
 func (a arguments) nameDocuments(path string, cut bool) bool {
-	if document.Is(path) || !cut || source.Is(path) || !document.May(path) {
-		return document.Is(path)
+	switch {
+	case document.Is(path):
+		return true
+	case !cut || source.Is(path) || !document.May(path):
+		return false
 	}
 	return !slices.ContainsFunc(rowArguments, func(name string) bool { return a.attrs[name] != nil })
 }

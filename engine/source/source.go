@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -34,17 +35,13 @@ var formats = map[string]Format{".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndj
 
 // FormatOf guesses the format from a file's name; TSV where it says nothing.
 func FormatOf(path string) Format {
-	if f, ok := formats[strings.ToLower(filepath.Ext(path))]; ok {
-		return f
-	}
-	return TSV
+	return cmp.Or(named(path), TSV)
 }
 
 // Is reports whether a file's name says that it holds rows.
-func Is(path string) bool {
-	_, ok := formats[strings.ToLower(filepath.Ext(path))]
-	return ok
-}
+func Is(path string) bool { return named(path) != "" }
+
+func named(path string) Format { return formats[strings.ToLower(filepath.Ext(path))] }
 
 // Mapping says which column means what.
 type Mapping struct {
