@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,14 +15,18 @@ type ArgumentType string
 
 // The types of arguments, and the Go types they are decoded to.
 const (
-	TypeString     ArgumentType = "string"       // string
-	TypeInt        ArgumentType = "int"          // int
-	TypeFloat      ArgumentType = "float"        // float64
-	TypeBool       ArgumentType = "bool"         // bool
-	TypeDuration   ArgumentType = "duration"     // time.Duration, written "1m30s"
-	TypePath       ArgumentType = "path"         // Path
-	TypeStringList ArgumentType = "list(string)" // []string
-	TypeStringMap  ArgumentType = "map(string)"  // map[string]string
+	TypeString     ArgumentType = "string"            // string
+	TypeInt        ArgumentType = "int"               // int
+	TypeFloat      ArgumentType = "float"             // float64
+	TypeBool       ArgumentType = "bool"              // bool
+	TypeDuration   ArgumentType = "duration"          // time.Duration, written "1m30s"
+	TypePath       ArgumentType = "path"              // Path
+	TypeStringList ArgumentType = "list(string)"      // []string
+	TypeNumberList ArgumentType = "list(number)"      // []float64
+	TypeStringMap  ArgumentType = "map(string)"       // map[string]string
+	TypeNumberMap  ArgumentType = "map(number)"       // map[string]float64
+	TypeListMap    ArgumentType = "map(list(string))" // map[string][]string
+	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block
 )
 
 // Path is the name of a file or folder. The engine makes it absolute: one
@@ -31,7 +34,8 @@ const (
 type Path string
 
 // Argument describes one argument of a stage's config block. It is read from
-// the tags of a field of the stage's config struct:
+// the tags of a field of the stage's config struct, the only place that
+// describes it: checks, documents and completion come from there.
 //
 //	`config:"name"`          the argument's name; fields without it are ignored
 //	`config:"name,required"` it must be given
@@ -39,164 +43,164 @@ type Path string
 //	`config:"name,neutral"`  it does not change what comes out: a timeout, requests at a time
 //	`default:"15"`           what it is where it is not given (lists: comma-separated)
 //	`one_of:"chat,completion"` the allowed values of a string
+//	`min:"1" max:"128"`      bounds of a number or duration, or of each in a list or map
+//	`above:"0" below:"1"`    the same, without the bounds themselves
+//	`min_length:"1" max_length:"30"` characters of a string, elements of a list or map
+//	`pattern:"^[a-z]+$"`     what a string, or each in a list or map, has to match (RE2)
+//	`example:"http://127.0.0.1:8080/v1"` a value for people; it belongs beside a pattern
+//	`conflicts:"token"`      arguments that must not be given beside it, with commas
+//	`requires:"password"`    arguments that must be given beside it, with commas
+//	`since:"0.2.0"`          the version of the plugin that first had it
 //	`doc:"..."`              a sentence for people
 //
 // Arguments that several stages have stand in a struct that is embedded; a field
-// of the same name outside goes before the one inside.
+// of the same name outside goes before the one inside. A check that tags cannot
+// say belongs into the function that Validates gives the stage.
 type Argument struct {
-	Name     string
-	Type     ArgumentType
-	Doc      string
-	Required bool
-	Secret   bool
-	Neutral  bool            // what a stage made with another value is still good
-	Default  json.RawMessage // nil: the zero value
-	OneOf    []string
+	Name      string
+	Type      ArgumentType
+	Doc       string
+	Required  bool
+	Secret    bool
+	Neutral   bool            // what a stage made with another value is still good
+	Default   json.RawMessage // nil: the zero value
+	OneOf     []string
+	Range     Range
+	Length    Length
+	Pattern   string // RE2; empty: any
+	Example   string
+	Conflicts []string
+	Requires  []string
+	Since     string
+	Fields    []Argument // of a block
 }
 
 var goTypes = map[reflect.Type]ArgumentType{
-	reflect.TypeFor[string]():            TypeString,
-	reflect.TypeFor[int]():               TypeInt,
-	reflect.TypeFor[float64]():           TypeFloat,
-	reflect.TypeFor[bool]():              TypeBool,
-	reflect.TypeFor[time.Duration]():     TypeDuration,
-	reflect.TypeFor[Path]():              TypePath,
-	reflect.TypeFor[[]string]():          TypeStringList,
-	reflect.TypeFor[map[string]string](): TypeStringMap,
+	reflect.TypeFor[string]():              TypeString,
+	reflect.TypeFor[int]():                 TypeInt,
+	reflect.TypeFor[float64]():             TypeFloat,
+	reflect.TypeFor[bool]():                TypeBool,
+	reflect.TypeFor[time.Duration]():       TypeDuration,
+	reflect.TypeFor[Path]():                TypePath,
+	reflect.TypeFor[[]string]():            TypeStringList,
+	reflect.TypeFor[[]float64]():           TypeNumberList,
+	reflect.TypeFor[map[string]string]():   TypeStringMap,
+	reflect.TypeFor[map[string]float64]():  TypeNumberMap,
+	reflect.TypeFor[map[string][]string](): TypeListMap,
 }
 
-// arguments reads the description of C. It panics on a struct that cannot be
-// described: that is a mistake in a program, not in a file.
-func arguments[C any]() []Argument {
-	t := reflect.TypeFor[C]()
+// arguments reads the description of a config struct. It panics on one that
+// cannot be described: that is a mistake in a program, not in a file.
+func arguments(t reflect.Type) []Argument {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("sdk: config %s is not a struct", t))
 	}
 	var all []Argument
 	for _, f := range reflect.VisibleFields(t) {
-		tag, ok := f.Tag.Lookup("config")
-		if !ok {
-			continue
+		if tag, ok := f.Tag.Lookup("config"); ok {
+			all = append(all, argumentOf(t, f, tag))
 		}
-		name, flags, _ := strings.Cut(tag, ",")
-		typ, known := goTypes[f.Type]
-		if !known {
-			panic(fmt.Sprintf("sdk: %s.%s has type %s, which no argument can have", t, f.Name, f.Type))
+	}
+	for _, a := range all {
+		for _, other := range slices.Concat(a.Conflicts, a.Requires) {
+			if !slices.ContainsFunc(all, func(a Argument) bool { return a.Name == other }) {
+				panic(fmt.Sprintf("sdk: %s of %s names %q, which is no argument", a.Name, t, other))
+			}
 		}
-		a := Argument{
-			Name: name, Type: typ, Doc: f.Tag.Get("doc"),
-			Required: slices.Contains(strings.Split(flags, ","), "required"),
-			Secret:   slices.Contains(strings.Split(flags, ","), "secret"),
-			Neutral:  slices.Contains(strings.Split(flags, ","), "neutral"),
-		}
-		if v, ok := f.Tag.Lookup("one_of"); ok {
-			a.OneOf = strings.Split(v, ",")
-		}
-		if v, ok := f.Tag.Lookup("default"); ok {
-			a.Default = defaultJSON(t, f, typ, v)
-		}
-		all = append(all, a)
 	}
 	return all
 }
 
-func defaultJSON(t reflect.Type, f reflect.StructField, typ ArgumentType, text string) json.RawMessage {
-	var raw []byte
-	var err error
-	switch typ {
-	case TypeInt, TypeFloat, TypeBool, TypeStringMap:
-		raw = []byte(text)
-	case TypeStringList:
-		raw, err = json.Marshal(strings.Split(text, ","))
-	default:
-		raw, err = json.Marshal(text)
+func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
+	name, flags, _ := strings.Cut(tag, ",")
+	has := func(flag string) bool { return slices.Contains(strings.Split(flags, ","), flag) }
+	list := func(key string) []string {
+		if v, ok := f.Tag.Lookup(key); ok {
+			return strings.Split(v, ",")
+		}
+		return nil
 	}
-	if err == nil {
-		err = setField(reflect.New(f.Type).Elem(), typ, raw)
+	a := Argument{
+		Name: name, Doc: f.Tag.Get("doc"), Required: has("required"), Secret: has("secret"), Neutral: has("neutral"),
+		OneOf: list("one_of"), Pattern: f.Tag.Get("pattern"), Example: f.Tag.Get("example"),
+		Conflicts: list("conflicts"), Requires: list("requires"), Since: f.Tag.Get("since"),
+	}
+	var known bool
+	if a.Type, known = goTypes[f.Type]; !known && f.Type.Kind() == reflect.Struct {
+		a.Type, a.Fields = TypeBlock, arguments(f.Type)
+		known = !slices.ContainsFunc(a.Fields, func(inner Argument) bool { return inner.Type == TypeBlock })
+	}
+	if !known {
+		panic(fmt.Sprintf("sdk: %s.%s has type %s, which no argument can have", t, f.Name, f.Type))
+	}
+	err := a.readBounds(f.Tag)
+	if v, ok := f.Tag.Lookup("default"); ok && err == nil {
+		a.Default = defaultJSON(a.Type, v)
+		err = a.Check(a.Default)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("sdk: default of %s.%s: %v", t, f.Name, err))
+		panic(fmt.Sprintf("sdk: %s.%s: %v", t, f.Name, err))
+	}
+	return a
+}
+
+// defaultJSON is what a default tag says; Check tells whether it is a value.
+func defaultJSON(typ ArgumentType, text string) json.RawMessage {
+	switch typ {
+	case TypeString, TypePath, TypeDuration:
+		return marshal(text)
+	case TypeStringList:
+		return marshal(strings.Split(text, ","))
+	case TypeNumberList:
+		return json.RawMessage("[" + text + "]")
+	}
+	return json.RawMessage(text)
+}
+
+func marshal(text any) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // texts always encode
 	}
 	return raw
 }
 
-// decodeConfig fills the struct that config points at from a JSON object and
-// the arguments' defaults, and checks it. It reports every fault.
-func decodeConfig(object []byte, args []Argument, config any) error {
-	given := map[string]json.RawMessage{}
-	if len(object) > 0 {
-		if err := json.Unmarshal(object, &given); err != nil {
-			return fmt.Errorf("config is not a JSON object: %w", err)
-		}
-	}
-	var faults []error
-	v := reflect.ValueOf(config).Elem()
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		name, _, _ := strings.Cut(f.Tag.Get("config"), ",")
-		i := slices.IndexFunc(args, func(a Argument) bool { return a.Name == name })
-		if name == "" || i < 0 {
+// readBounds reads the tags that bound a value.
+func (a *Argument) readBounds(tag reflect.StructTag) error {
+	for _, bound := range []struct {
+		key      string
+		to       **float64
+		excluded *bool
+	}{
+		{"min", &a.Range.Min, nil}, {"max", &a.Range.Max, nil},
+		{"above", &a.Range.Min, &a.Range.MinExcluded}, {"below", &a.Range.Max, &a.Range.MaxExcluded},
+	} {
+		text, ok := tag.Lookup(bound.key)
+		if !ok {
 			continue
 		}
-		raw, ok := given[name]
-		delete(given, name)
-		if !ok || string(raw) == "null" {
-			if args[i].Required {
-				faults = append(faults, &ArgumentError{name, errors.New("it is required")})
-				continue
+		value, err := strconv.ParseFloat(text, 64)
+		if a.Type == TypeDuration {
+			var d time.Duration
+			d, err = time.ParseDuration(text)
+			value = d.Seconds()
+		}
+		if err != nil || *bound.to != nil {
+			return fmt.Errorf("tag %s: %q is no bound, or a second one", bound.key, text)
+		}
+		*bound.to = &value
+		if bound.excluded != nil {
+			*bound.excluded = true
+		}
+	}
+	for key, to := range map[string]*int{"min_length": &a.Length.Min, "max_length": &a.Length.Max} {
+		if text, ok := tag.Lookup(key); ok {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return fmt.Errorf("tag %s: %q is not a number of at least 1", key, text)
 			}
-			if raw = args[i].Default; raw == nil {
-				continue
-			}
-		}
-		if err := args[i].Check(raw); err != nil {
-			faults = append(faults, &ArgumentError{name, err})
-			continue
-		}
-		if err := setField(v.FieldByIndex(f.Index), args[i].Type, raw); err != nil {
-			faults = append(faults, &ArgumentError{name, err})
+			*to = n
 		}
 	}
-	for name := range given {
-		faults = append(faults, &ArgumentError{name, errors.New("there is no such argument")})
-	}
-	return errors.Join(faults...)
-}
-
-// Check reports whether a JSON value can be the argument.
-func (a Argument) Check(raw json.RawMessage) error {
-	var probe reflect.Value
-	for t, typ := range goTypes {
-		if typ == a.Type {
-			probe = reflect.New(t).Elem()
-		}
-	}
-	if !probe.IsValid() {
-		return fmt.Errorf("unknown argument type %q", a.Type)
-	}
-	if err := setField(probe, a.Type, raw); err != nil {
-		return err
-	}
-	if len(a.OneOf) > 0 && !slices.Contains(a.OneOf, probe.String()) {
-		return fmt.Errorf("%q is not one of %s", probe.String(), strings.Join(a.OneOf, ", "))
-	}
-	return nil
-}
-
-func setField(v reflect.Value, typ ArgumentType, raw json.RawMessage) error {
-	if typ == TypeDuration {
-		text, err := strconv.Unquote(string(raw))
-		if err != nil {
-			return errors.New(`a duration is written as a string such as "1m30s"`)
-		}
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf(`%q is not a duration; write one such as "1m30s"`, text)
-		}
-		v.SetInt(int64(d))
-		return nil
-	}
-	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		return fmt.Errorf("it must be of type %s", typ)
-	}
-	return nil
+	return a.Valid()
 }

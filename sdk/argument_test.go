@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -142,16 +143,16 @@ func TestDescription(t *testing.T) {
 // A struct that cannot be described is a mistake in a program.
 func TestImpossibleConfigs(t *testing.T) {
 	for name, describe := range map[string]func(){
-		"no struct": func() { arguments[int]() },
+		"no struct": func() { arguments(reflect.TypeFor[int]()) },
 		"unknown type": func() {
-			arguments[struct {
-				F []int `config:"f"`
-			}]()
+			arguments(reflect.TypeFor[struct {
+				F []uint8 `config:"f"`
+			}]())
 		},
 		"wrong default": func() {
-			arguments[struct {
+			arguments(reflect.TypeFor[struct {
 				F int `config:"f" default:"many"`
-			}]()
+			}]())
 		},
 	} {
 		func() {

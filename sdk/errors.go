@@ -3,6 +3,7 @@ package sdk
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -56,11 +57,12 @@ func Transient(err error, after time.Duration) error {
 // time it was given it.
 var ErrCrashed = errors.New("the stage's process ended")
 
-// ArgumentError says that one argument of a stage's config is at fault. Open
-// functions return it (or several, with errors.Join) so that the engine can
-// point at the argument's line.
+// ArgumentError says that one argument of a stage's config is wrong. Open and
+// Validates functions return it (or several, with errors.Join) so that the engine
+// can point at the very element.
 type ArgumentError struct {
-	Argument string // empty: the stage as a whole
+	Argument string   // empty: the stage as a whole
+	Path     []string // from the argument to the element: keys of maps and blocks, indices of lists from 0
 	Err      error
 }
 
@@ -68,10 +70,42 @@ func (e *ArgumentError) Error() string {
 	if e.Argument == "" {
 		return e.Err.Error()
 	}
-	return e.Argument + ": " + e.Err.Error()
+	return e.Place() + ": " + e.Err.Error()
 }
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// Place is the element as a file would name it: weights["knn"], stop[2].
+func (e *ArgumentError) Place() string {
+	place := e.Argument
+	for _, step := range e.Path {
+		if _, err := strconv.Atoi(step); err != nil {
+			step = strconv.Quote(step)
+		}
+		place += "[" + step + "]"
+	}
+	return place
+}
+
+// ArgumentErrors takes apart an error that may be several, joined. An error that
+// names no argument is one of the stage as a whole. None is nil.
+func ArgumentErrors(err error) []*ArgumentError {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*ArgumentError
+		for _, e := range joined.Unwrap() {
+			all = append(all, ArgumentErrors(e)...)
+		}
+		return all
+	}
+	var of *ArgumentError
+	if errors.As(err, &of) {
+		return []*ArgumentError{of}
+	}
+	return []*ArgumentError{{Err: err}}
+}
 
 // CodeOf returns the code of the first coded error in err's chain.
 func CodeOf(err error) Code {

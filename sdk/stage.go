@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 )
 
 // Plugin is a program that offers stages.
@@ -25,8 +26,11 @@ type Stage struct {
 	Network   bool    // it talks to other machines
 	Batch     int     // rows per call it likes best; 0: no opinion
 	Filters   bool    // a store that honours Query.Filter
+	Validates bool    // Validate finds more than what the arguments say
 
-	open func(context.Context, Setup, []byte) (any, error)
+	open     func(context.Context, Setup, []byte) (any, error)
+	validate func([]byte) error
+	check    any // func(C) error of Validates
 }
 
 // Setup is what a stage gets to know when it is opened.
@@ -50,6 +54,24 @@ func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error
 		setup.Host = alone{}
 	}
 	return s.open(ctx, setup, config)
+}
+
+// Validate checks a config without opening the stage: everything that tags say, and
+// then what the stage's Validates function does. It has no side effects. The
+// description of another process's stage knows its tags alone.
+func (s Stage) Validate(config []byte) error {
+	if s.validate == nil {
+		return checkObject(config, s.Arguments)
+	}
+	return s.validate(config)
+}
+
+// Validates gives a stage the checks of a config that tags cannot say: arguments
+// that depend on each other, files that must be there. C is the stage's config. The
+// function gets a config that has passed the tags' checks, and has no side effects: it
+// is called for a file that nobody may ever run.
+func Validates[C any](check func(C) error) Option {
+	return func(s *Stage) { s.check, s.Validates = check, true }
 }
 
 // Option changes how a stage is described.
@@ -122,13 +144,27 @@ func ElectStage[C any](name, doc string, open openFunc[C, Elector], options ...O
 }
 
 func newStage[C, T any](kind Kind, name, doc string, open openFunc[C, T], options []Option) Stage {
-	s := Stage{Kind: kind, Name: name, Doc: doc, Arguments: arguments[C]()}
+	s := Stage{Kind: kind, Name: name, Doc: doc, Arguments: arguments(reflect.TypeFor[C]())}
 	for _, o := range options {
 		o(&s)
 	}
+	check, ok := s.check.(func(C) error)
+	if !ok && s.check != nil {
+		panic(fmt.Sprintf("sdk: stage %s: Validates takes a %T, and the config is a %s", name, s.check, reflect.TypeFor[C]()))
+	}
+	decode := func(config []byte) (c C, err error) {
+		if err = decodeConfig(config, s.Arguments, &c); err == nil && check != nil {
+			err = check(c)
+		}
+		return c, err
+	}
+	s.validate = func(config []byte) error {
+		_, err := decode(config)
+		return err
+	}
 	s.open = func(ctx context.Context, setup Setup, config []byte) (any, error) {
-		var c C
-		if err := decodeConfig(config, s.Arguments, &c); err != nil {
+		c, err := decode(config)
+		if err != nil {
 			return nil, err
 		}
 		return open(ctx, setup, c)

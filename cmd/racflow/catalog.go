@@ -82,6 +82,16 @@ func (c *catalog) Uses(kind sdk.Kind) []string {
 	return uses
 }
 
+// Validate implements pipeline.Validator. A third party's program is started for it only
+// where the stage says that it has more to check than its arguments say.
+func (c *catalog) Validate(kind sdk.Kind, use string, config []byte, secrets []string) error {
+	stage, ok := c.Stage(kind, use)
+	if command := c.command(use); ok && command != nil && stage.Validates {
+		return c.host.Validate(c.ctx, command, kind, stage.Name, config, secrets)
+	}
+	return stage.Validate(config)
+}
+
 // command returns the program of a third party's stage; nil for a built-in
 // one, and where there is no such program.
 func (c *catalog) command(use string) []string {

@@ -211,13 +211,9 @@ func (s *session) blame(refused *host.ConfigError) hcl.Diagnostics {
 	}
 	var diags hcl.Diagnostics
 	for stage, block := range blocks {
-		for _, f := range refused.Faults {
-			at, ok := stage.Config.Ranges[f.Argument]
-			if block == refused.Block && stage.Kind == refused.Kind && ok {
-				diags = diags.Append(&hcl.Diagnostic{
-					Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at,
-					Detail: fmt.Sprintf("Argument %q of %s: %v.", f.Argument, stage.Use, f.Err),
-				})
+		for _, e := range refused.Errors {
+			if _, given := stage.Config.Ranges[e.Argument]; given && block == refused.Block && stage.Kind == refused.Kind {
+				diags = diags.Append(stage.Config.Diagnostic(stage.Use, stage.UseRange, e))
 			}
 		}
 	}

@@ -71,20 +71,13 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 	if p, ok := h.Known(command); ok {
 		return p, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
-	defer cancel()
-	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: newMask(nil)}
-	c, err := h.spawn(ctx, launch{command: command, out: out})
+	var reply *stagepb.DescribeReply
+	err := h.ask(ctx, command, newMask(nil), "describe itself", func(ctx context.Context, client stagepb.StageClient) (err error) {
+		reply, err = client.Describe(ctx, &stagepb.DescribeRequest{})
+		return err
+	})
 	if err != nil {
-		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not start: %w", command[0], err)
-	}
-	defer c.stop(h.limits.stop)
-	reply, err := stagepb.NewStageClient(c.conn).Describe(ctx, &stagepb.DescribeRequest{})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not describe itself: %w%s", command[0], err, out.tail())
+		return sdk.Plugin{}, err
 	}
 	p, err := wire.DecodePlugin(reply)
 	if err != nil {
@@ -96,6 +89,47 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 		}
 	}
 	return p, nil
+}
+
+// Validate asks a third party's plugin whether one of its stages would take a config,
+// which holds the secrets that the stage was given. It returns ArgumentErrors,
+// joined, or why the plugin could not be asked.
+func (h *Host) Validate(ctx context.Context, command []string, kind sdk.Kind, name string, config []byte, secrets []string) error {
+	mask := newMask(secrets)
+	var reply *stagepb.ValidateReply
+	err := h.ask(ctx, command, mask, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
+		reply, err = client.Validate(ctx, &stagepb.ValidateRequest{Kind: wire.EncodeKind(kind), Name: name, ConfigJson: config})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
+		e.Err = errors.New(mask.text(e.Err.Error()))
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// ask starts a third party's plugin for one call. A program that does not answer in
+// time is ended.
+func (h *Host) ask(ctx context.Context, command []string, mask *mask, what string, call func(context.Context, stagepb.StageClient) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
+	defer cancel()
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: mask}
+	c, err := h.spawn(ctx, launch{command: command, out: out})
+	if err != nil {
+		return fmt.Errorf("the plugin %s did not start: %w", command[0], err)
+	}
+	defer c.stop(h.limits.stop)
+	if err := call(ctx, stagepb.NewStageClient(c.conn)); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fmt.Errorf("the plugin %s did not %s: %s%s", command[0], what, mask.text(err.Error()), out.tail())
+	}
+	return nil
 }
 
 // Known returns what Describe has learnt of a program before, without starting

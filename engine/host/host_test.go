@@ -209,7 +209,7 @@ func TestConfigIsRefused(t *testing.T) {
 	h, _ := newHost(t)
 	_, err := h.Start(t.Context(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "it", Config: []byte(`{"k": 200, "token": "hunter2"}`), Secrets: []string{"hunter2"}})
 	var config *ConfigError
-	if !errors.As(err, &config) || err.Error() != "sample.it: k: too large for (secret); sorry" || config.Faults[0].Argument != "k" {
+	if !errors.As(err, &config) || err.Error() != "sample.it: k: too large for (secret); sorry" || config.Errors[0].Argument != "k" {
 		t.Errorf("got %v", err)
 	}
 	_, err = h.Start(t.Context(), Spec{Kind: sdk.KindSample, Use: "ecko", Block: "it"})

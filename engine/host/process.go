@@ -35,13 +35,13 @@ type Spec struct {
 type ConfigError struct {
 	Kind  sdk.Kind
 	Block string
-	// Faults name the argument that is to blame; none: the stage as a whole.
-	Faults []sdk.ArgumentError
+	// Errors name the argument that is to blame; none: the stage as a whole.
+	Errors []*sdk.ArgumentError
 }
 
 func (e *ConfigError) Error() string {
 	var all []string
-	for _, f := range e.Faults {
+	for _, f := range e.Errors {
 		all = append(all, f.Error())
 	}
 	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
@@ -171,7 +171,7 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 		for i, f := range faults {
 			faults[i].Err = errors.New(p.out.mask.text(f.Err.Error()))
 		}
-		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Faults: faults}
+		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}
 	session, err := remote.Open(p.ctx, client, p.spec.Host)
 	if err != nil {

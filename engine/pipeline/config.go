@@ -2,15 +2,12 @@ package pipeline
 
 import (
 	"encoding/json"
-	"math/big"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
@@ -28,9 +25,10 @@ const hidden = "(secret)"
 // like a slip of one that is there, and otherwise left to a machine that has
 // the plugin.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
-	c := Config{Ranges: map[string]hcl.Range{}}
+	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}}
 	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	given := map[string]bool{}
+	given := map[string]json.RawMessage{} // as CheckArguments wants it: nil where the value is not known
+	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
 			if labelled != (len(b.Labels) > 0) {
@@ -40,31 +38,31 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				l.checkOther(b, used.Kind)
 				continue
 			}
-			for _, a := range l.argumentsOf(b, used) {
-				arg, _ := argument(used, a.Name)
-				delete(open, a.Name)
-				delete(public, a.Name)
-				delete(identity, a.Name)
-				c.Ranges[a.Name] = a.SrcRange
-				raw, secrets, isSecret, ok := l.configValue(arg, a.Expr)
-				given[a.Name] = raw != nil || !ok
-				c.Secrets = append(c.Secrets, secrets...)
-				if raw != nil {
-					open[a.Name], public[a.Name] = raw, raw
-					if isSecret {
-						public[a.Name], _ = json.Marshal(hidden)
-					}
-					if !arg.Secret && !arg.Neutral {
-						identity[a.Name] = public[a.Name]
-					}
+			for _, w := range l.argumentsOf(b, used) {
+				name := w.argument.Name
+				delete(open, name)
+				delete(public, name)
+				delete(identity, name)
+				delete(given, name)
+				v := l.configValue(w)
+				w.secret = v.secret
+				c.Ranges[name], c.written[name] = w.at, w
+				c.Secrets = append(c.Secrets, v.secrets...)
+				wrong = wrong || v.unknown
+				if v.raw == nil && !v.unknown {
+					continue
+				}
+				if given[name] = v.raw; v.unknown {
+					continue
+				}
+				open[name], public[name] = v.raw, v.raw
+				if v.secret {
+					public[name], _ = json.Marshal(hidden)
+				}
+				if !w.argument.Secret && !w.argument.Neutral {
+					identity[name] = public[name]
 				}
 			}
-		}
-	}
-	for _, arg := range used.Arguments {
-		if arg.Required && !given[arg.Name] {
-			l.fault(at, "Missing argument", "%s needs %s (%s). Give it in a config block: config { %s = ... }.",
-				used.Name, arg.Name, purpose(arg), arg.Name)
 		}
 	}
 	slices.Sort(c.Secrets)
@@ -72,7 +70,49 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)
+	l.checkConfig(&c, given, used, at, wrong)
 	return c
+}
+
+// checkConfig checks the arguments of a stage by their description and, where
+// nothing is wrong with them and all values are known, by what else the stage asks
+// of them.
+func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, unknown bool) {
+	err := sdk.CheckArguments(given, used.Arguments)
+	if v, ok := l.Catalog.(Validator); err == nil && !unknown && ok {
+		err = v.Validate(used.Kind, used.Name, c.Open, c.Secrets)
+	} else if err == nil && !unknown {
+		err = used.Validate(c.Open)
+	}
+	for _, e := range sdk.ArgumentErrors(err) {
+		arg, _ := argument(used, e.Argument)
+		if _, ok := c.Ranges[e.Argument]; !ok && arg.Required {
+			l.fault(at, "Missing argument", "%s needs %s (%s). Give it in a config block: config { %s = ... }.",
+				used.Name, arg.Name, purpose(arg), arg.Name)
+			continue
+		}
+		l.add(hcl.Diagnostics{c.Diagnostic(used.Name, at, e)})
+	}
+}
+
+// Diagnostic points at the element of a config that an error is about. Errors about
+// none, and about arguments that the file does not give, are at the place of use.
+func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at}
+	text := e.Err.Error()
+	w, ok := c.written[e.Argument]
+	if ok {
+		place := w.place(e.Path)
+		if d.Subject = &place; w.secret {
+			text = "its value does not fit" // the cause may quote it
+		}
+	}
+	if e.Argument == "" {
+		d.Detail = fmt.Sprintf("%s: %s.", use, text)
+	} else {
+		d.Detail = fmt.Sprintf("%s of %s: %s.", e.Place(), use, text)
+	}
+	return d
 }
 
 // checkConfigBlocks refuses config blocks that repeat each other.
@@ -90,23 +130,38 @@ func (l *loader) checkConfigBlocks(blocks []*hclsyntax.Block) {
 	}
 }
 
-// argumentsOf returns the arguments of a config block that the stage has.
-func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []*hclsyntax.Attribute {
-	for _, nested := range b.Body.Blocks {
-		l.fault(nested.TypeRange, "Unexpected block", "A config block holds arguments only: write %s = { ... } for a map.", nested.Type)
+// argumentsOf returns what a config block gives to a stage that has it.
+func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
+	var known []written
+	var names []string
+	for _, arg := range s.Arguments {
+		names = append(names, arg.Name)
 	}
-	var known []*hclsyntax.Attribute
+	add := func(name string, w written, at hcl.Range) {
+		arg, ok := argument(s, name)
+		switch {
+		case !ok:
+			l.fault(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, orList(name, names))
+		case w.block != nil && arg.Type != sdk.TypeBlock:
+			l.fault(at, "Unexpected block", "%s is no block: write %s = ...", name, name)
+		default:
+			w.argument = arg
+			known = append(known, w)
+		}
+	}
+	seen := map[string]bool{}
 	for _, name := range keys(b.Body.Attributes) {
 		a := b.Body.Attributes[name]
-		if _, ok := argument(s, name); !ok {
-			var names []string
-			for _, arg := range s.Arguments {
-				names = append(names, arg.Name)
-			}
-			l.fault(a.NameRange, "Unknown argument", "%s has no argument %q.%s", s.Name, name, orList(name, names))
+		seen[name] = true
+		add(name, written{at: a.SrcRange, expression: a.Expr}, a.NameRange)
+	}
+	for _, nested := range b.Body.Blocks {
+		if seen[nested.Type] {
+			l.fault(nested.TypeRange, "Duplicate argument", "%s is given already.", nested.Type)
 			continue
 		}
-		known = append(known, a)
+		seen[nested.Type] = true
+		add(nested.Type, written{at: nested.Range(), block: nested}, nested.TypeRange)
 	}
 	return known
 }
@@ -119,85 +174,6 @@ func (l *loader) checkOther(b *hclsyntax.Block, kind sdk.Kind) {
 	if advice := rule.DidYouMean(b.Labels[0], l.Catalog.Uses(kind)); advice != "" {
 		l.fault(b.LabelRanges[0], "Unknown plugin", "No plugin offers the %s stage %q.%s", kind, b.Labels[0], advice)
 	}
-}
-
-// configValue evaluates an argument and makes it JSON, nil where it is null and
-// so counts as left out. Where the value is secret, it returns the strings that
-// nobody may see. It reports false where the value is at fault or, in a stage
-// that is off, unknown.
-func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMessage, secrets []string, isSecret, ok bool) {
-	v, marks := l.eval(e).UnmarkDeep()
-	isSecret = arg.Secret || len(marks) > 0
-	if !v.IsWhollyKnown() {
-		return nil, nil, isSecret, false
-	}
-	if v.IsNull() {
-		return nil, nil, isSecret, true
-	}
-	want := configTypes[arg.Type]
-	converted, err := convert.Convert(v, want)
-	if err != nil {
-		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
-		return nil, nil, isSecret, false
-	}
-	if arg.Type == sdk.TypePath {
-		converted = cty.StringVal(absolute(converted.AsString(), l.dir))
-	}
-	if arg.Type == sdk.TypeInt && !converted.AsBigFloat().IsInt() {
-		l.fault(e.Range(), "Wrong type", "%s is a whole number.", arg.Name)
-		return nil, nil, isSecret, false
-	}
-	if arg.Type == sdk.TypeInt {
-		n, _ := converted.AsBigFloat().Int(new(big.Int))
-		raw = json.RawMessage(n.String()) // never in exponents
-	} else if raw, err = ctyjson.Marshal(converted, want); err != nil {
-		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
-		return nil, nil, isSecret, false
-	}
-	if err := arg.Check(raw); err != nil {
-		detail := err.Error()
-		if isSecret {
-			detail = "its value does not fit" // the cause would quote it
-		}
-		l.fault(e.Range(), "Invalid argument", "%s: %s.", arg.Name, detail)
-		return nil, nil, isSecret, false
-	}
-	if isSecret {
-		secrets = secretStrings(converted, marks)
-	}
-	return raw, secrets, isSecret, true
-}
-
-// secretStrings returns what a plugin that got a secret value could tell: the
-// strings and numbers in the value, and the secrets that it was made from.
-func secretStrings(v cty.Value, marks cty.ValueMarks) []string {
-	var all []string
-	add := func(s string) {
-		if s != "" {
-			all = append(all, s)
-		}
-	}
-	for m := range marks {
-		if s, ok := m.(secret); ok {
-			add(s.value)
-		}
-	}
-	_ = cty.Walk(v, func(_ cty.Path, leaf cty.Value) (bool, error) {
-		if leaf.IsNull() || leaf.Type() != cty.String && leaf.Type() != cty.Number {
-			return true, nil
-		}
-		if text, err := convert.Convert(leaf, cty.String); err == nil {
-			add(text.AsString())
-		}
-		return true, nil
-	})
-	return all
-}
-
-var configTypes = map[sdk.ArgumentType]cty.Type{
-	sdk.TypeString: cty.String, sdk.TypeDuration: cty.String, sdk.TypePath: cty.String,
-	sdk.TypeInt: cty.Number, sdk.TypeFloat: cty.Number, sdk.TypeBool: cty.Bool,
-	sdk.TypeStringList: cty.List(cty.String), sdk.TypeStringMap: cty.Map(cty.String),
 }
 
 func argument(s sdk.Stage, name string) (sdk.Argument, bool) {

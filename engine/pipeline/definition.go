@@ -220,9 +220,10 @@ type Config struct {
 	// made from, sorted, so that they can be masked wherever a plugin might say
 	// them.
 	Secrets []string
-	// Ranges are where arguments stand in the file, for faults that only the
-	// plugin finds.
+	// Ranges are where arguments stand in the file.
 	Ranges map[string]hcl.Range
+
+	written map[string]written
 }
 
 // Catalog knows the stages that plugins offer.
@@ -231,6 +232,12 @@ type Catalog interface {
 	Stage(kind sdk.Kind, use string) (sdk.Stage, bool)
 	// Uses lists all names of a kind, for advice.
 	Uses(kind sdk.Kind) []string
+}
+
+// Validator is a Catalog that can ask stages of other processes about a config, as
+// sdk.Stage.Validate asks those of this one. It gets Config.Open and Config.Secrets.
+type Validator interface {
+	Validate(kind sdk.Kind, use string, config []byte, secrets []string) error
 }
 
 // Explainer is a Catalog that can say why it does not offer a stage. Nil means

@@ -126,7 +126,7 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	}
 	var faults []error
 	for _, f := range wire.DecodeArgumentErrors(reply.GetErrors()) {
-		faults = append(faults, &f)
+		faults = append(faults, f)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)

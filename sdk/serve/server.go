@@ -101,25 +101,42 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 }
 
 func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (stage any, err error) {
-	kind, _ := wire.DecodeKind(req.GetKind())
-	for _, info := range s.plugin.Stages {
-		if info.Kind != kind || info.Name != req.GetName() {
-			continue
-		}
-		setup := sdk.Setup{
-			Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()), Host: &s.host,
-			Log: s.log.With("stage", req.GetBlock()),
-		}
-		err = s.guard("open", func() error {
-			stage, err = info.Open(ctx, setup, req.GetConfigJson())
-			return err
-		})
-		if err != nil {
-			return nil, err // not the stage: it may be a nil pointer in an interface
-		}
-		return stage, nil
+	info, err := s.offered(req.GetKind(), req.GetName())
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("plugin %s %s has no %s stage %q", s.plugin.Name, s.plugin.Version, kind, req.GetName())
+	setup := sdk.Setup{
+		Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()), Host: &s.host,
+		Log: s.log.With("stage", req.GetBlock()),
+	}
+	err = s.guard("open", func() error {
+		stage, err = info.Open(ctx, setup, req.GetConfigJson())
+		return err
+	})
+	if err != nil {
+		return nil, err // not the stage: it may be a nil pointer in an interface
+	}
+	return stage, nil
+}
+
+// offered finds a stage among those of the plugin.
+func (s *Server) offered(encoded stagepb.Kind, name string) (sdk.Stage, error) {
+	kind, _ := wire.DecodeKind(encoded)
+	for _, info := range s.plugin.Stages {
+		if info.Kind == kind && info.Name == name {
+			return info, nil
+		}
+	}
+	return sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", s.plugin.Name, s.plugin.Version, kind, name)
+}
+
+// Validate implements the service: it checks a config and opens nothing.
+func (s *Server) Validate(_ context.Context, req *stagepb.ValidateRequest) (*stagepb.ValidateReply, error) {
+	info, err := s.offered(req.GetKind(), req.GetName())
+	if err == nil {
+		err = s.guard("validate", func() error { return info.Validate(req.GetConfigJson()) })
+	}
+	return &stagepb.ValidateReply{Errors: wire.EncodeArgumentErrors(err)}, nil
 }
 
 // guard turns a panic of the stage's code into an error and puts the stack on

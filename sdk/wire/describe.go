@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 
@@ -17,19 +16,14 @@ func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
 	for _, s := range p.Stages {
 		info := &stagepb.StageInfo{
 			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
-			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters,
+			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates,
 		}
 		for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
 			if s.Reads.Has(c) {
 				info.Reads = append(info.Reads, stagepb.Column(c))
 			}
 		}
-		for _, a := range s.Arguments {
-			info.Arguments = append(info.Arguments, &stagepb.Argument{
-				Name: Valid(a.Name), Type: argumentTypes[a.Type], Doc: Valid(a.Doc), Required: a.Required,
-				DefaultJson: Valid(string(a.Default)), Secret: a.Secret, Neutral: a.Neutral, OneOf: ValidAll(a.OneOf),
-			})
-		}
+		info.Arguments = encodeArguments(s.Arguments)
 		reply.Stages = append(reply.Stages, info)
 	}
 	return reply
@@ -62,7 +56,7 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 	}
 	s := sdk.Stage{
 		Kind: kind, Name: info.GetName(), Doc: info.GetDoc(), Network: info.GetNetwork(), Batch: int(info.GetPreferredBatch()),
-		Filters: info.GetFilters(),
+		Filters: info.GetFilters(), Validates: info.GetValidates(),
 	}
 	for _, c := range info.GetReads() {
 		column := sdk.Column(c)
@@ -71,33 +65,7 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 		}
 		s.Reads |= sdk.Of(column)
 	}
-	for _, in := range info.GetArguments() {
-		a, err := decodeArgument(in)
-		if err != nil {
-			return sdk.Stage{}, fmt.Errorf("argument %q: %w", in.GetName(), err)
-		}
-		s.Arguments = append(s.Arguments, a)
-	}
-	return s, nil
-}
-
-func decodeArgument(in *stagepb.Argument) (sdk.Argument, error) {
-	typ, ok := key(argumentTypes, in.GetType())
-	if !ok {
-		return sdk.Argument{}, fmt.Errorf("type %v is unknown; a newer racflow may know it", in.GetType())
-	}
-	if !identifier.MatchString(in.GetName()) {
-		return sdk.Argument{}, fmt.Errorf("a name has letters, digits, - and _")
-	}
-	a := sdk.Argument{
-		Name: in.GetName(), Type: typ, Doc: in.GetDoc(), Required: in.GetRequired(),
-		Secret: in.GetSecret(), Neutral: in.GetNeutral(), OneOf: in.GetOneOf(),
-	}
-	if in.GetDefaultJson() != "" {
-		a.Default = json.RawMessage(in.GetDefaultJson())
-		if err := a.Check(a.Default); err != nil {
-			return sdk.Argument{}, fmt.Errorf("default: %w", err)
-		}
-	}
-	return a, nil
+	var err error
+	s.Arguments, err = decodeArguments(info.GetArguments())
+	return s, err
 }

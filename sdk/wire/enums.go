@@ -27,6 +27,10 @@ var (
 		sdk.TypePath:       stagepb.ArgumentType_ARGUMENT_TYPE_PATH,
 		sdk.TypeStringList: stagepb.ArgumentType_ARGUMENT_TYPE_STRING_LIST,
 		sdk.TypeStringMap:  stagepb.ArgumentType_ARGUMENT_TYPE_STRING_MAP,
+		sdk.TypeNumberList: stagepb.ArgumentType_ARGUMENT_TYPE_NUMBER_LIST,
+		sdk.TypeNumberMap:  stagepb.ArgumentType_ARGUMENT_TYPE_NUMBER_MAP,
+		sdk.TypeListMap:    stagepb.ArgumentType_ARGUMENT_TYPE_LIST_MAP,
+		sdk.TypeBlock:      stagepb.ArgumentType_ARGUMENT_TYPE_BLOCK,
 	}
 	modes = map[sdk.Mode]stagepb.Mode{
 		sdk.ModeHybrid:  stagepb.Mode_MODE_HYBRID,

@@ -67,29 +67,22 @@ func DecodeRowErrors(all []*stagepb.RowError, n int) (sdk.RowErrors, error) {
 	return failed, nil
 }
 
-// EncodeArgumentErrors makes the faults of a config out of an error, joined
-// ones one by one.
+// EncodeArgumentErrors makes the errors of a config out of one, joined ones one by
+// one.
 func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []*stagepb.ArgumentError
-		for _, e := range joined.Unwrap() {
-			all = append(all, EncodeArgumentErrors(e)...)
-		}
-		return all
+	var all []*stagepb.ArgumentError
+	for _, e := range sdk.ArgumentErrors(err) {
+		all = append(all, &stagepb.ArgumentError{Argument: Valid(e.Argument), Path: ValidAll(e.Path), Message: Valid(e.Err.Error())})
 	}
-	var fault *sdk.ArgumentError
-	if errors.As(err, &fault) {
-		return []*stagepb.ArgumentError{{Argument: Valid(fault.Argument), Message: Valid(fault.Err.Error())}}
-	}
-	return []*stagepb.ArgumentError{{Message: Valid(err.Error())}}
+	return all
 }
 
-// DecodeArgumentErrors returns the faults of a config. Those that name no
-// argument are of the stage as a whole.
-func DecodeArgumentErrors(all []*stagepb.ArgumentError) []sdk.ArgumentError {
-	var faults []sdk.ArgumentError
+// DecodeArgumentErrors returns the errors of a config. Those that name no argument
+// are of the stage as a whole.
+func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
+	var errs []*sdk.ArgumentError
 	for _, e := range all {
-		faults = append(faults, sdk.ArgumentError{Argument: e.GetArgument(), Err: errors.New(e.GetMessage())})
+		errs = append(errs, &sdk.ArgumentError{Argument: e.GetArgument(), Path: e.GetPath(), Err: errors.New(e.GetMessage())})
 	}
-	return faults
+	return errs
 }

@@ -113,20 +113,28 @@ const (
 	ArgumentType_ARGUMENT_TYPE_PATH        ArgumentType = 6 // the engine makes it absolute
 	ArgumentType_ARGUMENT_TYPE_STRING_LIST ArgumentType = 7
 	ArgumentType_ARGUMENT_TYPE_STRING_MAP  ArgumentType = 8
+	ArgumentType_ARGUMENT_TYPE_NUMBER_LIST ArgumentType = 9
+	ArgumentType_ARGUMENT_TYPE_NUMBER_MAP  ArgumentType = 10
+	ArgumentType_ARGUMENT_TYPE_LIST_MAP    ArgumentType = 11 // lists of strings
+	ArgumentType_ARGUMENT_TYPE_BLOCK       ArgumentType = 12 // an object, with arguments of its own
 )
 
 // Enum value maps for ArgumentType.
 var (
 	ArgumentType_name = map[int32]string{
-		0: "ARGUMENT_TYPE_UNSPECIFIED",
-		1: "ARGUMENT_TYPE_STRING",
-		2: "ARGUMENT_TYPE_INT",
-		3: "ARGUMENT_TYPE_FLOAT",
-		4: "ARGUMENT_TYPE_BOOL",
-		5: "ARGUMENT_TYPE_DURATION",
-		6: "ARGUMENT_TYPE_PATH",
-		7: "ARGUMENT_TYPE_STRING_LIST",
-		8: "ARGUMENT_TYPE_STRING_MAP",
+		0:  "ARGUMENT_TYPE_UNSPECIFIED",
+		1:  "ARGUMENT_TYPE_STRING",
+		2:  "ARGUMENT_TYPE_INT",
+		3:  "ARGUMENT_TYPE_FLOAT",
+		4:  "ARGUMENT_TYPE_BOOL",
+		5:  "ARGUMENT_TYPE_DURATION",
+		6:  "ARGUMENT_TYPE_PATH",
+		7:  "ARGUMENT_TYPE_STRING_LIST",
+		8:  "ARGUMENT_TYPE_STRING_MAP",
+		9:  "ARGUMENT_TYPE_NUMBER_LIST",
+		10: "ARGUMENT_TYPE_NUMBER_MAP",
+		11: "ARGUMENT_TYPE_LIST_MAP",
+		12: "ARGUMENT_TYPE_BLOCK",
 	}
 	ArgumentType_value = map[string]int32{
 		"ARGUMENT_TYPE_UNSPECIFIED": 0,
@@ -138,6 +146,10 @@ var (
 		"ARGUMENT_TYPE_PATH":        6,
 		"ARGUMENT_TYPE_STRING_LIST": 7,
 		"ARGUMENT_TYPE_STRING_MAP":  8,
+		"ARGUMENT_TYPE_NUMBER_LIST": 9,
+		"ARGUMENT_TYPE_NUMBER_MAP":  10,
+		"ARGUMENT_TYPE_LIST_MAP":    11,
+		"ARGUMENT_TYPE_BLOCK":       12,
 	}
 )
 
@@ -745,6 +757,7 @@ type StageInfo struct {
 	Network        bool                   `protobuf:"varint,6,opt,name=network,proto3" json:"network,omitempty"`                                     // it talks to other machines
 	PreferredBatch uint32                 `protobuf:"varint,7,opt,name=preferred_batch,json=preferredBatch,proto3" json:"preferred_batch,omitempty"` // rows per request it likes best, of an enricher passages; 0: no opinion
 	Filters        bool                   `protobuf:"varint,8,opt,name=filters,proto3" json:"filters,omitempty"`                                     // a store that searches as Search.filters say; no other gets any
+	Validates      bool                   `protobuf:"varint,9,opt,name=validates,proto3" json:"validates,omitempty"`                                 // Validate finds more than what the arguments say; of others it is not asked
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -835,6 +848,13 @@ func (x *StageInfo) GetFilters() bool {
 	return false
 }
 
+func (x *StageInfo) GetValidates() bool {
+	if x != nil {
+		return x.Validates
+	}
+	return false
+}
+
 // Argument describes one argument of a stage's config block.
 type Argument struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -844,8 +864,20 @@ type Argument struct {
 	Required      bool                   `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`
 	DefaultJson   string                 `protobuf:"bytes,5,opt,name=default_json,json=defaultJson,proto3" json:"default_json,omitempty"` // empty: the type's zero value
 	Secret        bool                   `protobuf:"varint,6,opt,name=secret,proto3" json:"secret,omitempty"`                             // never shown, logged, planned or hashed
-	OneOf         []string               `protobuf:"bytes,7,rep,name=one_of,json=oneOf,proto3" json:"one_of,omitempty"`                   // allowed values of a string
+	OneOf         []string               `protobuf:"bytes,7,rep,name=one_of,json=oneOf,proto3" json:"one_of,omitempty"`                   // allowed values of a string, or of each in a list or map
 	Neutral       bool                   `protobuf:"varint,8,opt,name=neutral,proto3" json:"neutral,omitempty"`                           // it does not change what comes out: a timeout, requests at a time
+	Min           *float64               `protobuf:"fixed64,9,opt,name=min,proto3,oneof" json:"min,omitempty"`                            // of a number, or of each in a list or map; of a duration in seconds
+	Max           *float64               `protobuf:"fixed64,10,opt,name=max,proto3,oneof" json:"max,omitempty"`
+	MinExcluded   bool                   `protobuf:"varint,11,opt,name=min_excluded,json=minExcluded,proto3" json:"min_excluded,omitempty"`
+	MaxExcluded   bool                   `protobuf:"varint,12,opt,name=max_excluded,json=maxExcluded,proto3" json:"max_excluded,omitempty"`
+	MinLength     uint32                 `protobuf:"varint,13,opt,name=min_length,json=minLength,proto3" json:"min_length,omitempty"` // characters of a string, elements of a list or map
+	MaxLength     uint32                 `protobuf:"varint,14,opt,name=max_length,json=maxLength,proto3" json:"max_length,omitempty"` // 0: no bound
+	Pattern       string                 `protobuf:"bytes,15,opt,name=pattern,proto3" json:"pattern,omitempty"`                       // RE2; what a string, or each in a list or map, has to match
+	Example       string                 `protobuf:"bytes,16,opt,name=example,proto3" json:"example,omitempty"`
+	Conflicts     []string               `protobuf:"bytes,17,rep,name=conflicts,proto3" json:"conflicts,omitempty"` // arguments that must not be given beside it
+	Requires      []string               `protobuf:"bytes,18,rep,name=requires,proto3" json:"requires,omitempty"`   // arguments that must be given beside it
+	Since         string                 `protobuf:"bytes,19,opt,name=since,proto3" json:"since,omitempty"`         // version of the plugin
+	Fields        []*Argument            `protobuf:"bytes,20,rep,name=fields,proto3" json:"fields,omitempty"`       // of a block; none of them is a block
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -934,6 +966,90 @@ func (x *Argument) GetNeutral() bool {
 		return x.Neutral
 	}
 	return false
+}
+
+func (x *Argument) GetMin() float64 {
+	if x != nil && x.Min != nil {
+		return *x.Min
+	}
+	return 0
+}
+
+func (x *Argument) GetMax() float64 {
+	if x != nil && x.Max != nil {
+		return *x.Max
+	}
+	return 0
+}
+
+func (x *Argument) GetMinExcluded() bool {
+	if x != nil {
+		return x.MinExcluded
+	}
+	return false
+}
+
+func (x *Argument) GetMaxExcluded() bool {
+	if x != nil {
+		return x.MaxExcluded
+	}
+	return false
+}
+
+func (x *Argument) GetMinLength() uint32 {
+	if x != nil {
+		return x.MinLength
+	}
+	return 0
+}
+
+func (x *Argument) GetMaxLength() uint32 {
+	if x != nil {
+		return x.MaxLength
+	}
+	return 0
+}
+
+func (x *Argument) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *Argument) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *Argument) GetConflicts() []string {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *Argument) GetRequires() []string {
+	if x != nil {
+		return x.Requires
+	}
+	return nil
+}
+
+func (x *Argument) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *Argument) GetFields() []*Argument {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
 }
 
 type ConfigureRequest struct {
@@ -1120,17 +1236,122 @@ func (x *ConfigureReply) GetRandomSeed() uint64 {
 	return 0
 }
 
+type ValidateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=racflow.stage.v1.Kind" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                               // as in StageInfo
+	ConfigJson    []byte                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // an object; holds the secrets this stage was given
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateRequest) Reset() {
+	*x = ValidateRequest{}
+	mi := &file_stage_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateRequest) ProtoMessage() {}
+
+func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateRequest.ProtoReflect.Descriptor instead.
+func (*ValidateRequest) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ValidateRequest) GetKind() Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (x *ValidateRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ValidateRequest) GetConfigJson() []byte {
+	if x != nil {
+		return x.ConfigJson
+	}
+	return nil
+}
+
+type ValidateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Errors        []*ArgumentError       `protobuf:"bytes,1,rep,name=errors,proto3" json:"errors,omitempty"` // empty: as far as can be said without side effects, Configure will take it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateReply) Reset() {
+	*x = ValidateReply{}
+	mi := &file_stage_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateReply) ProtoMessage() {}
+
+func (x *ValidateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateReply.ProtoReflect.Descriptor instead.
+func (*ValidateReply) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ValidateReply) GetErrors() []*ArgumentError {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
 type ArgumentError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argument      string                 `protobuf:"bytes,1,opt,name=argument,proto3" json:"argument,omitempty"` // empty: the stage as a whole
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Path          []string               `protobuf:"bytes,3,rep,name=path,proto3" json:"path,omitempty"` // from the argument to the element: keys of maps and blocks, indices of lists from 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ArgumentError) Reset() {
 	*x = ArgumentError{}
-	mi := &file_stage_proto_msgTypes[6]
+	mi := &file_stage_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1363,7 @@ func (x *ArgumentError) String() string {
 func (*ArgumentError) ProtoMessage() {}
 
 func (x *ArgumentError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[6]
+	mi := &file_stage_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1376,7 @@ func (x *ArgumentError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgumentError.ProtoReflect.Descriptor instead.
 func (*ArgumentError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{6}
+	return file_stage_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ArgumentError) GetArgument() string {
@@ -1170,6 +1391,13 @@ func (x *ArgumentError) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *ArgumentError) GetPath() []string {
+	if x != nil {
+		return x.Path
+	}
+	return nil
 }
 
 type Request struct {
@@ -1206,7 +1434,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_stage_proto_msgTypes[7]
+	mi := &file_stage_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1446,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[7]
+	mi := &file_stage_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1459,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{7}
+	return file_stage_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Request) GetSeq() uint64 {
@@ -1575,7 +1803,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_stage_proto_msgTypes[8]
+	mi := &file_stage_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1815,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[8]
+	mi := &file_stage_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1828,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{8}
+	return file_stage_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Cancel) GetSeq() uint64 {
@@ -1620,7 +1848,7 @@ type Embed struct {
 
 func (x *Embed) Reset() {
 	*x = Embed{}
-	mi := &file_stage_proto_msgTypes[9]
+	mi := &file_stage_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1860,7 @@ func (x *Embed) String() string {
 func (*Embed) ProtoMessage() {}
 
 func (x *Embed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[9]
+	mi := &file_stage_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1873,7 @@ func (x *Embed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Embed.ProtoReflect.Descriptor instead.
 func (*Embed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{9}
+	return file_stage_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Embed) GetRole() Role {
@@ -1671,7 +1899,7 @@ type Fit struct {
 
 func (x *Fit) Reset() {
 	*x = Fit{}
-	mi := &file_stage_proto_msgTypes[10]
+	mi := &file_stage_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1911,7 @@ func (x *Fit) String() string {
 func (*Fit) ProtoMessage() {}
 
 func (x *Fit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[10]
+	mi := &file_stage_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1924,7 @@ func (x *Fit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fit.ProtoReflect.Descriptor instead.
 func (*Fit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{10}
+	return file_stage_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Fit) GetTexts() []string {
@@ -1714,7 +1942,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_stage_proto_msgTypes[11]
+	mi := &file_stage_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1954,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[11]
+	mi := &file_stage_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1967,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{11}
+	return file_stage_proto_rawDescGZIP(), []int{13}
 }
 
 type Prompt struct {
@@ -1751,7 +1979,7 @@ type Prompt struct {
 
 func (x *Prompt) Reset() {
 	*x = Prompt{}
-	mi := &file_stage_proto_msgTypes[12]
+	mi := &file_stage_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1991,7 @@ func (x *Prompt) String() string {
 func (*Prompt) ProtoMessage() {}
 
 func (x *Prompt) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[12]
+	mi := &file_stage_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +2004,7 @@ func (x *Prompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompt.ProtoReflect.Descriptor instead.
 func (*Prompt) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{12}
+	return file_stage_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Prompt) GetRows() *Rows {
@@ -1795,7 +2023,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_stage_proto_msgTypes[13]
+	mi := &file_stage_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +2035,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[13]
+	mi := &file_stage_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2048,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{13}
+	return file_stage_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Sample) GetRows() *Rows {
@@ -1839,7 +2067,7 @@ type Elect struct {
 
 func (x *Elect) Reset() {
 	*x = Elect{}
-	mi := &file_stage_proto_msgTypes[14]
+	mi := &file_stage_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2079,7 @@ func (x *Elect) String() string {
 func (*Elect) ProtoMessage() {}
 
 func (x *Elect) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[14]
+	mi := &file_stage_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2092,7 @@ func (x *Elect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Elect.ProtoReflect.Descriptor instead.
 func (*Elect) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{14}
+	return file_stage_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Elect) GetRows() *Rows {
@@ -1883,7 +2111,7 @@ type Rerank struct {
 
 func (x *Rerank) Reset() {
 	*x = Rerank{}
-	mi := &file_stage_proto_msgTypes[15]
+	mi := &file_stage_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2123,7 @@ func (x *Rerank) String() string {
 func (*Rerank) ProtoMessage() {}
 
 func (x *Rerank) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[15]
+	mi := &file_stage_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2136,7 @@ func (x *Rerank) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rerank.ProtoReflect.Descriptor instead.
 func (*Rerank) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{15}
+	return file_stage_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Rerank) GetRows() *Rows {
@@ -1927,7 +2155,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2167,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2180,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{16}
+	return file_stage_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Chunk) GetRows() *Rows {
@@ -1974,7 +2202,7 @@ type Enrich struct {
 
 func (x *Enrich) Reset() {
 	*x = Enrich{}
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2214,7 @@ func (x *Enrich) String() string {
 func (*Enrich) ProtoMessage() {}
 
 func (x *Enrich) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2227,7 @@ func (x *Enrich) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enrich.ProtoReflect.Descriptor instead.
 func (*Enrich) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{17}
+	return file_stage_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Enrich) GetRows() *Rows {
@@ -2020,7 +2248,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2260,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2273,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{18}
+	return file_stage_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Open) GetCollection() string {
@@ -2079,7 +2307,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2319,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2332,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{19}
+	return file_stage_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Put) GetCollection() string {
@@ -2131,7 +2359,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2371,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2384,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Delete) GetCollection() string {
@@ -2183,7 +2411,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2423,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2436,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Commit) GetCollection() string {
@@ -2233,7 +2461,7 @@ type List struct {
 
 func (x *List) Reset() {
 	*x = List{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2473,7 @@ func (x *List) String() string {
 func (*List) ProtoMessage() {}
 
 func (x *List) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2486,7 @@ func (x *List) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use List.ProtoReflect.Descriptor instead.
 func (*List) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 type Drop struct {
@@ -2270,7 +2498,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2510,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2523,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Drop) GetCollection() string {
@@ -2324,7 +2552,7 @@ type Search struct {
 
 func (x *Search) Reset() {
 	*x = Search{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2336,7 +2564,7 @@ func (x *Search) String() string {
 func (*Search) ProtoMessage() {}
 
 func (x *Search) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2349,7 +2577,7 @@ func (x *Search) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Search.ProtoReflect.Descriptor instead.
 func (*Search) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Search) GetCollection() string {
@@ -2445,7 +2673,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2685,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2698,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -2522,7 +2750,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2762,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2775,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -2616,7 +2844,7 @@ type Get struct {
 
 func (x *Get) Reset() {
 	*x = Get{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2856,7 @@ func (x *Get) String() string {
 func (*Get) ProtoMessage() {}
 
 func (x *Get) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2869,7 @@ func (x *Get) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Get.ProtoReflect.Descriptor instead.
 func (*Get) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Get) GetCollection() string {
@@ -2672,7 +2900,7 @@ type Scan struct {
 
 func (x *Scan) Reset() {
 	*x = Scan{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2912,7 @@ func (x *Scan) String() string {
 func (*Scan) ProtoMessage() {}
 
 func (x *Scan) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2925,7 @@ func (x *Scan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scan.ProtoReflect.Descriptor instead.
 func (*Scan) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Scan) GetCollection() string {
@@ -2759,7 +2987,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2999,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +3012,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Reply) GetSeq() uint64 {
@@ -2860,7 +3088,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +3100,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +3113,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -2913,7 +3141,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3153,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3166,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Failure) GetCode() Code {
@@ -2974,7 +3202,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3214,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3227,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -3049,7 +3277,7 @@ type HostRequest struct {
 
 func (x *HostRequest) Reset() {
 	*x = HostRequest{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3061,7 +3289,7 @@ func (x *HostRequest) String() string {
 func (*HostRequest) ProtoMessage() {}
 
 func (x *HostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3074,7 +3302,7 @@ func (x *HostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRequest.ProtoReflect.Descriptor instead.
 func (*HostRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HostRequest) GetId() uint64 {
@@ -3164,7 +3392,7 @@ type Recall struct {
 
 func (x *Recall) Reset() {
 	*x = Recall{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3404,7 @@ func (x *Recall) String() string {
 func (*Recall) ProtoMessage() {}
 
 func (x *Recall) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3417,7 @@ func (x *Recall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recall.ProtoReflect.Descriptor instead.
 func (*Recall) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Recall) GetKeys() [][]byte {
@@ -3209,7 +3437,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3449,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3462,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{35}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Keep) GetKey() []byte {
@@ -3263,7 +3491,7 @@ type Admit struct {
 
 func (x *Admit) Reset() {
 	*x = Admit{}
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3503,7 @@ func (x *Admit) String() string {
 func (*Admit) ProtoMessage() {}
 
 func (x *Admit) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3516,7 @@ func (x *Admit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admit.ProtoReflect.Descriptor instead.
 func (*Admit) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{36}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Admit) GetEndpoint() string {
@@ -3321,7 +3549,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3561,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3574,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{37}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Done) GetStatus() Status {
@@ -3402,7 +3630,7 @@ type HostReply struct {
 
 func (x *HostReply) Reset() {
 	*x = HostReply{}
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3414,7 +3642,7 @@ func (x *HostReply) String() string {
 func (*HostReply) ProtoMessage() {}
 
 func (x *HostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3427,7 +3655,7 @@ func (x *HostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReply.ProtoReflect.Descriptor instead.
 func (*HostReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{38}
+	return file_stage_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HostReply) GetId() uint64 {
@@ -3461,7 +3689,7 @@ type Kept struct {
 
 func (x *Kept) Reset() {
 	*x = Kept{}
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3701,7 @@ func (x *Kept) String() string {
 func (*Kept) ProtoMessage() {}
 
 func (x *Kept) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3714,7 @@ func (x *Kept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kept.ProtoReflect.Descriptor instead.
 func (*Kept) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{39}
+	return file_stage_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Kept) GetKnown() bool {
@@ -3533,7 +3761,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3773,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3786,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{40}
+	return file_stage_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -3716,7 +3944,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3956,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3969,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{41}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -3783,7 +4011,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +4023,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +4036,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{42}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -3838,7 +4066,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4078,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4091,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{43}
+	return file_stage_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -3906,7 +4134,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4146,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4159,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{44}
+	return file_stage_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -4024,7 +4252,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4264,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4277,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{45}
+	return file_stage_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -4096,7 +4324,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4336,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4349,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -4142,7 +4370,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4382,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4395,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{47}
+	return file_stage_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Message) GetRole() string {
@@ -4203,7 +4431,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4215,7 +4443,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4228,7 +4456,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{48}
+	return file_stage_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -4270,7 +4498,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4282,7 +4510,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4295,7 +4523,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{49}
+	return file_stage_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Passages) GetIds() []string {
@@ -4324,7 +4552,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4336,7 +4564,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4349,7 +4577,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{50}
+	return file_stage_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -4440,7 +4668,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4452,7 +4680,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4465,7 +4693,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{51}
+	return file_stage_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -4498,7 +4726,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rDescribeReply\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x123\n" +
-	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\xa4\x02\n" +
+	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\xc2\x02\n" +
 	"\tStageInfo\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -4507,7 +4735,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x05reads\x18\x05 \x03(\x0e2\x18.racflow.stage.v1.ColumnR\x05reads\x12\x18\n" +
 	"\anetwork\x18\x06 \x01(\bR\anetwork\x12'\n" +
 	"\x0fpreferred_batch\x18\a \x01(\rR\x0epreferredBatch\x12\x18\n" +
-	"\afilters\x18\b \x01(\bR\afilters\"\xec\x01\n" +
+	"\afilters\x18\b \x01(\bR\afilters\x12\x1c\n" +
+	"\tvalidates\x18\t \x01(\bR\tvalidates\"\xe6\x04\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1e.racflow.stage.v1.ArgumentTypeR\x04type\x12\x10\n" +
@@ -4516,7 +4745,24 @@ const file_stage_proto_rawDesc = "" +
 	"\fdefault_json\x18\x05 \x01(\tR\vdefaultJson\x12\x16\n" +
 	"\x06secret\x18\x06 \x01(\bR\x06secret\x12\x15\n" +
 	"\x06one_of\x18\a \x03(\tR\x05oneOf\x12\x18\n" +
-	"\aneutral\x18\b \x01(\bR\aneutral\"\xd6\x01\n" +
+	"\aneutral\x18\b \x01(\bR\aneutral\x12\x15\n" +
+	"\x03min\x18\t \x01(\x01H\x00R\x03min\x88\x01\x01\x12\x15\n" +
+	"\x03max\x18\n" +
+	" \x01(\x01H\x01R\x03max\x88\x01\x01\x12!\n" +
+	"\fmin_excluded\x18\v \x01(\bR\vminExcluded\x12!\n" +
+	"\fmax_excluded\x18\f \x01(\bR\vmaxExcluded\x12\x1d\n" +
+	"\n" +
+	"min_length\x18\r \x01(\rR\tminLength\x12\x1d\n" +
+	"\n" +
+	"max_length\x18\x0e \x01(\rR\tmaxLength\x12\x18\n" +
+	"\apattern\x18\x0f \x01(\tR\apattern\x12\x18\n" +
+	"\aexample\x18\x10 \x01(\tR\aexample\x12\x1c\n" +
+	"\tconflicts\x18\x11 \x03(\tR\tconflicts\x12\x1a\n" +
+	"\brequires\x18\x12 \x03(\tR\brequires\x12\x14\n" +
+	"\x05since\x18\x13 \x01(\tR\x05since\x122\n" +
+	"\x06fields\x18\x14 \x03(\v2\x1a.racflow.stage.v1.ArgumentR\x06fieldsB\x06\n" +
+	"\x04_minB\x06\n" +
+	"\x04_max\"\xd6\x01\n" +
 	"\x10ConfigureRequest\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -4534,10 +4780,18 @@ const file_stage_proto_rawDesc = "" +
 	"\x06random\x18\x05 \x01(\rR\x06random\x12#\n" +
 	"\rrandom_shared\x18\x06 \x01(\bR\frandomShared\x12\x1f\n" +
 	"\vrandom_seed\x18\a \x01(\x04R\n" +
-	"randomSeed\"E\n" +
+	"randomSeed\"r\n" +
+	"\x0fValidateRequest\x12*\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
+	"\vconfig_json\x18\x03 \x01(\fR\n" +
+	"configJson\"H\n" +
+	"\rValidateReply\x127\n" +
+	"\x06errors\x18\x01 \x03(\v2\x1f.racflow.stage.v1.ArgumentErrorR\x06errors\"Y\n" +
 	"\rArgumentError\x12\x1a\n" +
 	"\bargument\x18\x01 \x01(\tR\bargument\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xaa\b\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
+	"\x04path\x18\x03 \x03(\tR\x04path\"\xaa\b\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1b\n" +
 	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\x12\x18\n" +
@@ -4806,7 +5060,7 @@ const file_stage_proto_rawDesc = "" +
 	"\vKIND_RERANK\x10\x06\x12\x0e\n" +
 	"\n" +
 	"KIND_CHUNK\x10\a\x12\x0f\n" +
-	"\vKIND_ENRICH\x10\b*\x80\x02\n" +
+	"\vKIND_ENRICH\x10\b*\xf2\x02\n" +
 	"\fArgumentType\x12\x1d\n" +
 	"\x19ARGUMENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ARGUMENT_TYPE_STRING\x10\x01\x12\x15\n" +
@@ -4816,7 +5070,12 @@ const file_stage_proto_rawDesc = "" +
 	"\x16ARGUMENT_TYPE_DURATION\x10\x05\x12\x16\n" +
 	"\x12ARGUMENT_TYPE_PATH\x10\x06\x12\x1d\n" +
 	"\x19ARGUMENT_TYPE_STRING_LIST\x10\a\x12\x1c\n" +
-	"\x18ARGUMENT_TYPE_STRING_MAP\x10\b*\xed\x01\n" +
+	"\x18ARGUMENT_TYPE_STRING_MAP\x10\b\x12\x1d\n" +
+	"\x19ARGUMENT_TYPE_NUMBER_LIST\x10\t\x12\x1c\n" +
+	"\x18ARGUMENT_TYPE_NUMBER_MAP\x10\n" +
+	"\x12\x1a\n" +
+	"\x16ARGUMENT_TYPE_LIST_MAP\x10\v\x12\x17\n" +
+	"\x13ARGUMENT_TYPE_BLOCK\x10\f*\xed\x01\n" +
 	"\x06Column\x12\x16\n" +
 	"\x12COLUMN_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCOLUMN_TEXT\x10\x01\x12\x0f\n" +
@@ -4879,10 +5138,11 @@ const file_stage_proto_rawDesc = "" +
 	"\vSTATUS_DOWN\x10\x03\x12\x0f\n" +
 	"\vSTATUS_LEFT\x10\x04\x12\x12\n" +
 	"\x0eSTATUS_REFUSED\x10\x05\x12\x11\n" +
-	"\rSTATUS_DENIED\x10\x062\xe9\x01\n" +
+	"\rSTATUS_DENIED\x10\x062\xb9\x02\n" +
 	"\x05Stage\x12N\n" +
 	"\bDescribe\x12!.racflow.stage.v1.DescribeRequest\x1a\x1f.racflow.stage.v1.DescribeReply\x12Q\n" +
-	"\tConfigure\x12\".racflow.stage.v1.ConfigureRequest\x1a .racflow.stage.v1.ConfigureReply\x12=\n" +
+	"\tConfigure\x12\".racflow.stage.v1.ConfigureRequest\x1a .racflow.stage.v1.ConfigureReply\x12N\n" +
+	"\bValidate\x12!.racflow.stage.v1.ValidateRequest\x1a\x1f.racflow.stage.v1.ValidateReply\x12=\n" +
 	"\x03Run\x12\x19.racflow.stage.v1.Request\x1a\x17.racflow.stage.v1.Reply(\x010\x01B.Z,github.com/racflow/racflow/sdk/proto/stagepbb\x06proto3"
 
 var (
@@ -4898,7 +5158,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                // 0: racflow.stage.v1.Kind
 	(ArgumentType)(0),        // 1: racflow.stage.v1.ArgumentType
@@ -4916,52 +5176,54 @@ var file_stage_proto_goTypes = []any{
 	(*Argument)(nil),         // 13: racflow.stage.v1.Argument
 	(*ConfigureRequest)(nil), // 14: racflow.stage.v1.ConfigureRequest
 	(*ConfigureReply)(nil),   // 15: racflow.stage.v1.ConfigureReply
-	(*ArgumentError)(nil),    // 16: racflow.stage.v1.ArgumentError
-	(*Request)(nil),          // 17: racflow.stage.v1.Request
-	(*Cancel)(nil),           // 18: racflow.stage.v1.Cancel
-	(*Embed)(nil),            // 19: racflow.stage.v1.Embed
-	(*Fit)(nil),              // 20: racflow.stage.v1.Fit
-	(*State)(nil),            // 21: racflow.stage.v1.State
-	(*Prompt)(nil),           // 22: racflow.stage.v1.Prompt
-	(*Sample)(nil),           // 23: racflow.stage.v1.Sample
-	(*Elect)(nil),            // 24: racflow.stage.v1.Elect
-	(*Rerank)(nil),           // 25: racflow.stage.v1.Rerank
-	(*Chunk)(nil),            // 26: racflow.stage.v1.Chunk
-	(*Enrich)(nil),           // 27: racflow.stage.v1.Enrich
-	(*Open)(nil),             // 28: racflow.stage.v1.Open
-	(*Put)(nil),              // 29: racflow.stage.v1.Put
-	(*Delete)(nil),           // 30: racflow.stage.v1.Delete
-	(*Commit)(nil),           // 31: racflow.stage.v1.Commit
-	(*List)(nil),             // 32: racflow.stage.v1.List
-	(*Drop)(nil),             // 33: racflow.stage.v1.Drop
-	(*Search)(nil),           // 34: racflow.stage.v1.Search
-	(*Filter)(nil),           // 35: racflow.stage.v1.Filter
-	(*Value)(nil),            // 36: racflow.stage.v1.Value
-	(*Get)(nil),              // 37: racflow.stage.v1.Get
-	(*Scan)(nil),             // 38: racflow.stage.v1.Scan
-	(*Reply)(nil),            // 39: racflow.stage.v1.Reply
-	(*RowError)(nil),         // 40: racflow.stage.v1.RowError
-	(*Failure)(nil),          // 41: racflow.stage.v1.Failure
-	(*Collection)(nil),       // 42: racflow.stage.v1.Collection
-	(*HostRequest)(nil),      // 43: racflow.stage.v1.HostRequest
-	(*Recall)(nil),           // 44: racflow.stage.v1.Recall
-	(*Keep)(nil),             // 45: racflow.stage.v1.Keep
-	(*Admit)(nil),            // 46: racflow.stage.v1.Admit
-	(*Done)(nil),             // 47: racflow.stage.v1.Done
-	(*HostReply)(nil),        // 48: racflow.stage.v1.HostReply
-	(*Kept)(nil),             // 49: racflow.stage.v1.Kept
-	(*Rows)(nil),             // 50: racflow.stage.v1.Rows
-	(*Chunks)(nil),           // 51: racflow.stage.v1.Chunks
-	(*Terms)(nil),            // 52: racflow.stage.v1.Terms
-	(*Rankings)(nil),         // 53: racflow.stage.v1.Rankings
-	(*Candidates)(nil),       // 54: racflow.stage.v1.Candidates
-	(*Prompts)(nil),          // 55: racflow.stage.v1.Prompts
-	(*Chat)(nil),             // 56: racflow.stage.v1.Chat
-	(*Message)(nil),          // 57: racflow.stage.v1.Message
-	(*Allowed)(nil),          // 58: racflow.stage.v1.Allowed
-	(*Passages)(nil),         // 59: racflow.stage.v1.Passages
-	(*Samples)(nil),          // 60: racflow.stage.v1.Samples
-	(*Verdicts)(nil),         // 61: racflow.stage.v1.Verdicts
+	(*ValidateRequest)(nil),  // 16: racflow.stage.v1.ValidateRequest
+	(*ValidateReply)(nil),    // 17: racflow.stage.v1.ValidateReply
+	(*ArgumentError)(nil),    // 18: racflow.stage.v1.ArgumentError
+	(*Request)(nil),          // 19: racflow.stage.v1.Request
+	(*Cancel)(nil),           // 20: racflow.stage.v1.Cancel
+	(*Embed)(nil),            // 21: racflow.stage.v1.Embed
+	(*Fit)(nil),              // 22: racflow.stage.v1.Fit
+	(*State)(nil),            // 23: racflow.stage.v1.State
+	(*Prompt)(nil),           // 24: racflow.stage.v1.Prompt
+	(*Sample)(nil),           // 25: racflow.stage.v1.Sample
+	(*Elect)(nil),            // 26: racflow.stage.v1.Elect
+	(*Rerank)(nil),           // 27: racflow.stage.v1.Rerank
+	(*Chunk)(nil),            // 28: racflow.stage.v1.Chunk
+	(*Enrich)(nil),           // 29: racflow.stage.v1.Enrich
+	(*Open)(nil),             // 30: racflow.stage.v1.Open
+	(*Put)(nil),              // 31: racflow.stage.v1.Put
+	(*Delete)(nil),           // 32: racflow.stage.v1.Delete
+	(*Commit)(nil),           // 33: racflow.stage.v1.Commit
+	(*List)(nil),             // 34: racflow.stage.v1.List
+	(*Drop)(nil),             // 35: racflow.stage.v1.Drop
+	(*Search)(nil),           // 36: racflow.stage.v1.Search
+	(*Filter)(nil),           // 37: racflow.stage.v1.Filter
+	(*Value)(nil),            // 38: racflow.stage.v1.Value
+	(*Get)(nil),              // 39: racflow.stage.v1.Get
+	(*Scan)(nil),             // 40: racflow.stage.v1.Scan
+	(*Reply)(nil),            // 41: racflow.stage.v1.Reply
+	(*RowError)(nil),         // 42: racflow.stage.v1.RowError
+	(*Failure)(nil),          // 43: racflow.stage.v1.Failure
+	(*Collection)(nil),       // 44: racflow.stage.v1.Collection
+	(*HostRequest)(nil),      // 45: racflow.stage.v1.HostRequest
+	(*Recall)(nil),           // 46: racflow.stage.v1.Recall
+	(*Keep)(nil),             // 47: racflow.stage.v1.Keep
+	(*Admit)(nil),            // 48: racflow.stage.v1.Admit
+	(*Done)(nil),             // 49: racflow.stage.v1.Done
+	(*HostReply)(nil),        // 50: racflow.stage.v1.HostReply
+	(*Kept)(nil),             // 51: racflow.stage.v1.Kept
+	(*Rows)(nil),             // 52: racflow.stage.v1.Rows
+	(*Chunks)(nil),           // 53: racflow.stage.v1.Chunks
+	(*Terms)(nil),            // 54: racflow.stage.v1.Terms
+	(*Rankings)(nil),         // 55: racflow.stage.v1.Rankings
+	(*Candidates)(nil),       // 56: racflow.stage.v1.Candidates
+	(*Prompts)(nil),          // 57: racflow.stage.v1.Prompts
+	(*Chat)(nil),             // 58: racflow.stage.v1.Chat
+	(*Message)(nil),          // 59: racflow.stage.v1.Message
+	(*Allowed)(nil),          // 60: racflow.stage.v1.Allowed
+	(*Passages)(nil),         // 61: racflow.stage.v1.Passages
+	(*Samples)(nil),          // 62: racflow.stage.v1.Samples
+	(*Verdicts)(nil),         // 63: racflow.stage.v1.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v1.DescribeReply.stages:type_name -> racflow.stage.v1.StageInfo
@@ -4969,83 +5231,88 @@ var file_stage_proto_depIdxs = []int32{
 	13, // 2: racflow.stage.v1.StageInfo.arguments:type_name -> racflow.stage.v1.Argument
 	2,  // 3: racflow.stage.v1.StageInfo.reads:type_name -> racflow.stage.v1.Column
 	1,  // 4: racflow.stage.v1.Argument.type:type_name -> racflow.stage.v1.ArgumentType
-	0,  // 5: racflow.stage.v1.ConfigureRequest.kind:type_name -> racflow.stage.v1.Kind
-	16, // 6: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
-	18, // 7: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
-	19, // 8: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
-	20, // 9: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
-	21, // 10: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
-	22, // 11: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
-	23, // 12: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
-	24, // 13: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
-	25, // 14: racflow.stage.v1.Request.rerank:type_name -> racflow.stage.v1.Rerank
-	26, // 15: racflow.stage.v1.Request.chunk:type_name -> racflow.stage.v1.Chunk
-	27, // 16: racflow.stage.v1.Request.enrich:type_name -> racflow.stage.v1.Enrich
-	28, // 17: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
-	29, // 18: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
-	30, // 19: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
-	31, // 20: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
-	34, // 21: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
-	37, // 22: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
-	38, // 23: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
-	32, // 24: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
-	33, // 25: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
-	48, // 26: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
-	3,  // 27: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
-	50, // 28: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
-	50, // 29: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
-	50, // 30: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
-	50, // 31: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
-	50, // 32: racflow.stage.v1.Chunk.rows:type_name -> racflow.stage.v1.Rows
-	50, // 33: racflow.stage.v1.Enrich.rows:type_name -> racflow.stage.v1.Rows
-	50, // 34: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
-	6,  // 35: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
-	7,  // 36: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
-	50, // 37: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
-	35, // 38: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
-	4,  // 39: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
-	35, // 40: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
-	5,  // 41: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
-	36, // 42: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
-	50, // 43: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
-	40, // 44: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
-	41, // 45: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
-	42, // 46: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
-	42, // 47: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
-	43, // 48: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
-	41, // 49: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
-	8,  // 50: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
-	44, // 51: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
-	45, // 52: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
-	46, // 53: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
-	47, // 54: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
-	9,  // 55: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
-	41, // 56: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
-	49, // 57: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
-	54, // 58: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
-	54, // 59: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
-	54, // 60: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
-	55, // 61: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
-	60, // 62: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
-	61, // 63: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
-	53, // 64: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
-	51, // 65: racflow.stage.v1.Rows.chunks:type_name -> racflow.stage.v1.Chunks
-	52, // 66: racflow.stage.v1.Rows.terms:type_name -> racflow.stage.v1.Terms
-	56, // 67: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
-	58, // 68: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
-	57, // 69: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
-	59, // 70: racflow.stage.v1.Allowed.passages:type_name -> racflow.stage.v1.Passages
-	10, // 71: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
-	14, // 72: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
-	17, // 73: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
-	11, // 74: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
-	15, // 75: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
-	39, // 76: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
-	74, // [74:77] is the sub-list for method output_type
-	71, // [71:74] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	13, // 5: racflow.stage.v1.Argument.fields:type_name -> racflow.stage.v1.Argument
+	0,  // 6: racflow.stage.v1.ConfigureRequest.kind:type_name -> racflow.stage.v1.Kind
+	18, // 7: racflow.stage.v1.ConfigureReply.errors:type_name -> racflow.stage.v1.ArgumentError
+	0,  // 8: racflow.stage.v1.ValidateRequest.kind:type_name -> racflow.stage.v1.Kind
+	18, // 9: racflow.stage.v1.ValidateReply.errors:type_name -> racflow.stage.v1.ArgumentError
+	20, // 10: racflow.stage.v1.Request.cancel:type_name -> racflow.stage.v1.Cancel
+	21, // 11: racflow.stage.v1.Request.embed:type_name -> racflow.stage.v1.Embed
+	22, // 12: racflow.stage.v1.Request.fit:type_name -> racflow.stage.v1.Fit
+	23, // 13: racflow.stage.v1.Request.state:type_name -> racflow.stage.v1.State
+	24, // 14: racflow.stage.v1.Request.prompt:type_name -> racflow.stage.v1.Prompt
+	25, // 15: racflow.stage.v1.Request.sample:type_name -> racflow.stage.v1.Sample
+	26, // 16: racflow.stage.v1.Request.elect:type_name -> racflow.stage.v1.Elect
+	27, // 17: racflow.stage.v1.Request.rerank:type_name -> racflow.stage.v1.Rerank
+	28, // 18: racflow.stage.v1.Request.chunk:type_name -> racflow.stage.v1.Chunk
+	29, // 19: racflow.stage.v1.Request.enrich:type_name -> racflow.stage.v1.Enrich
+	30, // 20: racflow.stage.v1.Request.open:type_name -> racflow.stage.v1.Open
+	31, // 21: racflow.stage.v1.Request.put:type_name -> racflow.stage.v1.Put
+	32, // 22: racflow.stage.v1.Request.delete:type_name -> racflow.stage.v1.Delete
+	33, // 23: racflow.stage.v1.Request.commit:type_name -> racflow.stage.v1.Commit
+	36, // 24: racflow.stage.v1.Request.search:type_name -> racflow.stage.v1.Search
+	39, // 25: racflow.stage.v1.Request.get:type_name -> racflow.stage.v1.Get
+	40, // 26: racflow.stage.v1.Request.scan:type_name -> racflow.stage.v1.Scan
+	34, // 27: racflow.stage.v1.Request.list:type_name -> racflow.stage.v1.List
+	35, // 28: racflow.stage.v1.Request.drop:type_name -> racflow.stage.v1.Drop
+	50, // 29: racflow.stage.v1.Request.host:type_name -> racflow.stage.v1.HostReply
+	3,  // 30: racflow.stage.v1.Embed.role:type_name -> racflow.stage.v1.Role
+	52, // 31: racflow.stage.v1.Prompt.rows:type_name -> racflow.stage.v1.Rows
+	52, // 32: racflow.stage.v1.Sample.rows:type_name -> racflow.stage.v1.Rows
+	52, // 33: racflow.stage.v1.Elect.rows:type_name -> racflow.stage.v1.Rows
+	52, // 34: racflow.stage.v1.Rerank.rows:type_name -> racflow.stage.v1.Rows
+	52, // 35: racflow.stage.v1.Chunk.rows:type_name -> racflow.stage.v1.Rows
+	52, // 36: racflow.stage.v1.Enrich.rows:type_name -> racflow.stage.v1.Rows
+	52, // 37: racflow.stage.v1.Put.rows:type_name -> racflow.stage.v1.Rows
+	6,  // 38: racflow.stage.v1.Search.mode:type_name -> racflow.stage.v1.Mode
+	7,  // 39: racflow.stage.v1.Search.fusion:type_name -> racflow.stage.v1.Fusion
+	52, // 40: racflow.stage.v1.Search.queries:type_name -> racflow.stage.v1.Rows
+	37, // 41: racflow.stage.v1.Search.filters:type_name -> racflow.stage.v1.Filter
+	4,  // 42: racflow.stage.v1.Filter.op:type_name -> racflow.stage.v1.FilterOp
+	37, // 43: racflow.stage.v1.Filter.parts:type_name -> racflow.stage.v1.Filter
+	5,  // 44: racflow.stage.v1.Filter.field:type_name -> racflow.stage.v1.Field
+	38, // 45: racflow.stage.v1.Filter.values:type_name -> racflow.stage.v1.Value
+	52, // 46: racflow.stage.v1.Reply.rows:type_name -> racflow.stage.v1.Rows
+	42, // 47: racflow.stage.v1.Reply.errors:type_name -> racflow.stage.v1.RowError
+	43, // 48: racflow.stage.v1.Reply.failure:type_name -> racflow.stage.v1.Failure
+	44, // 49: racflow.stage.v1.Reply.collection:type_name -> racflow.stage.v1.Collection
+	44, // 50: racflow.stage.v1.Reply.collections:type_name -> racflow.stage.v1.Collection
+	45, // 51: racflow.stage.v1.Reply.host:type_name -> racflow.stage.v1.HostRequest
+	43, // 52: racflow.stage.v1.RowError.failure:type_name -> racflow.stage.v1.Failure
+	8,  // 53: racflow.stage.v1.Failure.code:type_name -> racflow.stage.v1.Code
+	46, // 54: racflow.stage.v1.HostRequest.recall:type_name -> racflow.stage.v1.Recall
+	47, // 55: racflow.stage.v1.HostRequest.keep:type_name -> racflow.stage.v1.Keep
+	48, // 56: racflow.stage.v1.HostRequest.admit:type_name -> racflow.stage.v1.Admit
+	49, // 57: racflow.stage.v1.HostRequest.done:type_name -> racflow.stage.v1.Done
+	9,  // 58: racflow.stage.v1.Done.status:type_name -> racflow.stage.v1.Status
+	43, // 59: racflow.stage.v1.HostReply.failure:type_name -> racflow.stage.v1.Failure
+	51, // 60: racflow.stage.v1.HostReply.kept:type_name -> racflow.stage.v1.Kept
+	56, // 61: racflow.stage.v1.Rows.candidates:type_name -> racflow.stage.v1.Candidates
+	56, // 62: racflow.stage.v1.Rows.prototypes:type_name -> racflow.stage.v1.Candidates
+	56, // 63: racflow.stage.v1.Rows.random:type_name -> racflow.stage.v1.Candidates
+	57, // 64: racflow.stage.v1.Rows.prompts:type_name -> racflow.stage.v1.Prompts
+	62, // 65: racflow.stage.v1.Rows.samples:type_name -> racflow.stage.v1.Samples
+	63, // 66: racflow.stage.v1.Rows.verdicts:type_name -> racflow.stage.v1.Verdicts
+	55, // 67: racflow.stage.v1.Rows.rankings:type_name -> racflow.stage.v1.Rankings
+	53, // 68: racflow.stage.v1.Rows.chunks:type_name -> racflow.stage.v1.Chunks
+	54, // 69: racflow.stage.v1.Rows.terms:type_name -> racflow.stage.v1.Terms
+	58, // 70: racflow.stage.v1.Prompts.chat:type_name -> racflow.stage.v1.Chat
+	60, // 71: racflow.stage.v1.Prompts.allowed:type_name -> racflow.stage.v1.Allowed
+	59, // 72: racflow.stage.v1.Chat.messages:type_name -> racflow.stage.v1.Message
+	61, // 73: racflow.stage.v1.Allowed.passages:type_name -> racflow.stage.v1.Passages
+	10, // 74: racflow.stage.v1.Stage.Describe:input_type -> racflow.stage.v1.DescribeRequest
+	14, // 75: racflow.stage.v1.Stage.Configure:input_type -> racflow.stage.v1.ConfigureRequest
+	16, // 76: racflow.stage.v1.Stage.Validate:input_type -> racflow.stage.v1.ValidateRequest
+	19, // 77: racflow.stage.v1.Stage.Run:input_type -> racflow.stage.v1.Request
+	11, // 78: racflow.stage.v1.Stage.Describe:output_type -> racflow.stage.v1.DescribeReply
+	15, // 79: racflow.stage.v1.Stage.Configure:output_type -> racflow.stage.v1.ConfigureReply
+	17, // 80: racflow.stage.v1.Stage.Validate:output_type -> racflow.stage.v1.ValidateReply
+	41, // 81: racflow.stage.v1.Stage.Run:output_type -> racflow.stage.v1.Reply
+	78, // [78:82] is the sub-list for method output_type
+	74, // [74:78] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -5053,7 +5320,8 @@ func file_stage_proto_init() {
 	if File_stage_proto != nil {
 		return
 	}
-	file_stage_proto_msgTypes[7].OneofWrappers = []any{
+	file_stage_proto_msgTypes[3].OneofWrappers = []any{}
+	file_stage_proto_msgTypes[9].OneofWrappers = []any{
 		(*Request_Cancel)(nil),
 		(*Request_Embed)(nil),
 		(*Request_Fit)(nil),
@@ -5075,12 +5343,12 @@ func file_stage_proto_init() {
 		(*Request_Drop)(nil),
 		(*Request_Host)(nil),
 	}
-	file_stage_proto_msgTypes[26].OneofWrappers = []any{
+	file_stage_proto_msgTypes[28].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[33].OneofWrappers = []any{
+	file_stage_proto_msgTypes[35].OneofWrappers = []any{
 		(*HostRequest_Recall)(nil),
 		(*HostRequest_Keep)(nil),
 		(*HostRequest_Admit)(nil),
@@ -5092,7 +5360,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   52,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

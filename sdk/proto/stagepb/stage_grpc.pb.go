@@ -34,6 +34,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Stage_Describe_FullMethodName  = "/racflow.stage.v1.Stage/Describe"
 	Stage_Configure_FullMethodName = "/racflow.stage.v1.Stage/Configure"
+	Stage_Validate_FullMethodName  = "/racflow.stage.v1.Stage/Validate"
 	Stage_Run_FullMethodName       = "/racflow.stage.v1.Stage/Run"
 )
 
@@ -45,6 +46,9 @@ type StageClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeReply, error)
 	// Configure chooses and prepares the one stage that this process will run.
 	Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureReply, error)
+	// Validate checks the config of one stage, without side effects: no model is
+	// loaded, nothing is asked of another machine, nothing is written.
+	Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateReply, error)
 	// Run carries batches. It fails with FAILED_PRECONDITION before Configure.
 	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Request, Reply], error)
 }
@@ -77,6 +81,16 @@ func (c *stageClient) Configure(ctx context.Context, in *ConfigureRequest, opts 
 	return out, nil
 }
 
+func (c *stageClient) Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidateReply)
+	err := c.cc.Invoke(ctx, Stage_Validate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stageClient) Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Request, Reply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Stage_ServiceDesc.Streams[0], Stage_Run_FullMethodName, cOpts...)
@@ -98,6 +112,9 @@ type StageServer interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeReply, error)
 	// Configure chooses and prepares the one stage that this process will run.
 	Configure(context.Context, *ConfigureRequest) (*ConfigureReply, error)
+	// Validate checks the config of one stage, without side effects: no model is
+	// loaded, nothing is asked of another machine, nothing is written.
+	Validate(context.Context, *ValidateRequest) (*ValidateReply, error)
 	// Run carries batches. It fails with FAILED_PRECONDITION before Configure.
 	Run(grpc.BidiStreamingServer[Request, Reply]) error
 	mustEmbedUnimplementedStageServer()
@@ -115,6 +132,9 @@ func (UnimplementedStageServer) Describe(context.Context, *DescribeRequest) (*De
 }
 func (UnimplementedStageServer) Configure(context.Context, *ConfigureRequest) (*ConfigureReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Configure not implemented")
+}
+func (UnimplementedStageServer) Validate(context.Context, *ValidateRequest) (*ValidateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Validate not implemented")
 }
 func (UnimplementedStageServer) Run(grpc.BidiStreamingServer[Request, Reply]) error {
 	return status.Error(codes.Unimplemented, "method Run not implemented")
@@ -176,6 +196,24 @@ func _Stage_Configure_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stage_Validate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StageServer).Validate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stage_Validate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StageServer).Validate(ctx, req.(*ValidateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stage_Run_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(StageServer).Run(&grpc.GenericServerStream[Request, Reply]{ServerStream: stream})
 }
@@ -197,6 +235,10 @@ var Stage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Configure",
 			Handler:    _Stage_Configure_Handler,
+		},
+		{
+			MethodName: "Validate",
+			Handler:    _Stage_Validate_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
