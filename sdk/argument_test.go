@@ -177,3 +177,42 @@ func TestCodes(t *testing.T) {
 		t.Error("codes are lost")
 	}
 }
+
+func TestValidates(t *testing.T) {
+	opened := 0
+	open := func(context.Context, Setup, bounded) (Sampler, error) { opened++; return nil, nil }
+	s := SampleStage("s", "d", open, Validates(func(c bounded) error {
+		if c.Count > 5 && c.Heat > 1 {
+			return &ArgumentError{Argument: "count", Err: errors.New("too many for such heat")}
+		}
+		return nil
+	}))
+	for config, want := range map[string]string{
+		`{"count": 6}`:              "",
+		`{"count": 6, "heat": 2}`:   "count: too many for such heat",
+		`{"count": 6, "heat": 3}`:   "heat: it must be from 0 to 2, and is 3", // the function sees values that fit only
+		`{"count": 6, "colour": 3}`: "colour: there is no such argument",
+	} {
+		err := s.Validate([]byte(config))
+		if text := ""; err != nil {
+			text = err.Error()
+			if text != want {
+				t.Errorf("%s: %q, want %q", config, text, want)
+			}
+		} else if want != "" {
+			t.Errorf("%s is valid", config)
+		}
+		if _, failed := s.Open(t.Context(), Setup{}, []byte(config)); (failed == nil) != (err == nil) {
+			t.Errorf("%s: validated with %v, opened with %v", config, err, failed)
+		}
+	}
+	if opened != 1 {
+		t.Errorf("opened %d times", opened)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a check of another config is taken")
+		}
+	}()
+	SampleStage("s", "d", open, Validates(func(int) error { return nil }))
+}

@@ -21,6 +21,7 @@ func CheckArguments(given map[string]json.RawMessage, arguments []Argument) erro
 		errs = append(errs, &ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)})
 	}
 	isGiven := func(name string) bool { raw, ok := given[name]; return ok && string(raw) != "null" }
+	says := func(name string) bool { return isGiven(name) && string(given[name]) != `""` } // env("X", "") says nothing
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(arguments, func(a Argument) bool { return a.Name == name }) {
 			fail(name, "there is no such argument")
@@ -36,13 +37,16 @@ func CheckArguments(given map[string]json.RawMessage, arguments []Argument) erro
 		if raw := given[a.Name]; raw != nil {
 			errs = append(errs, a.Check(raw))
 		}
+		if !says(a.Name) {
+			continue
+		}
 		for _, other := range a.Conflicts {
-			if isGiven(other) {
+			if says(other) {
 				fail(a.Name, "it cannot be given beside %s: leave one of them out", other)
 			}
 		}
 		for _, other := range a.Requires {
-			if !isGiven(other) {
+			if !says(other) {
 				fail(a.Name, "it means nothing without %s: give both, or neither", other)
 			}
 		}

@@ -19,7 +19,7 @@ pipeline "intent" {
   elect "intent" {
     use = "soft"
     config {
-      weights = { length = "0.05" } # it knows little
+      weights = { length = 0.05 } # it knows little
     }
   }
 }

@@ -1,7 +1,6 @@
 package ballot_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -208,7 +207,7 @@ func TestWorthElectsTheLikeliest(t *testing.T) {
 func TestRoll(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	given := map[string]string{"knn": "2", "lmm": "1"}
+	given := slices.Values([]string{"knn", "lmm"})
 	var roll ballot.Roll
 	if roll.Report(log, "weights", given); out.Len() > 0 {
 		t.Errorf("before anybody has voted: %s", &out)
@@ -220,10 +219,10 @@ func TestRoll(t *testing.T) {
 		t.Errorf("warned %q", got)
 	}
 	out.Reset()
-	if roll.Report(log, "weights", map[string]string{"llm": "2"}); out.Len() > 0 {
+	if roll.Report(log, "weights", slices.Values([]string{"llm"})); out.Len() > 0 {
 		t.Errorf("although all have voted: %s", &out)
 	}
-	if roll.Report(log, "weights", map[string]string{"knn": "1", "llm": "2", "dear": "1"}); out.Len() > 0 {
+	if roll.Report(log, "weights", slices.Values([]string{"knn", "llm", "dear"})); out.Len() > 0 {
 		t.Errorf("although only one that was not asked has not voted: %s", &out)
 	}
 }
@@ -246,32 +245,6 @@ func TestSoftmax(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestParseWeights(t *testing.T) {
-	got, err := ballot.ParseWeights("weights", map[string]string{"knn": "2", "llm": "0.5"})
-	if err != nil || got.Of("knn") != 2 || got.Of("llm") != .5 || got.Of("other") != 1 {
-		t.Errorf("got %v, %v", got, err)
-	}
-	for _, bad := range []string{"", "two", "-1", "NaN", "Inf"} {
-		_, err := ballot.ParseWeights("weights", map[string]string{"knn": bad})
-		if arg := new(sdk.ArgumentError); !errors.As(err, &arg) || arg.Argument != "weights" {
-			t.Errorf("weight %q: error %v", bad, err)
-		}
-	}
-}
-
-func TestParseAccuracies(t *testing.T) {
-	got, err := ballot.ParseAccuracies("accuracy", map[string]string{"knn": "1", "llm": "0.87", "off": "0"})
-	if err != nil || len(got) != 3 || got["knn"] != 1 || got["llm"] != .87 || got["off"] != 0 {
-		t.Errorf("got %v, %v", got, err)
-	}
-	for _, bad := range []string{"", "87%", "87", "-0.1", "NaN"} {
-		_, err := ballot.ParseAccuracies("accuracy", map[string]string{"knn": bad})
-		if arg := new(sdk.ArgumentError); !errors.As(err, &arg) || arg.Argument != "accuracy" {
-			t.Errorf("accuracy %q: error %v", bad, err)
-		}
 	}
 }
 

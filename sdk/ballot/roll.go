@@ -1,6 +1,7 @@
 package ballot
 
 import (
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -31,21 +32,22 @@ func (r *Roll) Note(b sdk.Batch) {
 	}
 }
 
-// Report warns of the names in an argument's value that no voter had, where
+// Report warns of the names that an argument gives that no voter had, where
 // another one voted that the argument does not name: it may be the one that was
 // meant. Where all that voted are named, the others were just not asked. Call it
 // when the stage ends: a voter may be asked about few items.
-func (r *Roll) Report(log *slog.Logger, argument string, given map[string]string) {
+func (r *Roll) Report(log *slog.Logger, argument string, given iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var absent, unnamed []string
-	for _, voter := range slices.Sorted(maps.Keys(given)) {
+	named := slices.Sorted(given)
+	for _, voter := range named {
 		if !r.voted[voter] {
 			absent = append(absent, voter)
 		}
 	}
 	for _, voter := range slices.Sorted(maps.Keys(r.voted)) {
-		if _, ok := given[voter]; !ok {
+		if !slices.Contains(named, voter) {
 			unnamed = append(unnamed, voter)
 		}
 	}

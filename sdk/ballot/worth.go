@@ -1,15 +1,6 @@
 package ballot
 
-import (
-	"errors"
-	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
-
-	"github.com/racflow/racflow/sdk"
-)
+import "math"
 
 // Unmeasured is the accuracy that a voter is taken to have where nobody has
 // measured it: half way between chance and certainty.
@@ -38,22 +29,4 @@ const surest = 0.999
 func Worth(p float64, labels int) float64 {
 	p = min(p, surest)
 	return max(0, math.Log(float64(max(2, labels)-1)*p/(1-p)))
-}
-
-// ParseAccuracies reads the shares of items that voters are right on from the
-// value of a map(string) argument. It returns an sdk.ArgumentError for each
-// that is not between 0 and 1.
-func ParseAccuracies(argument string, given map[string]string) (map[string]float64, error) {
-	accuracies := map[string]float64{}
-	var faults []error
-	for _, voter := range slices.Sorted(maps.Keys(given)) {
-		p, err := strconv.ParseFloat(given[voter], 64)
-		if err != nil || !(p >= 0 && p <= 1) {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument,
-				Err: fmt.Errorf("the accuracy of %q is %q; write the share of items that it is right on, from 0 to 1", voter, given[voter])})
-			continue
-		}
-		accuracies[voter] = p
-	}
-	return accuracies, errors.Join(faults...)
 }

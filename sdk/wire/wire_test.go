@@ -419,14 +419,14 @@ func TestFailures(t *testing.T) {
 func TestArgumentErrors(t *testing.T) {
 	err := errors.Join(
 		&sdk.ArgumentError{Argument: "model", Err: errors.New("it is required")},
-		fmt.Errorf("open: %w", &sdk.ArgumentError{Argument: "k", Err: errors.New("too large")}),
+		fmt.Errorf("open: %w", &sdk.ArgumentError{Argument: "k", Path: []string{"a", "2"}, Err: errors.New("too large")}),
 		errors.New("no model folder"),
 	)
 	var got []string
 	for _, fault := range DecodeArgumentErrors(EncodeArgumentErrors(err)) {
 		got = append(got, fault.Argument+"|"+fault.Error())
 	}
-	if want := []string{"model|model: it is required", "k|k: too large", "|no model folder"}; !cmp.Equal(want, got) {
+	if want := []string{"model|model: it is required", `k|k["a"][2]: too large`, "|no model folder"}; !cmp.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if DecodeArgumentErrors(nil) != nil {
@@ -436,13 +436,20 @@ func TestArgumentErrors(t *testing.T) {
 
 func TestPluginRoundTrip(t *testing.T) {
 	type config struct {
-		Key     string        `config:"key,required,secret" doc:"The key."`
-		Mode    string        `config:"mode" default:"chat" one_of:"chat,completion" doc:"How to ask."`
-		Timeout time.Duration `config:"timeout,neutral" default:"30s" doc:"How long to wait."`
+		Key     string              `config:"key,required,secret" doc:"The key."`
+		Mode    string              `config:"mode" default:"chat" one_of:"chat,completion" doc:"How to ask."`
+		Timeout time.Duration       `config:"timeout,neutral" default:"30s" above:"0s" max:"1h" doc:"How long to wait."`
+		Weights map[string]float64  `config:"weights" min:"0" min_length:"1" example:"{ llm = 2 }"`
+		Grid    []float64           `config:"grid" below:"1" max_length:"3"`
+		Lists   map[string][]string `config:"lists" pattern:"^[a-z]+$" since:"0.2.0"`
+		User    string              `config:"user" requires:"mode" conflicts:"key"`
+		Profile struct {
+			Effort string `config:"effort" one_of:"low,high"`
+		} `config:"profile"`
 	}
 	want := sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.SampleStage("coin", "Votes.", func(context.Context, sdk.Setup, config) (sdk.Sampler, error) { return nil, nil },
-			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32)),
+			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32), sdk.Validates(func(config) error { return nil })),
 		sdk.StoreStage("shelf", "Keeps.", func(context.Context, sdk.Setup, config) (sdk.Store, error) { return nil, nil }, sdk.Filters()),
 	}}
 	got, err := DecodePlugin(EncodePlugin(want))
@@ -462,6 +469,11 @@ func TestPluginRoundTrip(t *testing.T) {
 		"impossible name":  func(r *stagepb.DescribeReply) { r.Stages[0].Name = "a/b" },
 		"unnamed":          func(r *stagepb.DescribeReply) { r.Name = "" },
 		"a default astray": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[1].DefaultJson = `"shout"` },
+		"a range of texts": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Min = new(float64) },
+		"a bad pattern":    func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Pattern = "(" },
+		"needs nothing":    func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Requires = []string{"other"} },
+		"an empty block":   func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[7].Fields = nil },
+		"fields of a text": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Fields = r.Stages[0].Arguments[7].Fields },
 	} {
 		reply := EncodePlugin(want)
 		spoil(reply)

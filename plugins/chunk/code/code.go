@@ -11,23 +11,28 @@ import (
 )
 
 type config struct {
-	Size      int    `config:"size" default:"200" doc:"Most tokens of a chunk."`
+	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
 	Language  string `config:"language" doc:"The language of all documents, as go or python; without it the end of a document's path says it."`
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.PreferBatch(16))
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
+}
+
+// check reports what tags cannot say.
+func (c config) check() error {
+	if c.Language != "" && syntax.Named(c.Language) == nil {
+		return &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(syntax.Names(), ", "))}
+	}
+	return nil
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, 0)
+	tokenizer, err := cut.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
-	}
-	if c.Language != "" && syntax.Named(c.Language) == nil {
-		return nil, &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(syntax.Names(), ", "))}
 	}
 	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
 		x := tokenizer.Read(d.Text)

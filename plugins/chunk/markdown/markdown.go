@@ -10,7 +10,7 @@ import (
 )
 
 type config struct {
-	Size      int    `config:"size" default:"200" doc:"Most tokens of a chunk."`
+	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
@@ -20,7 +20,7 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, 0)
+	tokenizer, err := cut.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
 	}

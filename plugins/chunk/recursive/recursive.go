@@ -2,31 +2,30 @@ package recursive
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/racflow/racflow/plugins/internal/cut"
 	"github.com/racflow/racflow/sdk"
 )
 
 type config struct {
-	Size       int      `config:"size" default:"200" doc:"Most tokens of a chunk."`
-	Overlap    int      `config:"overlap" default:"0" doc:"Tokens that a chunk repeats of the one before it, at most half of size."`
-	Separators []string `config:"separators" default:"paragraphs,lines,sentences,words" doc:"Where to cut, strongest first: paragraphs, lines, sentences, words, or a text behind which to cut."`
+	Size       int      `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
+	Overlap    int      `config:"overlap" default:"0" min:"0" doc:"Tokens that a chunk repeats of the one before it, at most half of size."`
+	Separators []string `config:"separators" default:"paragraphs,lines,sentences,words" pattern:"(?s)." doc:"Where to cut, strongest first: paragraphs, lines, sentences, words, or a text behind which to cut."`
 	Tokenizer  string   `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.PreferBatch(16))
+	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, c.Overlap)
-	breaks, err2 := breaksOf(c.Separators)
-	if err := errors.Join(err, err2); err != nil {
+	tokenizer, err := cut.Named(c.Tokenizer)
+	if err != nil {
 		return nil, err
 	}
-	split := cut.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaks}
+	split := cut.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
 	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
 		var out []sdk.Chunk
 		for _, s := range split.Split(tokenizer.Read(d.Text), 0, len(d.Text)) {
@@ -36,7 +35,15 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 	}), nil
 }
 
-func breaksOf(separators []string) ([]cut.Break, error) {
+// check reports what tags cannot say.
+func (c config) check() error {
+	if c.Overlap > c.Size/2 {
+		return &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, half of size", c.Size/2)}
+	}
+	return nil
+}
+
+func breaksOf(separators []string) []cut.Break {
 	named := map[string]cut.Break{"paragraphs": cut.Paragraphs, "lines": cut.Lines, "sentences": cut.Sentences, "words": cut.Words}
 	var all []cut.Break
 	for _, s := range separators {
@@ -44,10 +51,7 @@ func breaksOf(separators []string) ([]cut.Break, error) {
 		if !ok {
 			b = cut.Literal(s)
 		}
-		if s == "" {
-			return nil, &sdk.ArgumentError{Argument: "separators", Err: errors.New("a separator is empty; words are cut without one where they are too long")}
-		}
 		all = append(all, b)
 	}
-	return all, nil
+	return all
 }

@@ -2,7 +2,6 @@ package sentences
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -13,27 +12,20 @@ import (
 )
 
 type config struct {
-	Sentences int    `config:"sentences" default:"5" doc:"Most sentences of a chunk; 0: as many as size allows."`
-	Overlap   int    `config:"overlap" default:"1" doc:"Sentences that a chunk repeats of the one before it."`
-	Size      int    `config:"size" default:"200" doc:"Most tokens of a chunk."`
+	Sentences int    `config:"sentences" default:"5" min:"0" doc:"Most sentences of a chunk; 0: as many as size allows."`
+	Overlap   int    `config:"overlap" default:"1" min:"0" doc:"Sentences that a chunk repeats of the one before it."`
+	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.PreferBatch(16))
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Limits(c.Tokenizer, c.Size, 0)
-	faults := []error{err}
-	if c.Sentences < 0 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "sentences", Err: errors.New("it must be 0 or more")})
-	}
-	if c.Overlap < 0 || c.Sentences > 0 && c.Overlap >= c.Sentences {
-		faults = append(faults, &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, less than sentences", max(0, c.Sentences-1))})
-	}
-	if err := errors.Join(faults...); err != nil {
+	tokenizer, err := cut.Named(c.Tokenizer)
+	if err != nil {
 		return nil, err
 	}
 	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
@@ -43,6 +35,14 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 		}
 		return out
 	}), nil
+}
+
+// check reports what tags cannot say.
+func (c config) check() error {
+	if c.Sentences > 0 && c.Overlap >= c.Sentences {
+		return &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, less than sentences", c.Sentences-1)}
+	}
+	return nil
 }
 
 // split finds the sentences of a text, with those that are too long cut.

@@ -53,7 +53,7 @@ func TestElect(t *testing.T) {
 			want:    "b", agreement: .4,
 		},
 		{
-			name: "weights", config: `{"weights": {"knn": "2.5", "off": "0"}}`,
+			name: "weights", config: `{"weights": {"knn": 2.5, "off": 0}}`,
 			samples: []sdk.Sample{sample("off", "c"), sample("llm", "a"), sample("llm", "a"), sample("knn", "b")},
 			want:    "b", agreement: 2.5 / 4.5,
 		},
@@ -87,7 +87,7 @@ func TestElect(t *testing.T) {
 }
 
 func TestNoWeight(t *testing.T) {
-	stage, err := majority.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": "0"}}`))
+	stage, err := majority.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": 0}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestNoWeight(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	sdktest.Stage(t, majority.Stage(), `{"weights": {"neighbours": "2"}}`)
+	sdktest.Stage(t, majority.Stage(), `{"weights": {"neighbours": 2}}`)
 }
 
 func TestArguments(t *testing.T) {

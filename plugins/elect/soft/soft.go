@@ -3,13 +3,14 @@ package soft
 import (
 	"context"
 	"log/slog"
+	"maps"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
 type config struct {
-	Weights map[string]string `config:"weights" doc:"How much each voter's ballot counts, by the name of its sample block; 1 if not given."`
+	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ llm = 2 }" doc:"How much each voter's ballot counts, by the name of its sample block; 1 if not given."`
 }
 
 // Stage describes the election.
@@ -18,12 +19,10 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
-	weights, err := ballot.ParseWeights("weights", c.Weights)
-	return &election{config: c, weights: weights, log: setup.Log}, err
+	return &election{weights: c.Weights, log: setup.Log}, nil
 }
 
 type election struct {
-	config  config
 	weights ballot.Weights
 	roll    ballot.Roll
 	log     *slog.Logger
@@ -40,6 +39,6 @@ func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) 
 
 // Close warns of weights that were nobody's.
 func (e *election) Close() error {
-	e.roll.Report(e.log, "weights", e.config.Weights)
+	e.roll.Report(e.log, "weights", maps.Keys(e.weights))
 	return nil
 }

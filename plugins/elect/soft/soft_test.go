@@ -32,7 +32,7 @@ func TestElect(t *testing.T) {
 		{name: "nothing accepted", samples: []sdk.Sample{{Voter: "knn", Answers: []sdk.Answer{{Label: "a", Weight: 1}}}}},
 		{name: "two ballots", samples: samples[:2], want: "b", agreement: .6},
 		{name: "a model is one ballot", samples: samples, want: "a", agreement: 1.3 / 3},
-		{name: "weights", config: `{"weights": {"prototype": "2"}}`, samples: samples, want: "b", agreement: 2. / 4},
+		{name: "weights", config: `{"weights": {"prototype": 2}}`, samples: samples, want: "b", agreement: 2. / 4},
 		{name: "none of the labels", samples: append(samples[:1:1], sdk.Sample{Voter: "other", Answers: []sdk.Answer{answer("", .7), answer("a", .1)}}), agreement: .4375},
 		{name: "the first voter wins a tie", samples: samples[2:], want: "a", agreement: .5},
 	}
@@ -55,7 +55,7 @@ func TestElect(t *testing.T) {
 }
 
 func TestNoWeight(t *testing.T) {
-	stage, err := soft.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": "0"}}`))
+	stage, err := soft.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": 0}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestNoWeight(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	sdktest.Stage(t, soft.Stage(), `{"weights": {"neighbours": "2"}}`)
+	sdktest.Stage(t, soft.Stage(), `{"weights": {"neighbours": 2}}`)
 }
 
 func TestArguments(t *testing.T) {
-	_, err := soft.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": "-1"}}`))
+	_, err := soft.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": -1}}`))
 	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "weights" {
 		t.Errorf("error %v, want one about weights", err)
 	}

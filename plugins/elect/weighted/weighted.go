@@ -3,13 +3,14 @@ package weighted
 import (
 	"context"
 	"log/slog"
+	"maps"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
 type config struct {
-	Accuracy map[string]string `config:"accuracy" doc:"The share of items that each voter is right on, by the name of its sample block; half way between chance and 1 if not given. racflow tune measures it."`
+	Accuracy map[string]float64 `config:"accuracy" min:"0" max:"1" example:"{ llm = 0.87 }" doc:"The share of items that each voter is right on, by the name of its sample block; half way between chance and 1 if not given. racflow tune measures it."`
 }
 
 // Stage describes the election.
@@ -19,12 +20,10 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
-	accuracies, err := ballot.ParseAccuracies("accuracy", c.Accuracy)
-	return &election{config: c, accuracies: accuracies, log: setup.Log}, err
+	return &election{accuracies: c.Accuracy, log: setup.Log}, nil
 }
 
 type election struct {
-	config     config
 	accuracies map[string]float64
 	roll       ballot.Roll
 	log        *slog.Logger
@@ -69,6 +68,6 @@ func (e *election) worth(voter string, labels int) float64 {
 
 // Close warns of accuracies that were nobody's.
 func (e *election) Close() error {
-	e.roll.Report(e.log, "accuracy", e.config.Accuracy)
+	e.roll.Report(e.log, "accuracy", maps.Keys(e.accuracies))
 	return nil
 }

@@ -38,17 +38,17 @@ func TestElect(t *testing.T) {
 		{name: "no voters", reason: "no voter gave an acceptable answer"},
 		{name: "nothing accepted", samples: []sdk.Sample{sample("knn", "!a")}, reason: "no voter gave an acceptable answer"},
 		{
-			name: "a good voter outvotes two poor ones", config: `{"accuracy": {"good": "0.95", "poor": "0.4", "bad": "0.3"}}`,
+			name: "a good voter outvotes two poor ones", config: `{"accuracy": {"good": 0.95, "poor": 0.4, "bad": 0.3}}`,
 			samples: []sdk.Sample{sample("poor", "a"), sample("bad", "a"), sample("good", "b", "a")},
 			want:    "b", agreement: worth(.95) / (worth(.95) + worth(.4) + worth(.3)),
 		},
 		{
-			name: "but not three that are nearly as good", config: `{"accuracy": {"good": "0.95", "1": "0.8", "2": "0.8", "3": "0.8"}}`,
+			name: "but not three that are nearly as good", config: `{"accuracy": {"good": 0.95, "1": 0.8, "2": 0.8, "3": 0.8}}`,
 			samples: []sdk.Sample{sample("good", "b"), sample("1", "a"), sample("2", "a"), sample("3", "a")},
 			want:    "a", agreement: 3 * worth(.8) / (worth(.95) + 3*worth(.8)),
 		},
 		{
-			name: "a model's samples share one vote", config: `{"accuracy": {"knn": "0.8", "llm": "0.8"}}`,
+			name: "a model's samples share one vote", config: `{"accuracy": {"knn": 0.8, "llm": 0.8}}`,
 			samples: []sdk.Sample{sample("knn", "a"), sample("llm", "b"), sample("llm", "b"), sample("llm", "!x"), sample("llm", "c")},
 			want:    "a", agreement: .5,
 		},
@@ -57,17 +57,17 @@ func TestElect(t *testing.T) {
 			want: "z", agreement: .5,
 		},
 		{
-			name: "unmeasured is half way between chance and certainty", config: `{"accuracy": {"better": "0.61"}}`,
+			name: "unmeasured is half way between chance and certainty", config: `{"accuracy": {"better": 0.61}}`,
 			samples: []sdk.Sample{sample("knn", "a"), sample("better", "b")},
 			want:    "b", agreement: worth(.61) / (worth(.61) + worth(.6)),
 		},
 		{
-			name: "chance has no say", config: `{"accuracy": {"chance": "0.2", "worse": "0"}}`,
+			name: "chance has no say", config: `{"accuracy": {"chance": 0.2, "worse": 0}}`,
 			samples: []sdk.Sample{sample("chance", "a"), sample("worse", "a"), sample("knn", "b")},
 			want:    "b", agreement: 1,
 		},
 		{
-			name: "only chance", config: `{"accuracy": {"chance": "0.2"}}`, samples: []sdk.Sample{sample("chance", "a")},
+			name: "only chance", config: `{"accuracy": {"chance": 0.2}}`, samples: []sdk.Sample{sample("chance", "a")},
 			reason: "no voter that gave an acceptable answer is better than chance",
 		},
 		{
@@ -94,11 +94,11 @@ func TestElect(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	sdktest.Stage(t, weighted.Stage(), `{"accuracy": {"neighbours": "0.8"}}`)
+	sdktest.Stage(t, weighted.Stage(), `{"accuracy": {"neighbours": 0.8}}`)
 }
 
 func TestArguments(t *testing.T) {
-	_, err := weighted.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"accuracy": {"knn": "87"}}`))
+	_, err := weighted.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"accuracy": {"knn": 87}}`))
 	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "accuracy" {
 		t.Errorf("error %v, want one about accuracy", err)
 	}
@@ -107,7 +107,7 @@ func TestArguments(t *testing.T) {
 func TestAnUnknownVoterIsTold(t *testing.T) {
 	var out strings.Builder
 	setup := sdk.Setup{Log: slog.New(slog.NewTextHandler(&out, nil))}
-	stage, err := weighted.Stage().Open(t.Context(), setup, []byte(`{"accuracy": {"nkn": "0.8"}}`))
+	stage, err := weighted.Stage().Open(t.Context(), setup, []byte(`{"accuracy": {"nkn": 0.8}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package hashing
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -13,7 +12,7 @@ import (
 )
 
 type config struct {
-	Dimension int `config:"dimension" default:"4096" doc:"Length of the vectors: fewer dimensions take less room, and unlike features share them more often."`
+	Dimension int `config:"dimension" default:"4096" min:"64" max:"65536" doc:"Length of the vectors: fewer dimensions take less room, and unlike features share them more often."`
 }
 
 // Stage describes the embedder.
@@ -23,9 +22,6 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
-	if c.Dimension < 64 || c.Dimension > 1<<16 {
-		return nil, &sdk.ArgumentError{Argument: "dimension", Err: errors.New("it must be from 64 to 65536")}
-	}
 	analyzer, err := analyze.Named("standard")
 	if err != nil {
 		return nil, err

@@ -18,17 +18,17 @@ import (
 )
 
 type config struct {
-	BaseURL       string            `config:"base_url" default:"https://api.openai.com/v1" doc:"Address of the server, up to and with its version."`
-	Model         string            `config:"model,required" doc:"Name of the model, as the server knows it."`
+	BaseURL       string            `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version."`
+	Model         string            `config:"model,required" min_length:"1" doc:"Name of the model, as the server knows it."`
 	APIKey        string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
-	Dimension     int               `config:"dimension" default:"0" doc:"Length of the model's vectors; 0 embeds a text to find out, once."`
-	Dimensions    int               `config:"dimensions" default:"0" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
+	Dimension     int               `config:"dimension" default:"0" min:"0" max:"65536" doc:"Length of the model's vectors; 0 embeds a text to find out, once."`
+	Dimensions    int               `config:"dimensions" default:"0" min:"0" max:"65536" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
 	QueryPrefix   string            `config:"query_prefix" doc:"What the model wants before a text that searches."`
 	PassagePrefix string            `config:"passage_prefix" doc:"What the model wants before a text that is searched."`
-	MaxInputs     int               `config:"max_inputs,neutral" default:"256" doc:"Most texts in one request."`
+	MaxInputs     int               `config:"max_inputs,neutral" default:"256" min:"1" max:"2048" doc:"Most texts in one request."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" doc:"Longest time of one request."`
+	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // reserved are the fields of a request that the body argument must not set.
@@ -37,23 +37,18 @@ var reserved = []string{"model", "input", "encoding_format", "dimensions"}
 // The limits of OpenAI's endpoint. A token is taken for three bytes here, which
 // is too many tokens for most texts.
 const (
-	mostInputs    = 2048
-	mostBytes     = 3 * 250_000
-	maxReply      = 128 << 20
-	mostDimension = 1 << 16
+	mostBytes = 3 * 250_000
+	maxReply  = 128 << 20
 )
 
 // Stage describes the embedder.
 func Stage() sdk.Stage {
-	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", open, sdk.Network(), sdk.PreferBatch(256))
+	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", open, sdk.Network(), sdk.PreferBatch(256), sdk.Validates(config.check))
 }
 
 func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
-	client, err := api.New(api.Config{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, MaxReply: maxReply, Host: setup.Host, Log: setup.Log,
-	})
-	if err := errors.Join(c.check(), err); err != nil {
+	client, err := api.New(c.service(setup))
+	if err != nil {
 		return nil, err
 	}
 	e := &embedder{config: c, client: client}
@@ -65,14 +60,18 @@ func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) 
 	return e, nil
 }
 
+func (c config) service(setup sdk.Setup) api.Config {
+	return api.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
+		Timeout: c.Timeout, MaxReply: maxReply, Host: setup.Host, Log: setup.Log,
+	}
+}
+
+// check reports what tags cannot say.
 func (c config) check() error {
 	var faults api.Faults
-	faults.Need(c.Model != "", "model", "it must not be empty")
-	faults.Need(c.Dimension >= 0 && c.Dimension <= mostDimension, "dimension", "it must be at least 0, and no more than 65536")
-	faults.Need(c.Dimensions >= 0 && c.Dimensions <= mostDimension, "dimensions", "it must be at least 0, and no more than 65536")
 	faults.Need(c.Dimension == 0 || c.Dimensions == 0 || c.Dimension == c.Dimensions, "dimension", "it must be what dimensions asks for; leave one of them out")
-	faults.Need(c.MaxInputs >= 1 && c.MaxInputs <= mostInputs, "max_inputs", "it must be between 1 and 2048")
-	return faults.Err()
+	return errors.Join(faults.Err(), c.service(sdk.Setup{}).Check())
 }
 
 // noted is what the state folder knows of a server's model.

@@ -13,9 +13,9 @@ import (
 
 type config struct {
 	chatmodel.Config
-	Temperature   float64  `config:"temperature" default:"0" doc:"How varied the answers are; 0 gives the likeliest text."`
-	MaxTokens     int      `config:"max_tokens" default:"0" doc:"Most tokens of an answer; 0: 150, no limit for a model that thinks first; -1: no limit."`
-	ContextTokens int      `config:"context_tokens" default:"100000" doc:"How much of a document the model is shown, in tokens of four characters; of a longer one the beginning, and what is around the passage."`
+	Temperature   float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
+	MaxTokens     int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 150, no limit for a model that thinks first; -1: no limit."`
+	ContextTokens int      `config:"context_tokens" default:"100000" min:"1000" doc:"How much of a document the model is shown, in tokens of four characters; of a longer one the beginning, and what is around the passage."`
 	System        sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Part and join."`
 	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
 }
@@ -38,30 +38,36 @@ const usualTokens = 150
 // Stage describes the enricher.
 func Stage() sdk.Stage {
 	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open,
-		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1))
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
-	var faults api.Faults
-	faults.Need(c.Temperature >= 0, "temperature", "it must be at least 0")
-	faults.Need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
-	faults.Need(c.ContextTokens >= leastTokens, "context_tokens", "it must be at least 1000")
 	e := &enricher{config: c, room: make(chan struct{}, together)}
+	if err := e.load(); err != nil {
+		return nil, err
+	}
+	var err error
+	e.model, err = chatmodel.New(c.Config, setup)
+	return e, err
+}
+
+// check reports what tags cannot say.
+func (c config) check() error { return errors.Join((&enricher{config: c}).load(), c.Config.Check()) }
+
+// load reads the templates.
+func (e *enricher) load() error {
+	var faults api.Faults
 	var err error
 	trials := []any{Data{Part: true, Chunk: "chunk"}, Data{}}
-	e.system, err = shot.Load(c.System, systemTemplate, trials...)
+	e.system, err = shot.Load(e.config.System, systemTemplate, trials...)
 	faults.Take("system", err)
-	e.prompt, err = shot.Load(c.Prompt, promptTemplate, trials...)
+	e.prompt, err = shot.Load(e.config.Prompt, promptTemplate, trials...)
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
 		faults.Need(e.prompt.Shows(passage, Data{Chunk: passage}), "prompt", "it has no {{.Chunk}}, so that the model would not see the passage")
 	}
-	e.model, err = chatmodel.New(c.Config, setup)
-	if err := errors.Join(faults.Err(), err); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return faults.Err()
 }
 
 type enricher struct {

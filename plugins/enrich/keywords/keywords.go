@@ -10,7 +10,7 @@ import (
 
 type config struct {
 	terms.Config
-	N int `config:"n" default:"5" doc:"How many keywords a passage gets, at most."`
+	N int `config:"n" default:"5" min:"1" max:"50" doc:"How many keywords a passage gets, at most."`
 }
 
 //go:embed system.tmpl
@@ -19,12 +19,16 @@ var system string
 //go:embed prompt.tmpl
 var prompt string
 
+func kind() terms.Kind {
+	return terms.Kind{Name: "keywords", System: system, Prompt: prompt, Tokens: 16, Characters: 80}
+}
+
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Network(), sdk.PreferBatch(1))
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Network(), sdk.PreferBatch(1),
+		sdk.Validates(func(c config) error { return terms.Check(kind(), c.Config, c.N) }))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
-	kind := terms.Kind{Name: "keywords", System: system, Prompt: prompt, Tokens: 16, Characters: 80}
-	return terms.New(kind, c.Config, c.N, setup)
+	return terms.New(kind(), c.Config, c.N, setup)
 }

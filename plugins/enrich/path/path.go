@@ -2,7 +2,6 @@ package path
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"unicode"
 
@@ -13,9 +12,9 @@ import (
 )
 
 type config struct {
-	Parts []string `config:"parts" default:"path,title,headings,declaration" doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
+	Parts []string `config:"parts" default:"path,title,headings,declaration" min_length:"1" pattern:"." doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
 	Names string   `config:"names" default:"whole" one_of:"whole,words" doc:"Whether paths and other names in the metadata stand as they are, or are taken apart into their words."`
-	Limit int      `config:"limit" default:"300" doc:"Most characters of a context; what is beyond is left out."`
+	Limit int      `config:"limit" default:"300" min:"1" doc:"Most characters of a context; what is beyond is left out."`
 }
 
 // The parts that are not keys of the document's metadata.
@@ -30,14 +29,7 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Enricher, error) {
-	var faults []error
-	if len(c.Parts) == 0 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "parts", Err: errors.New("name at least one part, such as path")})
-	}
-	if c.Limit < 1 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "limit", Err: errors.New("it must be 1 or more")})
-	}
-	return &enricher{c}, errors.Join(faults...)
+	return &enricher{c}, nil
 }
 
 type enricher struct{ config }

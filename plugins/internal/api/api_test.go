@@ -318,7 +318,6 @@ func TestArguments(t *testing.T) {
 		{func(c *api.Config) { c.Body = `["user"]` }, "body"},
 		{func(c *api.Config) { c.Body = `null` }, "body"},
 		{func(c *api.Config) { c.Body, c.Reserved = `{"n": 3}`, []string{"n"} }, "body"},
-		{func(c *api.Config) { c.Timeout = 0 }, "timeout"},
 	}
 	for _, test := range tests {
 		c := good

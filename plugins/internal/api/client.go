@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -40,36 +41,52 @@ type Client struct {
 	slips   atomic.Int64               // replies in a row that were no answers
 }
 
-// New checks a config and returns a client. Its errors are ArgumentErrors about
-// base_url, api_key, headers, body and timeout.
-func New(c Config) (*Client, error) {
-	c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file often ends in a line break
-	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+// Check reports what is wrong with a config: ArgumentErrors about base_url, api_key,
+// headers and body.
+func (c Config) Check() error {
 	var faults Faults
 	u, err := url.Parse(c.BaseURL)
-	faults.Need(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
-		"base_url", "it must be an address such as http://127.0.0.1:8080/v1")
+	faults.Need(err == nil && u.Host != "", "base_url", "it must be an address such as http://127.0.0.1:8080/v1")
 	faults.Need(err != nil || u.User == nil && u.RawQuery == "" && u.Fragment == "",
 		"base_url", "it must hold no name, password or question mark: they would be shown; write a key as api_key or headers")
-	faults.Need(printable(c.APIKey, false), "api_key", "it holds a character that no key has; was it copied whole?")
+	faults.Need(printable(strings.TrimSpace(c.APIKey), false), "api_key", "it holds a character that no key has; was it copied whole?")
 	for name, value := range c.Headers {
 		faults.Need(token(name), "headers", fmt.Sprintf("%q is not the name of a header", name))
 		faults.Need(printable(value, true), "headers", fmt.Sprintf("the value of %q holds a character that no header has", name))
 		faults.Need(!slices.Contains([]string{"content-length", "host", "transfer-encoding"}, strings.ToLower(name)),
 			"headers", fmt.Sprintf("%q is not for you to set", name))
 	}
-	fields := map[string]json.RawMessage{}
-	if strings.TrimSpace(c.Body) != "" {
-		faults.Need(json.Unmarshal([]byte(c.Body), &fields) == nil && fields != nil,
-			"body", `it must be a JSON object such as jsonencode({ user = "me" })`)
-	}
+	fields, err := c.fields()
+	faults.Need(err == nil, "body", `it must be a JSON object such as jsonencode({ user = "me" })`)
 	for _, name := range c.Reserved {
 		faults.Need(fields[name] == nil, "body", fmt.Sprintf("%q is set by the stage itself", name))
 	}
-	faults.Need(c.Timeout > 0, "timeout", "it must be more than 0")
-	if err := faults.Err(); err != nil {
+	return faults.Err()
+}
+
+// fields are those of Body.
+func (c Config) fields() (map[string]json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if strings.TrimSpace(c.Body) == "" {
+		return fields, nil
+	}
+	if err := json.Unmarshal([]byte(c.Body), &fields); err != nil || fields == nil {
+		return nil, errors.New("the body is not a JSON object")
+	}
+	return fields, nil
+}
+
+// New returns a client. Its errors are those of Check.
+func New(c Config) (*Client, error) {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	fields, err := c.fields()
+	if err != nil {
+		return nil, err
+	}
+	c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file often ends in a line break
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.MaxReply == 0 {
 		c.MaxReply = 16 << 20
 	}

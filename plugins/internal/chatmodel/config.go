@@ -1,7 +1,6 @@
 package chatmodel
 
 import (
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -13,15 +12,15 @@ import (
 
 // Config is embedded in the configs of stages that ask a language model.
 type Config struct {
-	BaseURL        string            `config:"base_url" default:"https://api.openai.com/v1" doc:"Address of the server, up to and with its version."`
-	Model          string            `config:"model,required" doc:"Name of the model, as the server knows it."`
+	BaseURL        string            `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version."`
+	Model          string            `config:"model,required" min_length:"1" doc:"Name of the model, as the server knows it."`
 	APIKey         string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
 	MaxTokensField string            `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for max_tokens; auto goes by the model's name."`
 	PromptCacheKey string            `config:"prompt_cache_key,neutral" doc:"Sent as it is, for servers that route requests of one key to one cache."`
 	CacheControl   bool              `config:"cache_control,neutral" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 	Headers        map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body           string            `config:"body" doc:"A JSON object of further fields of every request."`
-	Timeout        time.Duration     `config:"timeout,neutral" default:"60s" doc:"Longest time of one request."`
+	Timeout        time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // Model is a language model behind a server. Its methods may be called by
@@ -36,15 +35,20 @@ type Model struct {
 // stages count or read by them.
 var reserved = []string{"model", "messages", "prompt", "n", "stream"}
 
-// New checks a config and returns its model. Its errors are ArgumentErrors.
-func New(c Config, setup sdk.Setup) (*Model, error) {
-	var faults api.Faults
-	faults.Need(c.Model != "", "model", "it must not be empty")
-	client, err := api.New(api.Config{
+func (c Config) service(setup sdk.Setup) api.Config {
+	return api.Config{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
 		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
-	})
-	if err := errors.Join(faults.Err(), err); err != nil {
+	}
+}
+
+// Check reports what the tags cannot say: ArgumentErrors.
+func (c Config) Check() error { return c.service(sdk.Setup{}).Check() }
+
+// New returns the model of a config. Its errors are those of Check.
+func New(c Config, setup sdk.Setup) (*Model, error) {
+	client, err := api.New(c.service(setup))
+	if err != nil {
 		return nil, err
 	}
 	return &Model{Client: client, config: c, turns: turns{taken: map[sdk.Key]chan struct{}{}}}, nil

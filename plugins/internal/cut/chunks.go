@@ -2,23 +2,9 @@ package cut
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/racflow/racflow/sdk"
 )
-
-// Limits checks the arguments tokenizer, size and overlap that chunkers have.
-func Limits(tokenizer string, size, overlap int) (*Tokenizer, error) {
-	t, err := Named(tokenizer)
-	faults := []error{err}
-	if size < 1 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "size", Err: fmt.Errorf("%d tokens: a chunk has at least 1", size)})
-	} else if overlap < 0 || overlap > size/2 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, half of size", size/2)})
-	}
-	return t, errors.Join(faults...)
-}
 
 // Chunker cuts documents one by one.
 type Chunker func(sdk.Document) []sdk.Chunk

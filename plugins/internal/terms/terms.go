@@ -14,10 +14,10 @@ import (
 // Config is embedded in the configs of the enrichers.
 type Config struct {
 	chatmodel.Config
-	Temperature float64  `config:"temperature" default:"0" doc:"How varied the answers are; 0 gives the likeliest text."`
-	MaxTokens   int      `config:"max_tokens" default:"0" doc:"Most tokens of the answer for one passage; 0: enough for n, no limit for a model that thinks first; -1: no limit."`
-	BatchSize   int      `config:"batch_size,neutral" default:"8" doc:"How many passages of a document are asked about at a time."`
-	Pack        int      `config:"pack" default:"1" doc:"How many passages of a batch are asked about in one request."`
+	Temperature float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of the answer for one passage; 0: enough for n, no limit for a model that thinks first; -1: no limit."`
+	BatchSize   int      `config:"batch_size,neutral" default:"8" min:"1" doc:"How many passages of a document are asked about at a time."`
+	Pack        int      `config:"pack" default:"1" min:"1" max:"100" doc:"How many passages of a batch are asked about in one request."`
 	System      sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .N and join."`
 	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`
 }
@@ -43,40 +43,45 @@ const (
 	titleTag = "title"
 	chunkTag = "chunk"
 	maxTitle = 300 // characters
-	mostN    = 50
-	mostPack = 100
 )
 
 var fences = fence.New(titleTag, chunkTag)
 
-// New opens an enricher that adds n terms of a kind to each passage. Its errors
-// are ArgumentErrors.
+// New opens an enricher that adds n terms of a kind to each passage. Its errors are
+// those of Check.
 func New(k Kind, c Config, n int, setup sdk.Setup) (sdk.Enricher, error) {
-	var faults api.Faults
-	faults.Need(n >= 1 && n <= mostN, "n", "it must be between 1 and 50")
-	faults.Need(c.Temperature >= 0, "temperature", "it must be at least 0")
-	faults.Need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
-	faults.Need(c.BatchSize >= 1, "batch_size", "it must be at least 1")
-	faults.Need(c.Pack >= 1 && c.Pack <= mostPack, "pack", "it must be between 1 and 100")
-	faults.Need(c.Pack <= c.BatchSize || c.BatchSize < 1, "pack", "it must be at most batch_size: the passages of a request are of one batch")
 	e := &enricher{kind: k, config: c, n: n}
+	if err := e.load(); err != nil {
+		return nil, err
+	}
+	var err error
+	e.model, err = chatmodel.New(c.Config, setup)
+	return e, err
+}
+
+// Check reports what tags cannot say: ArgumentErrors.
+func Check(k Kind, c Config, n int) error {
+	var faults api.Faults
+	faults.Need(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
+	return errors.Join(faults.Err(), (&enricher{kind: k, config: c, n: n}).load(), c.Config.Check())
+}
+
+// load reads the templates.
+func (e *enricher) load() error {
+	var faults api.Faults
 	var err error
 	trials := []any{
-		Data{}, Data{N: n, Texts: []string{"text"}}, Data{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true},
+		Data{}, Data{N: e.n, Texts: []string{"text"}}, Data{N: e.n, Title: "title", Texts: []string{"text", "text"}, Packed: true},
 	}
-	e.system, err = shot.Load(c.System, k.System, trials...)
+	e.system, err = shot.Load(e.config.System, e.kind.System, trials...)
 	faults.Take("system", err)
-	e.prompt, err = shot.Load(c.Prompt, k.Prompt, trials...)
+	e.prompt, err = shot.Load(e.config.Prompt, e.kind.Prompt, trials...)
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
-		faults.Need(e.prompt.Shows(passage, Data{N: n, Texts: []string{passage}}), "prompt", "it does not show .Texts, so that the model would not see the passages")
+		faults.Need(e.prompt.Shows(passage, Data{N: e.n, Texts: []string{passage}}), "prompt", "it does not show .Texts, so that the model would not see the passages")
 	}
-	e.model, err = chatmodel.New(c.Config, setup)
-	if err := errors.Join(faults.Err(), err); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return faults.Err()
 }
 
 type enricher struct {

@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,8 +12,8 @@ import (
 )
 
 type config struct {
-	Passages  int      `config:"passages" default:"20" doc:"The most passages of a prompt. 0: no bound. It does not bound a knowledge that is shown as a whole."`
-	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; passages beyond it are left out, from the last one on. 0: no bound."`
+	Passages  int      `config:"passages" default:"20" min:"0" doc:"The most passages of a prompt. 0: no bound. It does not bound a knowledge that is shown as a whole."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; passages beyond it are left out, from the last one on. 0: no bound."`
 	Context   bool     `config:"context" default:"true" doc:"Whether a passage shows what situates it beside its text."`
 	Citations bool     `config:"citations" default:"true" doc:"Whether the answer has to cite passages."`
 	None      string   `config:"none" default:"The passages do not answer this." doc:"The answer that says that the passages do not answer the question; not allowed if it is empty."`
@@ -37,16 +36,15 @@ const turn = "I have read the passages. What is the question?"
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("answer", "Writes a chat that has a question answered from numbered passages, which the answer cites.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts))
+		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
-	var faults []error
-	for argument, value := range map[string]int{"passages": c.Passages, "max_tokens": c.MaxTokens} {
-		if value < 0 {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
-		}
-	}
+	return c.prompter()
+}
+
+// prompter reads the template and writes the instructions with it.
+func (c config) prompter() (*prompter, error) {
 	p := &prompter{config: c}
 	data := Data{None: c.None, Context: c.Context, Citations: c.Citations}
 	var err error
@@ -54,9 +52,14 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 		p.instructions, err = p.template.Write(data)
 	}
 	if err != nil {
-		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
+		return nil, &sdk.ArgumentError{Argument: "template", Err: err}
 	}
-	return p, errors.Join(faults...)
+	return p, nil
+}
+
+func (c config) check() error {
+	_, err := c.prompter()
+	return err
 }
 
 type prompter struct {

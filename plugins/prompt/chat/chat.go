@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/shot"
@@ -10,11 +9,11 @@ import (
 )
 
 type config struct {
-	Shots     int      `config:"shots" default:"5" doc:"How many of the nearest candidates are turns of the chat."`
+	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
 	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, those of the candidates first."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
 	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
-	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .Reasoning, .Shots and join."`
 }
 
@@ -24,25 +23,33 @@ const reasoningProperty = "reasoning"
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("chat", "Writes a chat with the allowed labels, the likeliest first, and neighbours as turns; the answer is a JSON object.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels))
+		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
-	var faults []error
-	for argument, value := range map[string]int{"shots": c.Shots, "max_tokens": c.MaxTokens} {
-		if value < 0 {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
-		}
-	}
-	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
+	t, err := c.load()
 	if err != nil {
-		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
+		return nil, err
 	}
 	p := &prompter{config: c, template: t, fields: []string{sdk.LabelProperty}}
 	if c.Reasoning {
 		p.fields = []string{reasoningProperty, sdk.LabelProperty}
 	}
-	return p, errors.Join(faults...)
+	return p, nil
+}
+
+// load reads the template.
+func (c config) load() (shot.Template, error) {
+	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
+	if err != nil {
+		return t, &sdk.ArgumentError{Argument: "template", Err: err}
+	}
+	return t, nil
+}
+
+func (c config) check() error {
+	_, err := c.load()
+	return err
 }
 
 type prompter struct {

@@ -2,7 +2,6 @@ package completion
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/shot"
@@ -10,38 +9,46 @@ import (
 )
 
 type config struct {
-	K         int      `config:"k" default:"20" doc:"How many of the nearest candidates stand in the prompt as examples."`
-	Random    int      `config:"random" default:"10" doc:"How many random examples stand before them."`
+	K         int      `config:"k" default:"20" min:"0" doc:"How many of the nearest candidates stand in the prompt as examples."`
+	Random    int      `config:"random" default:"10" min:"0" doc:"How many random examples stand before them."`
 	Redraw    string   `config:"redraw" default:"item" one_of:"item,sample,run" doc:"For what the random examples are drawn anew: each item, each of its samples, or only the run."`
-	Seed      int      `config:"seed" default:"0" doc:"Another seed draws other examples."`
+	Seed      int      `config:"seed" default:"0" min:"0" doc:"Another seed draws other examples."`
 	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
 	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
-	MaxTokens int      `config:"max_tokens" default:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None and join."`
 }
 
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("completion", "Writes a few-shot prompt of random and neighbouring examples that a model completes with a label.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels))
+		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {
-	var faults []error
-	for argument, value := range map[string]int{"k": c.K, "random": c.Random, "seed": c.Seed, "max_tokens": c.MaxTokens} {
-		if value < 0 {
-			faults = append(faults, &sdk.ArgumentError{Argument: argument, Err: errors.New("it must be at least 0")})
-		}
-	}
-	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
+	t, err := c.load()
 	if err != nil {
-		faults = append(faults, &sdk.ArgumentError{Argument: "template", Err: err})
+		return nil, err
 	}
 	p := &prompter{config: c, template: t, draws: 1}
 	if c.Redraw == "sample" {
 		p.draws = max(1, setup.Samples)
 	}
-	return p, errors.Join(faults...)
+	return p, nil
+}
+
+// load reads the template.
+func (c config) load() (shot.Template, error) {
+	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
+	if err != nil {
+		return t, &sdk.ArgumentError{Argument: "template", Err: err}
+	}
+	return t, nil
+}
+
+func (c config) check() error {
+	_, err := c.load()
+	return err
 }
 
 type prompter struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/racflow/racflow/plugins/internal/api"
@@ -13,25 +12,35 @@ import (
 
 type config struct {
 	API           string            `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks."`
-	BaseURL       string            `config:"base_url" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
-	Path          string            `config:"path" default:"/rerank" doc:"What follows the address."`
+	BaseURL       string            `config:"base_url" pattern:"^$|^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
+	Path          string            `config:"path" default:"/rerank" pattern:"^/[^\\s?#]*$" example:"/rerank" doc:"What follows the address."`
 	Model         string            `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none."`
 	APIKey        string            `config:"api_key,secret" doc:"Key for the service; none for one that wants none."`
 	Context       bool              `config:"context" default:"true" doc:"Send a candidate's context before its text."`
-	MaxCharacters int               `config:"max_characters" default:"8000" doc:"The longest document; what is beyond is cut off."`
-	MaxDocuments  int               `config:"max_documents" default:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
+	MaxCharacters int               `config:"max_characters" default:"8000" min:"1" doc:"The longest document; what is beyond is cut off."`
+	MaxDocuments  int               `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" doc:"Longest time of one request."`
+	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // Stage describes the reranker.
 func Stage() sdk.Stage {
 	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
-		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1))
+		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
+	c = c.complete()
+	client, err := api.New(c.service(setup))
+	if err != nil {
+		return nil, err
+	}
+	return &reranker{config: c, shape: shapes[c.API], client: client}, nil
+}
+
+// complete fills in what depends on the service.
+func (c config) complete() config {
 	s := shapes[c.API]
 	if c.BaseURL == "" {
 		c.BaseURL = s.address
@@ -39,24 +48,26 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
 	if c.MaxDocuments == 0 {
 		c.MaxDocuments = s.most
 	}
-	client, err := api.New(api.Config{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
-	})
-	if err := errors.Join(c.check(s), err); err != nil {
-		return nil, err
-	}
-	return &reranker{config: c, shape: s, client: client}, nil
+	return c
 }
 
-// check reports every argument that is at fault, but for those of api.Config.
-func (c config) check(s shape) error {
+func (c config) service(setup sdk.Setup) api.Config {
+	return api.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
+		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
+	}
+}
+
+// check reports what tags cannot say.
+func (c config) check() error {
+	c = c.complete()
 	var faults api.Faults
-	faults.Need(c.Model != "" || !s.model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
-	faults.Need(strings.HasPrefix(c.Path, "/") && !strings.ContainsAny(c.Path, "?# "), "path", `it must begin with a slash, as "/rerank", and hold no question mark`)
-	faults.Need(c.MaxCharacters >= 1, "max_characters", "it must be at least 1")
-	faults.Need(c.MaxDocuments >= 1, "max_documents", "it must be at least 1, or 0 for what suits the service")
-	return faults.Err()
+	faults.Need(c.Model != "" || !shapes[c.API].model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
+	faults.Need(c.BaseURL != "", "base_url", fmt.Sprintf("%s runs on a machine of yours: give its address, such as http://127.0.0.1:8080", c.API))
+	if c.BaseURL == "" {
+		return faults.Err()
+	}
+	return errors.Join(faults.Err(), c.service(sdk.Setup{}).Check())
 }
 
 type reranker struct {

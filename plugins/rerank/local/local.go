@@ -2,20 +2,20 @@ package local
 
 import (
 	"context"
-	"errors"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
 
+// Weights are bounded so that scores stay finite.
 type config struct {
-	Dense     float64  `config:"dense" default:"1" doc:"Weight of the cosine, from the lowest to the highest among the candidates."`
-	Lexical   float64  `config:"lexical" default:"0.5" doc:"Weight of the BM25 score, as part of the highest."`
-	Words     float64  `config:"words" default:"1" doc:"Weight of the share of the item's words that the text has."`
-	Phrases   float64  `config:"phrases" default:"0.5" doc:"Weight of the share of its pairs of words that stand together there."`
-	Fields    float64  `config:"fields" default:"1" doc:"Weight of the share of its words that the context, the terms added to it and the metadata in field_names have."`
-	Names     []string `config:"field_names" default:"title,path,headings" doc:"Keys of the metadata that count as fields."`
-	Diversity float64  `config:"diversity" default:"0.5" doc:"Weight of the overlap with a better candidate, which takes away; 0: none."`
+	Dense     float64  `config:"dense" default:"1" min:"0" max:"1000" doc:"Weight of the cosine, from the lowest to the highest among the candidates."`
+	Lexical   float64  `config:"lexical" default:"0.5" min:"0" max:"1000" doc:"Weight of the BM25 score, as part of the highest."`
+	Words     float64  `config:"words" default:"1" min:"0" max:"1000" doc:"Weight of the share of the item's words that the text has."`
+	Phrases   float64  `config:"phrases" default:"0.5" min:"0" max:"1000" doc:"Weight of the share of its pairs of words that stand together there."`
+	Fields    float64  `config:"fields" default:"1" min:"0" max:"1000" doc:"Weight of the share of its words that the context, the terms added to it and the metadata in field_names have."`
+	Names     []string `config:"field_names" default:"title,path,headings" pattern:"." doc:"Keys of the metadata that count as fields."`
+	Diversity float64  `config:"diversity" default:"0.5" min:"0" max:"1000" doc:"Weight of the overlap with a better candidate, which takes away; 0: none."`
 }
 
 // Stage describes the reranker.
@@ -25,20 +25,9 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Reranker, error) {
-	var faults []error
-	for name, weight := range map[string]float64{
-		"dense": c.Dense, "lexical": c.Lexical, "words": c.Words, "phrases": c.Phrases, "fields": c.Fields, "diversity": c.Diversity,
-	} {
-		if !(weight >= 0 && weight <= maxWeight) {
-			faults = append(faults, &sdk.ArgumentError{Argument: name, Err: errors.New("a weight is from 0 to 1000")})
-		}
-	}
 	a, err := analyze.Named("code")
-	return &reranker{config: c, analyzer: a}, errors.Join(append(faults, err)...)
+	return &reranker{config: c, analyzer: a}, err
 }
-
-// maxWeight keeps scores finite.
-const maxWeight = 1000
 
 type reranker struct {
 	config

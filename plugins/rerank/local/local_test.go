@@ -184,7 +184,7 @@ func TestHostileInput(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for _, config := range []string{`{"dense": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if err == nil || !strings.Contains(err.Error(), "a weight is from 0 to 1000") {
+		if err == nil || !strings.Contains(err.Error(), "it must be from 0 to 1000") {
 			t.Errorf("%s: %v", config, err)
 		}
 	}

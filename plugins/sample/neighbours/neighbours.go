@@ -2,15 +2,14 @@ package neighbours
 
 import (
 	"context"
-	"errors"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
 type config struct {
-	K         int     `config:"k" default:"30" doc:"How many of the nearest candidates with a label vote."`
-	Sharpness float64 `config:"sharpness" default:"15" doc:"How much more a closer neighbour counts: votes weigh exp(sharpness * score). 0 gives each one vote."`
+	K         int     `config:"k" default:"30" min:"1" doc:"How many of the nearest candidates with a label vote."`
+	Sharpness float64 `config:"sharpness" default:"15" min:"0" max:"1000" doc:"How much more a closer neighbour counts: votes weigh exp(sharpness * score). 0 gives each one vote."`
 }
 
 // Stage describes the voter.
@@ -20,14 +19,7 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {
-	var faults []error
-	if c.K < 1 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "k", Err: errors.New("it must be at least 1")})
-	}
-	if c.Sharpness < 0 {
-		faults = append(faults, &sdk.ArgumentError{Argument: "sharpness", Err: errors.New("it must be at least 0")})
-	}
-	return voter(c), errors.Join(faults...)
+	return voter(c), nil
 }
 
 type voter config

@@ -2,10 +2,7 @@ package openai
 
 import (
 	"context"
-	"errors"
-	"slices"
 
-	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
@@ -14,27 +11,27 @@ import (
 type config struct {
 	chatmodel.Config
 	Endpoint    string   `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
-	Temperature float64  `config:"temperature" default:"0.7" doc:"How varied the samples are; 0 gives the likeliest text."`
-	TopP        float64  `config:"top_p" default:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
-	Seed        int      `config:"seed" default:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
-	MaxTokens   int      `config:"max_tokens" default:"0" doc:"Most tokens of an answer; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages, no limit for a model that thinks first; -1: no limit."`
-	Stop        []string `config:"stop" default:"\n" doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages."`
-	MaxN        int      `config:"max_n" default:"128" doc:"Most choices to ask for in one request."`
+	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
+	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
+	Seed        int      `config:"seed" default:"-1" min:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages, no limit for a model that thinks first; -1: no limit."`
+	Stop        []string `config:"stop" default:"\n" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages."`
+	MaxN        int      `config:"max_n" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
 	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
 	Normalise   bool     `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens."`
-	Nearest     float64  `config:"nearest" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
+	Nearest     float64  `config:"nearest" min:"0" max:"1" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
 }
 
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1))
+		open, sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 	model, err := chatmodel.New(c.Config, setup)
-	if err := errors.Join(c.check(), err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	v := &voter{
@@ -48,17 +45,4 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 		v.choices.Store(1)
 	}
 	return v, nil
-}
-
-// check reports every argument that is at fault, but for those of chatmodel.Config.
-func (c config) check() error {
-	var faults api.Faults
-	faults.Need(c.Temperature >= 0, "temperature", "it must be at least 0")
-	faults.Need(c.TopP > 0 && c.TopP <= 1, "top_p", "it must be more than 0 and at most 1")
-	faults.Need(c.Seed >= -1, "seed", "it must be at least 0, or -1 for none")
-	faults.Need(c.MaxTokens >= -1, "max_tokens", "it must be at least 0, or -1 for no limit")
-	faults.Need(!slices.Contains(c.Stop, ""), "stop", "an empty text ends nothing; write stop = [] for none")
-	faults.Need(c.MaxN >= 1 && c.MaxN <= 128, "max_n", "it must be between 1 and 128")
-	faults.Need(c.Nearest >= 0 && c.Nearest <= 1, "nearest", "it must be between 0 and 1")
-	return faults.Err()
 }

@@ -2,7 +2,6 @@ package prototype
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"github.com/racflow/racflow/sdk"
@@ -14,7 +13,7 @@ import (
 const least = 1e-6
 
 type config struct {
-	Sharpness float64 `config:"sharpness" default:"20" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
+	Sharpness float64 `config:"sharpness" default:"20" above:"0" max:"1000" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
 }
 
 // Stage describes the voter.
@@ -24,9 +23,6 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {
-	if c.Sharpness <= 0 {
-		return nil, &sdk.ArgumentError{Argument: "sharpness", Err: errors.New("it must be more than 0")}
-	}
 	return voter(c), nil
 }
 

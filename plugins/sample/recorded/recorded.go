@@ -12,9 +12,9 @@ import (
 )
 
 type config struct {
-	Path   sdk.Path `config:"path,required" doc:"The file with the answers: TSV, or JSONL where its name ends so."`
+	Path   sdk.Path `config:"path,required" example:"answers.tsv" doc:"The file with the answers: TSV, or JSONL where its name ends so."`
 	Voter  string   `config:"voter" doc:"Whose answers in the file are meant; the block's name if not given."`
-	Column string   `config:"column" default:"answer" doc:"Name of the column that holds the answers."`
+	Column string   `config:"column" default:"answer" min_length:"1" doc:"Name of the column that holds the answers."`
 	None   string   `config:"none" doc:"The answer in the file that says that no label fits; none does if not given."`
 }
 

@@ -14,8 +14,8 @@ import (
 
 type config struct {
 	Path sdk.Path `config:"path" doc:"Folder of the collections; the state folder if not given."`
-	K1   float64  `config:"k1" default:"1.2" doc:"BM25: how soon more occurrences of a word stop to count, 0 or more."`
-	B    float64  `config:"b" default:"0.75" doc:"BM25: how much long texts are held back, 0 to 1."`
+	K1   float64  `config:"k1" default:"1.2" min:"0" doc:"BM25: how soon more occurrences of a word stop to count, 0 or more."`
+	B    float64  `config:"b" default:"0.75" min:"0" max:"1" doc:"BM25: how much long texts are held back, 0 to 1."`
 	Sync bool     `config:"sync" default:"true" doc:"Wait until a commit is on the disk. Without, a power failure may damage it."`
 }
 
@@ -28,21 +28,11 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	if !littleEndian() {
 		return nil, errors.New("store local keeps numbers as little-endian machines do and cannot run on this one: use another store")
 	}
-	var faults []error
-	if !(c.K1 >= 0) {
-		faults = append(faults, &sdk.ArgumentError{Argument: "k1", Err: fmt.Errorf("%v is below 0", c.K1)})
-	}
-	if !(c.B >= 0 && c.B <= 1) {
-		faults = append(faults, &sdk.ArgumentError{Argument: "b", Err: fmt.Errorf("%v is not between 0 and 1", c.B)})
-	}
 	if c.Path == "" {
 		c.Path = sdk.Path(setup.StateDir)
 	}
 	if c.Path == "" {
-		faults = append(faults, &sdk.ArgumentError{Argument: "path", Err: errors.New("there is no state folder: give a path")})
-	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
+		return nil, &sdk.ArgumentError{Argument: "path", Err: errors.New("there is no state folder: give a path")}
 	}
 	log := setup.Log
 	if log == nil {

@@ -20,7 +20,7 @@ func TestConfigFaults(t *testing.T) {
 		`{"address": ":19530"}`:                        "address",
 		`{"address": "host/path"}`:                     "address",
 		`{"prefix": "a_b"}`:                            "prefix",
-		`{"token": "x", "user": "u", "password": "p"}`: "token",
+		`{"token": "x", "user": "u", "password": "p"}`: "user",
 		`{"user": "u"}`:                                "user",
 		`{"index": ""}`:                                "index",
 		`{"b": 2}`:                                     "b",

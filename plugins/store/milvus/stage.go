@@ -11,14 +11,11 @@ import (
 
 // Stage describes the store.
 func Stage() sdk.Stage {
-	return sdk.StoreStage("milvus", "Vector and BM25 search on a Milvus server, Milvus Lite or Zilliz Cloud.", open, sdk.Network(), sdk.Filters())
+	return sdk.StoreStage("milvus", "Vector and BM25 search on a Milvus server, Milvus Lite or Zilliz Cloud.", open, sdk.Network(), sdk.Filters(), sdk.Validates(config.check))
 }
 
-// open checks the config. Nothing is connected before a collection is opened.
+// open connects nothing: that waits until a collection is opened.
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
 	server, err := newServer(c)
 	if err != nil {
 		return nil, err
