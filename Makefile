@@ -38,10 +38,19 @@ check: ## What must hold before a commit: format, vet, lint, generated code, rac
 lint: ## Run golangci-lint
 	@go tool -modfile=.ci/lint.mod golangci-lint run ./... ./.ci/bench/...
 
+.PHONY: generate
+generate: build ## Write the generated code, and the reference of the stages
+	@go generate ./sdk/proto
+	@$(call reference,pipelines/reference)
+
 .PHONY: generated
-generated: ## Check that the generated code is current
+generated: build ## Check that what is generated is current
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-		(cd sdk/proto && go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb
+		(cd sdk/proto && go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb && \
+		mkdir "$$fresh/reference" && $(call reference,"$$fresh/reference") && diff -r "$$fresh/reference" pipelines/reference
+
+# reference writes a page about each kind of stage into a folder.
+reference = for kind in chunk enrich embed store rerank prompt sample elect; do $(BIN) stages --markdown $$kind >$(1)/$$kind.md || exit 1; done
 
 .PHONY: race
 race: ## Run the tests with the race detector (needs a C compiler)

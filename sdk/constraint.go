@@ -75,7 +75,9 @@ func (a Argument) Bounds() string {
 	if a.Length.Max > 0 {
 		length.Max = &most
 	}
-	if what := "elements"; !length.IsZero() {
+	if what := "elements"; a.Length == (Length{Min: 1}) {
+		parts = append(parts, "not empty")
+	} else if !length.IsZero() {
 		if a.Type == TypeString {
 			what = "characters"
 		}
@@ -178,7 +180,7 @@ func (a Argument) checkLength(n int) error {
 	if n >= a.Length.Min && (a.Length.Max == 0 || n <= a.Length.Max) {
 		return nil
 	}
-	if n == 0 {
+	if n == 0 { // whatever else
 		return errors.New("it must not be empty")
 	}
 	length := Argument{Type: a.Type, Length: a.Length}

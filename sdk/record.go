@@ -148,6 +148,18 @@ const (
 	ColumnSamples
 )
 
+// String is the name that documents give the column.
+func (c Column) String() string {
+	names := [...]string{
+		ColumnText: "text", ColumnMeta: "meta", ColumnVector: "vector", ColumnCandidates: "candidates", ColumnCandidateTexts: "candidate texts",
+		ColumnPrototypes: "prototypes", ColumnRandom: "random examples", ColumnLabels: "labels", ColumnPrompts: "prompts", ColumnSamples: "samples",
+	}
+	if int(c) >= len(names) {
+		return "unknown"
+	}
+	return names[c]
+}
+
 // Columns is a set of columns.
 type Columns uint32
 

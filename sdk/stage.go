@@ -26,6 +26,7 @@ type Stage struct {
 	Network   bool    // it talks to other machines
 	Batch     int     // rows per call it likes best; 0: no opinion
 	Filters   bool    // a store that honours Query.Filter
+	Example   string  // lines of a config block, for people; empty: the required arguments show it
 	Validates bool    // Validate finds more than what the arguments say
 
 	open     func(context.Context, Setup, []byte) (any, error)
@@ -85,6 +86,10 @@ func Reads(columns ...Column) Option {
 // Network declares that a stage talks to other machines. Only such a stage
 // gets to see the proxy settings of the environment.
 func Network() Option { return func(s *Stage) { s.Network = true } }
+
+// Example gives people the lines of a config block, where the required arguments alone
+// are no good example.
+func Example(config string) Option { return func(s *Stage) { s.Example = config } }
 
 // PreferBatch declares how many rows per call a stage likes best.
 func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }

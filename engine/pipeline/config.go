@@ -141,7 +141,7 @@ func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
 		arg, ok := argument(s, name)
 		switch {
 		case !ok:
-			l.fault(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, orList(name, names))
+			l.fault(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, OrList(name, names))
 		case w.block != nil && arg.Type != sdk.TypeBlock:
 			l.fault(at, "Unexpected block", "%s is no block: write %s = ...", name, name)
 		default:
@@ -192,8 +192,8 @@ func purpose(a sdk.Argument) string {
 	return string(a.Type)
 }
 
-// orList is the nearest of the names, or all of them where none is near.
-func orList(given string, names []string) string {
+// OrList is the nearest of the names, or all of them where none is near.
+func OrList(given string, names []string) string {
 	if advice := rule.DidYouMean(given, names); advice != "" {
 		return advice
 	}

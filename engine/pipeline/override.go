@@ -152,7 +152,7 @@ func (l *loader) checkOverrides() {
 			l.refuse(r.Override, "Stages of several kinds are called %q: write %s.%s.", r.stage, kinds[0], r.Target)
 		case len(kinds) > 0:
 		case !slices.Contains(stages, r.stage):
-			l.refuse(r.Override, "There is no stage %q.%s", r.stage, orList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
+			l.refuse(r.Override, "There is no stage %q.%s", r.stage, OrList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
 		default:
 			l.refuse(r.Override, "The stage %q has no argument %q.%s", r.stage, r.argument, rule.DidYouMean(r.stage+"."+r.argument, l.targets))
 		}

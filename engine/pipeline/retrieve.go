@@ -61,7 +61,7 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 		}
 		names = append(names, k.Name)
 	}
-	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name, orList(name, names))
+	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name, OrList(name, names))
 	return none
 }
 

@@ -60,7 +60,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	}
 	name, ok := reference(attr.Expr, "limit")
 	if !ok {
-		l.fault(attr.Expr.Range(), "Not a limit", "limit names a limit block at the top of the file: limit.NAME.%s", orList("", names))
+		l.fault(attr.Expr.Range(), "Not a limit", "limit names a limit block at the top of the file: limit.NAME.%s", OrList("", names))
 		return nil
 	}
 	for _, limit := range l.file.Limits {
@@ -68,7 +68,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 			return limit
 		}
 	}
-	l.fault(attr.Expr.Range(), "Unknown limit", "There is no limit block %q.%s", name, orList(name, names))
+	l.fault(attr.Expr.Range(), "Unknown limit", "There is no limit block %q.%s", name, OrList(name, names))
 	return nil
 }
 

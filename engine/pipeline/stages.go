@@ -190,5 +190,5 @@ func (l *loader) unknownStage(s *Stage, at hcl.Range) {
 			return
 		}
 	}
-	l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, orList(s.Use, l.Catalog.Uses(s.Kind)))
+	l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, OrList(s.Use, l.Catalog.Uses(s.Kind)))
 }

@@ -16,7 +16,7 @@ func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
 	for _, s := range p.Stages {
 		info := &stagepb.StageInfo{
 			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
-			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates,
+			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates, Example: Valid(s.Example),
 		}
 		for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
 			if s.Reads.Has(c) {
@@ -56,7 +56,7 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 	}
 	s := sdk.Stage{
 		Kind: kind, Name: info.GetName(), Doc: info.GetDoc(), Network: info.GetNetwork(), Batch: int(info.GetPreferredBatch()),
-		Filters: info.GetFilters(), Validates: info.GetValidates(),
+		Filters: info.GetFilters(), Validates: info.GetValidates(), Example: info.GetExample(),
 	}
 	for _, c := range info.GetReads() {
 		column := sdk.Column(c)

@@ -449,7 +449,7 @@ func TestPluginRoundTrip(t *testing.T) {
 	}
 	want := sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.SampleStage("coin", "Votes.", func(context.Context, sdk.Setup, config) (sdk.Sampler, error) { return nil, nil },
-			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32), sdk.Validates(func(config) error { return nil })),
+			sdk.Reads(sdk.ColumnText, sdk.ColumnSamples), sdk.Network(), sdk.PreferBatch(32), sdk.Example("mode = \"chat\""), sdk.Validates(func(config) error { return nil })),
 		sdk.StoreStage("shelf", "Keeps.", func(context.Context, sdk.Setup, config) (sdk.Store, error) { return nil, nil }, sdk.Filters()),
 	}}
 	got, err := DecodePlugin(EncodePlugin(want))

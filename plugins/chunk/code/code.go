@@ -12,7 +12,7 @@ import (
 
 type config struct {
 	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
-	Language  string `config:"language" doc:"The language of all documents, as go or python; without it the end of a document's path says it."`
+	Language  string `config:"language" doc:"The language of all documents, such as go, java, c, cpp, csharp, javascript, typescript, rust, kotlin, swift, scala, php, python, yaml, ruby or shell; without it the end of a document's path says it."`
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 

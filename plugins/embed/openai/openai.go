@@ -19,15 +19,15 @@ import (
 
 type config struct {
 	BaseURL       string            `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version."`
-	Model         string            `config:"model,required" min_length:"1" doc:"Name of the model, as the server knows it."`
+	Model         string            `config:"model,required" example:"text-embedding-3-small" min_length:"1" doc:"Name of the model, as the server knows it."`
 	APIKey        string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
 	Dimension     int               `config:"dimension" default:"0" min:"0" max:"65536" doc:"Length of the model's vectors; 0 embeds a text to find out, once."`
 	Dimensions    int               `config:"dimensions" default:"0" min:"0" max:"65536" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
-	QueryPrefix   string            `config:"query_prefix" doc:"What the model wants before a text that searches."`
-	PassagePrefix string            `config:"passage_prefix" doc:"What the model wants before a text that is searched."`
+	QueryPrefix   string            `config:"query_prefix" example:"query: " doc:"What the model wants before a text that searches."`
+	PassagePrefix string            `config:"passage_prefix" example:"passage: " doc:"What the model wants before a text that is searched."`
 	MaxInputs     int               `config:"max_inputs,neutral" default:"256" min:"1" max:"2048" doc:"Most texts in one request."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
-	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
+	Body          string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
 	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 

@@ -11,23 +11,25 @@ import (
 )
 
 type config struct {
-	API           string            `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks."`
+	API           string            `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks; cohere is its version 2."`
 	BaseURL       string            `config:"base_url" pattern:"^$|^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
 	Path          string            `config:"path" default:"/rerank" pattern:"^/[^\\s?#]*$" example:"/rerank" doc:"What follows the address."`
-	Model         string            `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none."`
+	Model         string            `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none, the others do."`
 	APIKey        string            `config:"api_key,secret" doc:"Key for the service; none for one that wants none."`
 	Context       bool              `config:"context" default:"true" doc:"Send a candidate's context before its text."`
 	MaxCharacters int               `config:"max_characters" default:"8000" min:"1" doc:"The longest document; what is beyond is cut off."`
 	MaxDocuments  int               `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
-	Body          string            `config:"body" doc:"A JSON object of further fields of every request."`
+	Body          string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
 	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // Stage describes the reranker.
 func Stage() sdk.Stage {
 	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
-		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
+		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check), sdk.Example(`
+			api      = "llamacpp"
+			base_url = "http://127.0.0.1:8080"`))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {

@@ -19,7 +19,7 @@ type config struct {
 	MaxN        int      `config:"max_n" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
 	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
-	Normalise   bool     `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens."`
+	Normalise   bool     `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens: Card Lost for card_lost."`
 	Nearest     float64  `config:"nearest" min:"0" max:"1" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
 }
 

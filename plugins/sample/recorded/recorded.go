@@ -12,7 +12,7 @@ import (
 )
 
 type config struct {
-	Path   sdk.Path `config:"path,required" example:"answers.tsv" doc:"The file with the answers: TSV, or JSONL where its name ends so."`
+	Path   sdk.Path `config:"path,required" example:"answers.tsv" doc:"The file with the answers, TSV or JSONL, with id, answer and, if wanted, voter and weight; or the JSONL results of a run."`
 	Voter  string   `config:"voter" doc:"Whose answers in the file are meant; the block's name if not given."`
 	Column string   `config:"column" default:"answer" min_length:"1" doc:"Name of the column that holds the answers."`
 	None   string   `config:"none" doc:"The answer in the file that says that no label fits; none does if not given."`

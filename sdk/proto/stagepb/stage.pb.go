@@ -757,6 +757,7 @@ type StageInfo struct {
 	Network        bool                   `protobuf:"varint,6,opt,name=network,proto3" json:"network,omitempty"`                                     // it talks to other machines
 	PreferredBatch uint32                 `protobuf:"varint,7,opt,name=preferred_batch,json=preferredBatch,proto3" json:"preferred_batch,omitempty"` // rows per request it likes best, of an enricher passages; 0: no opinion
 	Filters        bool                   `protobuf:"varint,8,opt,name=filters,proto3" json:"filters,omitempty"`                                     // a store that searches as Search.filters say; no other gets any
+	Example        string                 `protobuf:"bytes,10,opt,name=example,proto3" json:"example,omitempty"`                                     // what a config block may hold, as a file writes it; empty: its required arguments show it
 	Validates      bool                   `protobuf:"varint,9,opt,name=validates,proto3" json:"validates,omitempty"`                                 // Validate finds more than what the arguments say; of others it is not asked
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -846,6 +847,13 @@ func (x *StageInfo) GetFilters() bool {
 		return x.Filters
 	}
 	return false
+}
+
+func (x *StageInfo) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
 }
 
 func (x *StageInfo) GetValidates() bool {
@@ -4726,7 +4734,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rDescribeReply\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x123\n" +
-	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\xc2\x02\n" +
+	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v1.StageInfoR\x06stages\"\xdc\x02\n" +
 	"\tStageInfo\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v1.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -4735,7 +4743,9 @@ const file_stage_proto_rawDesc = "" +
 	"\x05reads\x18\x05 \x03(\x0e2\x18.racflow.stage.v1.ColumnR\x05reads\x12\x18\n" +
 	"\anetwork\x18\x06 \x01(\bR\anetwork\x12'\n" +
 	"\x0fpreferred_batch\x18\a \x01(\rR\x0epreferredBatch\x12\x18\n" +
-	"\afilters\x18\b \x01(\bR\afilters\x12\x1c\n" +
+	"\afilters\x18\b \x01(\bR\afilters\x12\x18\n" +
+	"\aexample\x18\n" +
+	" \x01(\tR\aexample\x12\x1c\n" +
 	"\tvalidates\x18\t \x01(\bR\tvalidates\"\xe6\x04\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
