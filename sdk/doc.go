@@ -8,7 +8,7 @@
 // to serve.Plugin of sdk/serve:
 //
 //	type config struct {
-//		Temperature float64 `config:"temperature" default:"1" doc:"Sharpness of the vote."`
+//		Temperature float64 `config:"temperature" default:"1" above:"0" doc:"Sharpness of the vote."`
 //	}
 //
 //	func main() {
