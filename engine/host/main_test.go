@@ -97,7 +97,12 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		}
 		s.Log.Info("opened with " + c.Token)
 		return &echo{config: c, setup: s}, nil
-	}, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates)),
+	}, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates), sdk.Validates(func(c echoConfig) error {
+		if c.Delay > time.Hour {
+			return &sdk.ArgumentError{Argument: "delay", Err: errors.New("nobody waits so long for " + c.Token)}
+		}
+		return nil
+	})),
 	sdk.ElectStage("elect", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return elector{}, nil }),
 	sdk.PromptStage("prompt", "Writes prompts.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return prompter{}, nil },
 		sdk.Reads(sdk.ColumnText)),

@@ -239,3 +239,24 @@ func TestFindAndDescribe(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// A config is checked by the plugin's own process, which opens nothing and whose
+// errors tell no secret.
+func TestValidate(t *testing.T) {
+	h, _ := newHost(t)
+	command := []string{"env", "GORACE=atexit_sleep_ms=0", h.options.Self, "plugin"}
+	validate := func(config string) error {
+		return h.Validate(t.Context(), command, sdk.KindSample, "echo", []byte(config), []string{"hush-hush"})
+	}
+	if err := validate(`{"k": 99, "token": "hush-hush"}`); err != nil {
+		t.Error(err)
+	}
+	err := validate(`{"delay": "2h", "token": "hush-hush"}`)
+	all := sdk.ArgumentErrors(err)
+	if len(all) != 1 || all[0].Argument != "delay" || !strings.Contains(all[0].Error(), "so long for (secret)") {
+		t.Errorf("error %v", err)
+	}
+	if err := h.Validate(t.Context(), []string{"/nonexistent"}, sdk.KindSample, "echo", nil, nil); err == nil || !strings.Contains(err.Error(), "did not start") {
+		t.Errorf("error %v", err)
+	}
+}
