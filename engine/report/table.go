@@ -80,6 +80,9 @@ func remark(r run.Result) string {
 	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
 		all = append(all, "expected "+r.Expected)
 	}
+	if len(r.Missing) > 0 {
+		all = append(all, "without "+strings.Join(r.Without(), ", "))
+	}
 	if r.Flagged {
 		all = append(all, "flagged")
 	}

@@ -70,14 +70,15 @@ func (r *Run) result(rec *record) Result {
 		return result
 	}
 	for i := range rec.outputs {
-		if f := rec.outputs[i].failure; f.stops() {
-			result.left = true
-		} else if f != nil && result.Failure == nil {
+		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
 			result.Failure = f
 		}
 		if f := rec.outputs[i].skipped; f != nil {
 			result.Skipped = append(result.Skipped, f)
 		}
+	}
+	if result.Failure == nil {
+		result.Missing, result.left = r.without(rec)
 	}
 	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
 		result.Reason = "no election was held: its when rule does not hold"
