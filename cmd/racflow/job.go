@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // job is a pipeline with the items that it will work on: what run and eval
@@ -116,6 +117,9 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	s.tellMoreFailures()
 	for _, skipped := range totals.Skipped {
 		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
+	}
+	if s.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
+		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
 	}
 	return &outcome{totals, s.faults, j.ready.Labels()}, err
 }

@@ -21,16 +21,14 @@ type Reason struct {
 // model said into them.
 const maxReasons = 1000
 
-// count counts the stages that an item went on without.
-func count(all *[]Skipped, without []*Failure) {
-	for _, f := range without {
-		at := slices.IndexFunc(*all, func(s Skipped) bool { return s.Stage == f.Stage })
-		if at < 0 {
-			at = len(*all)
-			*all = append(*all, Skipped{Stage: f.Stage, First: f.Err})
-		}
-		(*all)[at].Items++
+// count counts items that went on without a stage.
+func count(all *[]Skipped, f *Failure, items int) {
+	at := slices.IndexFunc(*all, func(s Skipped) bool { return s.Stage == f.Stage })
+	if at < 0 {
+		at = len(*all)
+		*all = append(*all, Skipped{Stage: f.Stage, First: f.Err})
 	}
+	(*all)[at].Items += items
 }
 
 // undecided counts the reasons of an item without an answer, each once: those

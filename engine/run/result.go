@@ -118,7 +118,7 @@ type Totals struct {
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages that items went on without
-	Missing []Skipped   // voters that had to stop, with the provisional items
+	Missing []Skipped   // stages that had to stop, and the voters that need them, with the provisional items
 	Reasons []Reason    // why items are undecided, as they first came up
 
 	reasons map[string]int // places among Reasons
@@ -127,8 +127,12 @@ type Totals struct {
 func (t *Totals) add(r Result) {
 	t.Items++
 	t.Usage.Add(r.Usage)
-	count(&t.Skipped, r.Skipped)
-	count(&t.Missing, r.Missing)
+	for _, f := range r.Skipped {
+		count(&t.Skipped, f, 1)
+	}
+	for _, f := range r.Missing {
+		count(&t.Missing, f, 1)
+	}
 	if len(r.Missing) > 0 {
 		t.Provisional++
 	}

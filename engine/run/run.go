@@ -62,7 +62,8 @@ type Run struct {
 	ending    *ending // of the run, before its input has ended
 
 	mu   sync.Mutex
-	lost []bool // by stage: it, or a fallback of it, had to stop; nil: none had to
+	lost []bool     // by stage: it, or a fallback of it, had to stop; nil: none had to
+	halt []*Failure // why they had to
 }
 
 // stage is a stage of the pipeline that is run.

@@ -18,7 +18,10 @@ func (r *Run) stop(s *stage, cause error) {
 	if r.lost == nil {
 		r.lost = make([]bool, len(r.stages))
 	}
-	r.lost[s.index] = true
+	if !r.lost[s.index] {
+		r.lost[s.index] = true
+		r.halt = append(r.halt, &Failure{Stage: s.String(), Err: cause})
+	}
 	if r.readsOn() {
 		return
 	}
