@@ -18,7 +18,6 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
 )
 
 // inputFlags say which items to work on.
@@ -166,8 +165,7 @@ func resultFormat(format, output string, out io.Writer) string {
 // outcome is what came of a run.
 type outcome struct {
 	totals run.Totals
-	faults int      // rows of the knowledge that could not be used
-	labels []string // of the knowledge
+	faults int // rows of the knowledge that could not be used
 }
 
 func (o *outcome) exit() error {
@@ -188,10 +186,6 @@ func (o *outcome) why() string {
 	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
 	if most.Example != "" {
 		text += fmt.Sprintf(", %.80q", most.Example)
-		read := answer.Read(most.Example, sdk.Prompt{Labels: o.labels}, answer.Options{Normalise: true})
-		if read.Label != most.Example && slices.Contains(o.labels, read.Label) {
-			text += fmt.Sprintf("; a voter with normalise = true takes it for %q", read.Label)
-		}
 	}
 	return text + ")"
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 )
 
 // TestAnswersWithoutTheModel spends the budget, or takes the service away: the
@@ -63,4 +65,43 @@ func TestAnswersWithoutTheModel(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+}
+
+// TestDroppedAnswers has a model whose answers are paid for and do not count, while
+// other voters decide every item.
+func TestDroppedAnswers(t *testing.T) {
+	emphatic := func(every int) openaitest.Options {
+		return openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+			if a.Number%every == 0 {
+				return "**fruit**"
+			}
+			return "vehicle"
+		}}
+	}
+	tests := map[string]struct {
+		every int // request whose answers do not count
+		verb  string
+		want  string
+	}{
+		"run":       {1, "run", `(?m)^warning: sample.llm: 240 of 240 answers do not count, such as "\*\*fruit\*\*" \(240\); nearest = 1 would read 240 of them as labels$`},
+		"eval":      {1, "eval", `(?m)^warning: sample.llm: 80 of 80 answers do not count, such as "\*\*fruit\*\*" \(80\); nearest = 1 would read 80 of them as labels$`},
+		"4 percent": {25, "run", ""}, // 5 of 120
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPaid(t)
+			p.server = openaitest.Serve(t, emphatic(test.every))
+			c := p.command(t)
+			if c.Args[1] = test.verb; test.verb == "eval" {
+				c.Args = []string{c.Args[0], "eval", "-var", "url=" + p.server.URL, "--input", "rows.tsv", "p.hcl"}
+			}
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if test.want == "" && strings.Contains(string(out), "do not count") || !regexp.MustCompile(test.want).Match(out) {
+				t.Errorf("no %q in\n%s", test.want, out)
+			}
+		})
+	}
 }

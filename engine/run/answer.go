@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,6 +89,9 @@ func (r *Run) result(rec *record) Result {
 	result.Votes = votes(samples)
 	for _, s := range samples {
 		result.Usage.Add(s.Usage)
+		if len(s.Answers) > 1 && !slices.Contains(result.spread, s.Voter) {
+			result.spread = append(result.spread, s.Voter)
+		}
 		if s.Usage != (sdk.Usage{}) {
 			if result.Usages == nil {
 				result.Usages = map[string]sdk.Usage{}

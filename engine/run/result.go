@@ -37,9 +37,10 @@ type Result struct {
 	Missing []*Failure
 	Latency time.Duration // from being read to being answered; 0: an earlier part of the run answered it
 
-	earlier bool    // an earlier part of the run answered it
-	record  *record // for Again; nil: not kept
-	left    bool    // not answered because the run has to end: no failure of the item
+	earlier bool     // an earlier part of the run answered it
+	spread  []string // voters that handed in distributions; none of an earlier part of the run
+	record  *record  // for Again; nil: not kept
+	left    bool     // not answered because the run has to end: no failure of the item
 }
 
 // List are the candidates that one stage left to those below it.
@@ -122,6 +123,7 @@ type Totals struct {
 	Reasons []Reason    // why items are undecided, as they first came up
 
 	reasons map[string]int // places among Reasons
+	voters  []*Dropped
 }
 
 func (t *Totals) add(r Result) {
@@ -136,6 +138,7 @@ func (t *Totals) add(r Result) {
 	if len(r.Missing) > 0 {
 		t.Provisional++
 	}
+	t.answers(r)
 	switch {
 	case r.Failure != nil:
 		t.Failed++
