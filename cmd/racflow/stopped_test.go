@@ -56,6 +56,16 @@ func TestAnswersWithoutTheModel(t *testing.T) {
 			t.Errorf("standard error:\n%s", stderr)
 		}
 	})
+	t.Run("one question", func(t *testing.T) {
+		p := newPaid(t)
+		p.server.Close()
+		c := p.command(t)
+		c.Args = []string{c.Args[0], "ask", "-var", "url=" + p.server.URL, "p.hcl", "apple and pear 3"}
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "it was answered without sample.llm: ") || !strings.Contains(string(out), "\nfruit\n") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 	t.Run("no figures over a mixture", func(t *testing.T) {
 		p := newPaid(t)
 		c := p.command(t)

@@ -61,7 +61,7 @@ type inputs struct {
 	prompt   int
 	voters   []int
 	needs    []int // all stages that must be done first, transitively
-	firm     []int // of an election: what it reads beside samples, and cannot be held without
+	firm     []int // of an election: what it cannot be held without, which a voter is if one of its rules names it
 }
 
 // sees reports whether the stage may look at another's output.

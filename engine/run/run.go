@@ -153,7 +153,7 @@ func (r *Run) arrange() {
 			switch above := r.stages[n]; {
 			case above.Block == "prompt":
 				above.readers = append(above.readers, r.stages[i])
-			case s.Block == "elect" && above.Block != "sample":
+			case s.Block == "elect" && (above.Block != "sample" || r.stages[i].names(above)):
 				r.stages[i].in.firm = append(r.stages[i].in.firm, n)
 			}
 		}

@@ -36,9 +36,8 @@ func (r *Run) stop(s *stage, cause error) {
 	}
 }
 
-// readsOn reports whether the election can do without the stages that are lost
-// and those that need them: another voter remains, and its rules ask for none of
-// them. The caller holds mu.
+// readsOn reports whether the election can be held without the stages that are lost
+// and those that need them. The caller holds mu.
 func (r *Run) readsOn() bool {
 	if r.strict || r.elect < 0 {
 		return false
@@ -50,16 +49,7 @@ func (r *Run) readsOn() bool {
 	if r.lost[r.elect] || slices.ContainsFunc(e.in.firm, gone) {
 		return false
 	}
-	remains := false
-	for _, v := range e.in.voters {
-		switch voter := r.stages[v]; {
-		case !gone(v):
-			remains = remains || !voter.abstains()
-		case e.names(voter):
-			return false
-		}
-	}
-	return remains
+	return slices.ContainsFunc(e.in.voters, func(v int) bool { return !gone(v) && !r.stages[v].abstains() })
 }
 
 // names reports whether a rule of an election asks what a certain voter answered.
@@ -75,18 +65,12 @@ func (s *stage) idle() bool {
 }
 
 // lacks returns what the stage lacks for an item because another one is stopped;
-// nil: nothing. An election only lacks a voter that one of its rules names.
+// nil: nothing.
 func (s *stage) lacks(rec *record) *Failure {
-	needs := s.in.needs
 	if s.Block == "elect" {
-		needs = slices.Clone(s.in.firm)
-		for _, v := range s.in.voters {
-			if s.names(s.run.stages[v]) {
-				needs = append(needs, v)
-			}
-		}
+		return rec.missing(s.in.firm)
 	}
-	return rec.missing(needs)
+	return rec.missing(s.in.needs)
 }
 
 // asks reports whether the when rule of a stage can be asked about an item,
