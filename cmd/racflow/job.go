@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // job is a pipeline with the items that it will work on: what run and eval
@@ -117,5 +118,21 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	for _, skipped := range totals.Skipped {
 		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
 	}
-	return &outcome{totals, s.faults, j.ready.Labels()}, err
+	for _, d := range totals.Dropped() {
+		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels(), s.mask()))
+	}
+	if s.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
+		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
+	}
+	return &outcome{totals, s.faults}, err
+}
+
+// stage describes the stage that does the work of a voter.
+func (j *job) stage(voter string) sdk.Stage {
+	for _, s := range j.session.pipeline.Stages {
+		if s.Block == "sample" && s.Name == voter {
+			return s.Info
+		}
+	}
+	return sdk.Stage{}
 }

@@ -28,7 +28,9 @@ type fileFlags struct {
 	set   []pipeline.Override
 	again bool // keep ballots
 	lists bool // keep what each stage found
-	calls callFlags
+	// strict ends a run early in which a stage has to stop: figures are of one method.
+	strict bool
+	calls  callFlags
 }
 
 func (f *fileFlags) register(c *cobra.Command) {

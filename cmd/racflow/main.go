@@ -20,7 +20,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1 // could not start, or broke off
-	exitItemsFailed = 3 // finished, but some items or rows failed
+	exitItemsFailed = 3 // finished, but some items or rows failed or lack a voter
 	exitInterrupted = 130
 )
 

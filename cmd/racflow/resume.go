@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/report"
 )
 
 // journalFlags say whether results are kept, and which run to go on with.
@@ -152,8 +153,21 @@ func (j *job) manifest() (journal.Manifest, error) {
 // end closes the journal and says how to go on where something is left to do.
 // It returns the error of the run.
 func (j *job) end(w io.Writer, o *outcome, err error) error {
+	again := ""
+	if j.book != nil {
+		again = fmt.Sprintf("; the same command with --resume=%s asks for it", j.book.ID())
+	}
+	for _, m := range o.totals.Missing {
+		why := report.Legible(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
+		switch {
+		case m.Items > 0:
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", quantity(m.Items, "item"), m.Stage, why, again)
+		case err == nil:
+			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
+		}
+	}
 	if j.book == nil {
-		if err != nil && j.path == "-" {
+		if (err != nil || len(o.totals.Missing) > 0) && j.path == "-" {
 			fmt.Fprintln(w, "standard input cannot be read again, so this run cannot be resumed: items in a file can")
 		}
 		return err

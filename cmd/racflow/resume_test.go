@@ -32,6 +32,7 @@ pipeline "p" {
   input { path = "items.tsv" }
   retrieve "near" { from = knowledge.k }
   sample "knn" { use = "neighbours" }
+  sample "prototype" { use = "prototype" }
   prompt "shots" { use = "completion" }
   sample "llm" {
     use   = "openai"
@@ -66,6 +67,11 @@ type paid struct {
 
 func newPaid(t *testing.T) *paid {
 	t.Helper()
+	return newPaidItems(t, paidItems)
+}
+
+func newPaidItems(t *testing.T, n int) *paid {
+	t.Helper()
 	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
 	p.server = openaitest.Serve(t, openaitest.Options{
@@ -84,7 +90,7 @@ func newPaid(t *testing.T) *paid {
 	for i := range 20 {
 		fmt.Fprintf(&rows, "apple and pear %d\tfruit\ncar and bus %d\tvehicle\n", i, i)
 	}
-	for i := range paidItems {
+	for i := range n {
 		fmt.Fprintf(&items, "q%d\tan apple or a car, number %03d\n", i, i)
 	}
 	for name, content := range map[string]string{"p.hcl": paidPipeline, "rows.tsv": rows.String(), "items.tsv": items.String()} {
@@ -181,7 +187,7 @@ func TestResume(t *testing.T) {
 		"kill -9":   {halfway((*os.Process).Kill), -1, 8, false, []string{"--resume"}},
 		"interrupt": {halfway(func(p *os.Process) error { return p.Signal(os.Interrupt) }), 130, 8, true, []string{"--resume"}},
 		"terminate": {halfway(func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }), 130, 8, true, nil},
-		"budget":    {func(t *testing.T, p *paid) (int, string) { return p.run(t, "--max-tokens", "40000") }, 1, 0, true, nil},
+		"budget":    {func(t *testing.T, p *paid) (int, string) { return p.run(t, "--max-tokens", "40000") }, 3, 0, true, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,12 +229,12 @@ func TestResume(t *testing.T) {
 // TestResumeWithoutTheCache goes on by the journal alone.
 func TestResumeWithoutTheCache(t *testing.T) {
 	p := newPaid(t)
-	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 || !strings.Contains(stderr, "left") {
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 3 || !strings.Contains(stderr, "provisional") {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	partial, calls := strings.Count(p.output(t), "\n"), p.server.Calls()
-	if partial != calls {
-		t.Errorf("%d results of %d calls", partial, calls)
+	without, calls := strings.Count(p.output(t), `"missing":["sample.llm"]`), p.server.Calls()
+	if without != paidItems-calls {
+		t.Errorf("%d results without the model, which got %d calls", without, calls)
 	}
 	if err := os.RemoveAll(filepath.Join(p.dir, stateDir, "cache")); err != nil {
 		t.Fatal(err)
@@ -247,7 +253,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Skip("it starts many processes")
 	}
 	p := newPaid(t)
-	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 {
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 3 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	id := p.runID(t)

@@ -18,7 +18,6 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
 )
 
 // inputFlags say which items to work on.
@@ -71,12 +70,18 @@ brought up to date first: only what changed since the last run is embedded.
 
 Results go to standard output, or to --output; everything else to standard
 error. Exit code 0: every item was answered; 1: the run could not start or
-broke off; 3: some items or rows failed; 130: interrupted.
+broke off; 3: it finished, and some items or rows failed, or lack a voter;
+130: interrupted.
+
+Where the budget is spent, or a voter's service stays away, the other voters
+answer the rest of the items. Such an answer is provisional: its result names the
+voters that are missing, and --resume asks for them. Where no other voter remains,
+the run breaks off.
 
 Every result is kept as it is reached, in the runs folder of --state. A run that
-broke off or was killed is gone on with by the same command and --resume: what
-was answered is not asked again, items that failed are tried again, and the
-results are written whole. The newest 20 runs are kept.`,
+broke off, was killed or has provisional answers is resumed by the same command
+and --resume: what was answered is not asked again, items that failed are tried
+again, and the results are written whole. The newest 20 runs are kept.`,
 		Args: keep.args,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			// A wrong format shows before anything starts.
@@ -160,12 +165,11 @@ func resultFormat(format, output string, out io.Writer) string {
 // outcome is what came of a run.
 type outcome struct {
 	totals run.Totals
-	faults int      // rows of the knowledge that could not be used
-	labels []string // of the knowledge
+	faults int // rows of the knowledge that could not be used
 }
 
 func (o *outcome) exit() error {
-	if o.totals.Failed > 0 || o.faults > 0 {
+	if t := o.totals; t.Failed > 0 || t.Provisional > 0 || t.Left > 0 || o.faults > 0 {
 		return &exitError{code: exitItemsFailed}
 	}
 	return nil
@@ -182,10 +186,6 @@ func (o *outcome) why() string {
 	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
 	if most.Example != "" {
 		text += fmt.Sprintf(", %.80q", most.Example)
-		read := answer.Read(most.Example, sdk.Prompt{Labels: o.labels}, answer.Options{Normalise: true})
-		if read.Label != most.Example && slices.Contains(o.labels, read.Label) {
-			text += fmt.Sprintf("; a voter with normalise = true takes it for %q", read.Label)
-		}
 	}
 	return text + ")"
 }
@@ -196,7 +196,7 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
+	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Provisional, "provisional"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {

@@ -118,7 +118,7 @@ func (s *session) close() {
 // open brings the knowledge up to date, starts the stages and tells about it.
 func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 	r, err := run.Open(ctx, s.pipeline, run.Options{
-		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
+		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Strict: s.flags.strict, Knowledge: s.tellKnowledge,
 		Building: s.tellBuilding,
 		Waiting: func(name string, why error) {
 			s.progress.Clear()

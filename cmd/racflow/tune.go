@@ -89,7 +89,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
-	t.flags.set, t.flags.again = subject.Everything(), true
+	t.flags.set, t.flags.again, t.flags.strict = subject.Everything(), true, true
 	var digest string
 	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path, func(j *job) (err error) {
 		if digest, err = t.warn(j); err != nil {

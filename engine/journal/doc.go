@@ -12,7 +12,10 @@
 //	                and 3 µs of processor time an item with two statistical
 //	                voters.
 //	failures.jsonl  the items that failed, with stage and reason; begun anew when
-//	                the run is gone on with, which tries them again
+//	                the run is resumed, which tries them again
+//	provisional.jsonl  the items that were answered without a voter that had to
+//	                stop, as in journal.jsonl and with the voters that are missing;
+//	                begun anew when the run is resumed, which asks them again
 //	totals.json     how the run ended. Missing: it was cut off.
 //
 // A line that is cut off, as a kill may leave it, is left out: its item is

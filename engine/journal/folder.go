@@ -87,7 +87,7 @@ func (r Runs) Resume(id string) (*Journal, error) {
 		return nil, err
 	}
 	err = j.read()
-	for _, file := range []string{totalsFile, failuresFile} { // failed items are tried again
+	for _, file := range []string{totalsFile, failuresFile, withoutFile} { // their items are asked again
 		if e := os.Remove(filepath.Join(j.dir, file)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
@@ -130,7 +130,7 @@ func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 		if err != nil || m.File != file || m.Pipeline != pipeline || r.busy(id) {
 			continue
 		}
-		if end := r.End(id); end == nil || !end.Complete || end.Failed > 0 {
+		if r.End(id).Unfinished() {
 			return m, true
 		}
 	}

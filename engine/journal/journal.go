@@ -20,6 +20,7 @@ const (
 	manifestFile = "manifest.json"
 	journalFile  = "journal.jsonl"
 	failuresFile = "failures.jsonl"
+	withoutFile  = "provisional.jsonl"
 	totalsFile   = "totals.json"
 )
 
@@ -32,8 +33,33 @@ type Journal struct {
 	mu       sync.Mutex
 	lines    *os.File // holds the lock
 	size     int64
-	failures *os.File // nil: none so far
+	failures side
+	without  side // provisional answers
 	buffer   []byte
+}
+
+// side is a file of items that a resumed run asks again. It begins anew then, so
+// that items that end there every time do not add up.
+type side struct{ file *os.File } // nil: none so far
+
+func (s *side) append(path string, text []byte) (err error) {
+	if len(text) == 0 {
+		return nil
+	}
+	if s.file == nil {
+		if s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+			return err
+		}
+	}
+	_, err = s.file.Write(text)
+	return err
+}
+
+func (s *side) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
 }
 
 // span is where an entry stands in the file.
@@ -82,27 +108,27 @@ func (j *Journal) Keep(results []run.Result) error {
 }
 
 func (j *Journal) keep(results []run.Result) (err error) {
-	answers, failed := j.buffer[:0], []byte(nil)
+	answers := j.buffer[:0]
+	var failed, without []byte
 	for _, r := range results {
 		to := &answers
-		if r.Failure != nil {
+		switch {
+		case r.Failure != nil:
 			to = &failed
+		case len(r.Missing) > 0:
+			to = &without
 		}
 		if *to, err = appendEntry(*to, r); err != nil {
 			return err
 		}
 	}
 	j.buffer = answers
-	if err := j.write(); err != nil || len(failed) == 0 {
+	if err := j.write(); err != nil {
 		return err
 	}
-	if j.failures == nil {
-		if j.failures, err = os.OpenFile(filepath.Join(j.dir, failuresFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-			return err
-		}
-	}
-	_, err = j.failures.Write(failed)
-	return err
+	return errors.Join(
+		j.failures.append(filepath.Join(j.dir, failuresFile), failed),
+		j.without.append(filepath.Join(j.dir, withoutFile), without))
 }
 
 // write appends the buffer to the journal. What a full disk took only part of
@@ -151,10 +177,7 @@ func (j *Journal) Close(end *Totals) error {
 	if end != nil {
 		err = writeJSON(filepath.Join(j.dir, totalsFile), end)
 	}
-	if j.failures != nil {
-		err = errors.Join(err, j.failures.Close())
-	}
-	return errors.Join(err, j.lines.Close()) // and with it the lock
+	return errors.Join(err, j.failures.close(), j.without.close(), j.lines.Close()) // and with it the lock
 }
 
 // Discard closes the journal of a run that did not begin, and removes its folder

@@ -165,6 +165,41 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	}
 }
 
+// TestProvisional keeps answers that lack a voter apart: a resumed run asks again,
+// however often that ends in the same way.
+func TestProvisional(t *testing.T) {
+	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
+	stop := errors.New("the budget is spent")
+	lacks := run.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*run.Failure{{Stage: "sample.llm", Err: stop}}}
+	j := begin(t, state, m)
+	for range 3 {
+		totals := run.Totals{Items: 2, Provisional: 1, Missing: []run.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
+		if err := errors.Join(j.Keep([]run.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
+		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"]}` + "\n"; err != nil || string(kept) != want {
+			t.Errorf("provisional answers %q, %v", kept, err)
+		}
+		if end := journal.Of(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
+			t.Errorf("end %+v", end)
+		}
+		if newest, ok := journal.Of(state).Newest("/p.hcl", "p"); !ok || newest.ID != j.ID() {
+			t.Errorf("newest %q, %v", newest.ID, ok)
+		}
+		j = resume(t, state, j.ID())
+		if _, ok := j.Answered(source.Row{Line: 9, ID: "g"}); ok || j.Known() != 1 {
+			t.Errorf("the item is not asked again: %d known", j.Known())
+		}
+	}
+	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := journal.Of(state).Newest("/p.hcl", "p"); ok {
+		t.Error("a run that lacks nothing any more is offered")
+	}
+}
+
 // A run that did not begin leaves nothing, unless an earlier part of it did begin:
 // that can be gone on with also where all that it met failed.
 func TestDiscard(t *testing.T) {

@@ -42,7 +42,7 @@ func (t *table) Flush() error {
 	tw := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "TEXT\tANSWER\tAGREEMENT\t")
 	for _, r := range t.rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", shorten(r.Text, tableWidth), answer(r), agreement(r), remark(r))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", shorten(r.Text, tableWidth), answerOf(r), agreement(r), remark(r))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (t *table) Flush() error {
 	return t.w.Flush()
 }
 
-func answer(r run.Result) string {
+func answerOf(r run.Result) string {
 	switch {
 	case r.RetrievalOnly && len(r.Candidates) > 0:
 		return shorten(r.Candidates[0].ID, 40)
@@ -79,6 +79,9 @@ func remark(r run.Result) string {
 		all = append(all, r.Reason)
 	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
 		all = append(all, "expected "+r.Expected)
+	}
+	if len(r.Missing) > 0 {
+		all = append(all, "without "+strings.Join(r.Without(), ", "))
 	}
 	if r.Flagged {
 		all = append(all, "flagged")
