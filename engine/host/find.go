@@ -73,7 +73,7 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
 	defer cancel()
-	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: newMask(nil)}
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), secrets: &h.secrets}
 	c, err := h.spawn(ctx, launch{command: command, out: out})
 	if err != nil {
 		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not start: %w", command[0], err)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // Options are what New needs.
@@ -32,6 +34,7 @@ type Host struct {
 	limits  limits
 	tls     *tls.Config
 	certPEM string
+	secrets redact.Secrets
 	sockets string // folder in which the folders of sockets are made
 
 	ctx       context.Context // ends with Close
@@ -95,6 +98,9 @@ func socketFolder() string {
 	}
 	return "/tmp"
 }
+
+// Secrets are those that are replaced in all that plugins say.
+func (h *Host) Secrets() *redact.Secrets { return &h.secrets }
 
 // Close ends all processes, within a second, and every call on them.
 func (h *Host) Close() {

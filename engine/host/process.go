@@ -53,9 +53,10 @@ func (e *ConfigError) Error() string {
 // written fails with ErrRestarted.
 type Process struct {
 	*remote.Stage
-	host *Host
-	spec Spec
-	out  *output
+	host   *Host
+	spec   Spec
+	out    *output
+	masked sync.Once // tells of the first secret in a result
 
 	ledger *ledger
 	ctx    context.Context // ends with Close
@@ -86,9 +87,10 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
+	h.secrets.Add(spec.Secrets...)
 	p := &Process{
 		host: h, spec: spec, state: spec.State, ledger: newLedger(),
-		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), mask: newMask(spec.Secrets)},
+		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)
@@ -136,7 +138,7 @@ func (p *Process) launch(ctx context.Context) (incarnation, error) {
 		if errors.As(err, &config) {
 			return incarnation{}, err
 		}
-		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.mask.text(err.Error()), p.out.tail())
+		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
 	}
 	return in, nil
 }
@@ -169,16 +171,20 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 	}
 	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
 		for i, f := range faults {
-			faults[i].Err = errors.New(p.out.mask.text(f.Err.Error()))
+			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
 		}
 		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Faults: faults}
 	}
-	session, err := remote.Open(p.ctx, client, p.spec.Host)
+	var shared sdk.Host
+	if p.spec.Host != nil {
+		shared = sharedHost{p.spec.Host, p.out.secrets}
+	}
+	session, err := remote.Open(p.ctx, client, shared)
 	if err != nil {
 		return incarnation{}, err
 	}
 	return incarnation{
-		child: c, session: session, print: reply.GetFingerprint(),
+		child: c, session: session, print: p.out.secrets.Result(reply.GetFingerprint()),
 		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
 	}, nil
 }
