@@ -19,7 +19,8 @@ type Options struct {
 	// with the argument "plugin" and, for people who list processes, the name
 	// of the stage; empty: the running one.
 	Self string
-	// StateDir is where descriptions of plugins are kept; empty: nowhere.
+	// StateDir is where descriptions of plugins are kept; empty: nowhere. What is
+	// made below it is for its owner alone.
 	StateDir string
 	// Log gets what plugins log, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
@@ -83,7 +83,7 @@ type incarnation struct {
 // stage refuses its config. The process lives until Close, not until ctx ends.
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
-		if err := os.MkdirAll(spec.StateDir, 0o755); err != nil {
+		if err := private.MakeBelow(h.options.StateDir, spec.StateDir); err != nil {
 			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
