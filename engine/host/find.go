@@ -171,6 +171,37 @@ func checkHash(path, want string) error {
 	return nil
 }
 
+// hashCommand returns the sha256 of a program, or, where its command line names other
+// files, such as an interpreter's script, one of the hashes of all of them; empty for
+// no command. It does not cover what these load in turn.
+func hashCommand(command []string) (string, error) {
+	var hashes []string
+	for i, part := range command {
+		if i == 0 {
+			path, err := exec.LookPath(part)
+			if err != nil && !errors.Is(err, exec.ErrDot) {
+				return "", nil // spawn says it better
+			}
+			part = path
+		} else if info, err := os.Stat(part); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		hash, err := hashFile(part)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // it may be executed and not read: its version has to do
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the plugin %s, to know it again: %w", part, err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if len(hashes) < 2 {
+		return strings.Join(hashes, ""), nil
+	}
+	sum := sha256.Sum256([]byte(strings.Join(hashes, "\n")))
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // hashFile returns the sha256 of a file in hex.
 func hashFile(path string) (string, error) {
 	f, err := os.Open(path)
