@@ -119,9 +119,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
-		if w.cut {
-			part = nil // behind a gap, half a secret would not be found
-		} else if room := max(w.limit()-len(w.line), 0); len(part) > room {
+		if room := w.limit() - len(w.line); len(part) > room {
 			part, w.cut = part[:room], true
 		}
 		w.line = append(w.line, part...)
