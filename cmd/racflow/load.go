@@ -42,7 +42,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 }
 
 // options are what pipeline.Load needs.
-func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Options, error) {
+func (f *fileFlags) options(input string, catalog *catalog) (pipeline.Options, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return pipeline.Options{}, err
@@ -55,7 +55,7 @@ func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Op
 		}
 		vars[name] = value
 	}
-	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog}, nil
+	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog, Secrets: catalog.host.Secrets()}, nil
 }
 
 // choose returns the pipeline to work with.

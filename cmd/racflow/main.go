@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/serve"
 )
 
@@ -38,6 +39,9 @@ func (e *exitError) Error() string {
 }
 
 func main() {
+	if err := nodump.Set(); err != nil { // the environment may hold secrets
+		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
+	}
 	if len(os.Args) > 1 && os.Args[1] == pluginArgument {
 		// This process was started by another racflow to run one stage.
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/knowledge"
@@ -23,7 +22,7 @@ const rehearsed = 20
 // rehearse finds out what the voters that call services would ask, by taking a
 // few items through everything else. nil: nothing that items go through calls one.
 func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Plan) (*report.Forecast, error) {
-	f := &report.Forecast{Voters: map[string]estimate.Voter{}, Mask: s.mask()}
+	f := &report.Forecast{Voters: map[string]estimate.Voter{}}
 	asks := false
 	for i, stage := range s.pipeline.Stages {
 		switch {
@@ -108,32 +107,6 @@ func (s *session) unrehearsable(p *report.Plan) string {
 		}
 	}
 	return ""
-}
-
-// mask returns what hides the secrets of the file.
-func (s *session) mask() func(string) string {
-	var secrets []string
-	for _, k := range s.file.Knowledge {
-		for _, stage := range k.Stages() {
-			secrets = append(secrets, stage.Config.Secrets...)
-		}
-	}
-	for _, stage := range s.pipeline.Stages {
-		secrets = append(secrets, stage.Config.Secrets...)
-		for _, f := range stage.Fallbacks {
-			secrets = append(secrets, f.Stage.Config.Secrets...)
-		}
-	}
-	// A very short one is no secret, and part of many words.
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < 6 })
-	// The longer of two that begin alike first.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	return func(text string) string {
-		for _, secret := range secrets {
-			text = strings.ReplaceAll(text, secret, "(secret)")
-		}
-		return text
-	}
 }
 
 // spread returns n of total rows, spread evenly.

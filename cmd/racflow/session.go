@@ -244,6 +244,9 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
 	s.faults += r.FaultCount + r.Bare
+	for _, why := range r.Anew {
+		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, report.Legible(why))
+	}
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
 		if i == maxTold {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -171,7 +172,7 @@ const draft = ".new"
 // name, so that who has read the old one finds it. The caller holds the file's
 // lock.
 func rewrite(f *os.File, path string, records []record) (size int64, err error) {
-	out, err := os.Create(path + draft)
+	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, private.FileMode)
 	if err != nil {
 		return 0, err
 	}

@@ -61,18 +61,6 @@ func (p *Process) keep(req *stagepb.Request, reply *stagepb.Reply) {
 	p.ledger.after(req, reply)
 }
 
-// hide masks secrets in the failures of a reply.
-func (p *Process) hide(reply *stagepb.Reply) {
-	if f := reply.GetFailure(); f != nil {
-		f.Message = p.out.mask.text(f.GetMessage())
-	}
-	for _, e := range reply.GetErrors() {
-		if f := e.GetFailure(); f != nil {
-			f.Message = p.out.mask.text(f.GetMessage())
-		}
-	}
-}
-
 func (p *Process) about(err error) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
 }

@@ -8,8 +8,9 @@
 // killed by its number, and all of them end with racflow, however that ends:
 // each watches its standard input, which the host holds open.
 //
-// The secrets of a stage's config travel in Configure alone, and are masked
-// in every log line and error that comes back.
+// The secrets of a stage's config travel in Configure alone. Whatever any plugin
+// says is searched for the secrets of all of them (see package redact), in logs,
+// errors and results, before the engine sees it.
 //
 // The package knows neither pipelines nor records: what is asked of a stage,
 // in which batches and how often, is the engine's affair. It needs unix

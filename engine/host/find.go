@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
@@ -73,7 +74,7 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
 	defer cancel()
-	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: newMask(nil)}
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), secrets: &h.secrets}
 	c, err := h.spawn(ctx, launch{command: command, out: out})
 	if err != nil {
 		return sdk.Plugin{}, fmt.Errorf("the plugin %s did not start: %w", command[0], err)
@@ -139,7 +140,7 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := private.MakeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
@@ -168,6 +169,37 @@ func checkHash(path, want string) error {
 			"if it was updated on purpose, pin it anew", path, got, want)
 	}
 	return nil
+}
+
+// hashCommand returns the sha256 of a program, or, where its command line names other
+// files, such as an interpreter's script, one of the hashes of all of them; empty for
+// no command. It does not cover what these load in turn.
+func hashCommand(command []string) (string, error) {
+	var hashes []string
+	for i, part := range command {
+		if i == 0 {
+			path, err := exec.LookPath(part)
+			if err != nil && !errors.Is(err, exec.ErrDot) {
+				return "", nil // spawn says it better
+			}
+			part = path
+		} else if info, err := os.Stat(part); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		hash, err := hashFile(part)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // it may be executed and not read: its version has to do
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the plugin %s, to know it again: %w", part, err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if len(hashes) < 2 {
+		return strings.Join(hashes, ""), nil
+	}
+	sum := sha256.Sum256([]byte(strings.Join(hashes, "\n")))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // hashFile returns the sha256 of a file in hex.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // Options are what New needs.
@@ -17,7 +19,8 @@ type Options struct {
 	// with the argument "plugin" and, for people who list processes, the name
 	// of the stage; empty: the running one.
 	Self string
-	// StateDir is where descriptions of plugins are kept; empty: nowhere.
+	// StateDir is where descriptions of plugins are kept; empty: nowhere. What is
+	// made below it is for its owner alone.
 	StateDir string
 	// Log gets what plugins log, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger
@@ -32,6 +35,7 @@ type Host struct {
 	limits  limits
 	tls     *tls.Config
 	certPEM string
+	secrets redact.Secrets
 	sockets string // folder in which the folders of sockets are made
 
 	ctx       context.Context // ends with Close
@@ -95,6 +99,9 @@ func socketFolder() string {
 	}
 	return "/tmp"
 }
+
+// Secrets are those that are replaced in all that plugins say.
+func (h *Host) Secrets() *redact.Secrets { return &h.secrets }
 
 // Close ends all processes, within a second, and every call on them.
 func (h *Host) Close() {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 const (
@@ -18,22 +20,22 @@ const (
 // output takes what a plugin writes: it masks secrets, remembers the last
 // lines and hands each line to the log.
 type output struct {
-	log  *slog.Logger
-	mask *mask
-	mu   sync.Mutex
-	last []string
+	log     *slog.Logger
+	secrets *redact.Secrets
+	mu      sync.Mutex
+	last    []string
 }
 
 // lines returns a writer that cuts a stream into lines for o.
 func (o *output) lines(stream string) *lineWriter {
-	return &lineWriter{limit: maxLine + o.mask.longest, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
+	return &lineWriter{limit: func() int { return maxLine + o.secrets.Longest() }, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
 }
 
 func (o *output) line(stream, line string, cut bool) {
-	line = strings.ToValidUTF8(o.mask.text(line), "\uFFFD")
+	line = strings.ToValidUTF8(o.secrets.Message(line), "\uFFFD")
 	if cut {
 		// The end may hold the beginning of a secret.
-		line = strings.ToValidUTF8(line[:max(min(len(line)-o.mask.longest, maxLine), 0)], "") + "..."
+		line = strings.ToValidUTF8(line[:max(min(len(line)-o.secrets.Longest(), maxLine), 0)], "") + "..."
 	}
 	if strings.TrimSpace(line) == "" {
 		return
@@ -62,10 +64,10 @@ func (o *output) forward(stream, line string) {
 			var attrs []slog.Attr
 			for key, value := range record {
 				if key != "msg" && key != "level" && key != "time" && key != "stage" {
-					attrs = append(attrs, slog.Any(o.mask.text(key), o.masked(value)))
+					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
 				}
 			}
-			o.log.LogAttrs(context.Background(), level, o.mask.text(message), attrs...)
+			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
 			return
 		}
 	}
@@ -76,7 +78,7 @@ func (o *output) forward(stream, line string) {
 func (o *output) masked(value any) any {
 	switch v := value.(type) {
 	case string:
-		return o.mask.text(v)
+		return o.secrets.Message(v)
 	case []any:
 		for i := range v {
 			v[i] = o.masked(v[i])
@@ -84,7 +86,7 @@ func (o *output) masked(value any) any {
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, value := range v {
-			all[o.mask.text(key)] = o.masked(value)
+			all[o.secrets.Message(key)] = o.masked(value)
 		}
 		return all
 	}
@@ -104,7 +106,7 @@ func (o *output) tail() string {
 // lineWriter cuts what is written into lines and drops what is over the limit,
 // so that a line of any length costs bounded memory and blocks nobody.
 type lineWriter struct {
-	limit int
+	limit func() int // bytes; secrets that come to be known raise it
 	emit  func(line string, cut bool)
 	mu    sync.Mutex
 	line  []byte
@@ -117,7 +119,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
-		if room := w.limit - len(w.line); len(part) > room {
+		if room := w.limit() - len(w.line); len(part) > room {
 			part, w.cut = part[:room], true
 		}
 		w.line = append(w.line, part...)

@@ -102,7 +102,7 @@ var errGone = errors.New("the collection has been removed while it was searched;
 // reopen brings a new process to where the one before it was.
 func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
 	err := error(nil)
-	if next.print != p.fingerprint {
+	if next.print != p.fingerprint || next.print == "" && next.plugin != p.plugin {
 		err = errChanged
 	}
 	for _, o := range open {

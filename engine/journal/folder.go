@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/racflow/racflow/engine/private"
 )
 
 // kept is how many runs are kept; beginning another one removes the oldest.
@@ -47,7 +49,7 @@ func (r Runs) Begin(m Manifest) (*Journal, error) {
 // create makes the folder of a run that begins now. A name that another process
 // took at the same moment is not taken again.
 func (r Runs) create(m Manifest) (*Journal, error) {
-	err := os.MkdirAll(r.dir, 0o700)
+	err := private.MakeFolder(r.dir)
 	for err == nil {
 		at := time.Now().UTC()
 		m.Started = at.Truncate(time.Millisecond)

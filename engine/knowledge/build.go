@@ -54,6 +54,9 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil {
 		return &SourceError{b.block.Source.Range, err}
 	}
+	if !b.note.Complete {
+		b.Report.Anew = b.whyAnew(ctx)
+	}
 	changed := map[string]bool{} // labels whose centroid must be made again
 	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults+b.note.Bare == 0 {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
@@ -96,7 +99,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	first := !b.note.Complete
 	if !b.options.Plan {
 		b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
-		b.note.describe(b.block)
+		b.describe()
 	}
 	surplus, err := b.put(ctx, todo, first)
 	if err != nil {
@@ -132,7 +135,7 @@ func (b *builder) begin(ctx context.Context) error {
 		return nil
 	}
 	b.note.Source = b.rows.digest
-	b.note.describe(b.block)
+	b.describe()
 	return b.commit(ctx)
 }
 

@@ -12,12 +12,10 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
-
-// hidden stands for a secret wherever a config is shown.
-const hidden = "(secret)"
 
 // readConfig makes the config of the stage that is used from the config blocks
 // beside it: the unlabelled one, and over it the one labelled with its name.
@@ -52,7 +50,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				if raw != nil {
 					open[a.Name], public[a.Name] = raw, raw
 					if isSecret {
-						public[a.Name], _ = json.Marshal(hidden)
+						public[a.Name], _ = json.Marshal(redact.Placeholder)
 					}
 					if !arg.Secret && !arg.Neutral {
 						identity[a.Name] = public[a.Name]
@@ -69,6 +67,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	}
 	slices.Sort(c.Secrets)
 	c.Secrets = slices.Compact(c.Secrets)
+	l.Secrets.Add(c.Secrets...)
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)

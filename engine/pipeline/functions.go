@@ -72,7 +72,7 @@ func (l *loader) markSecret(v cty.Value) cty.Value {
 	if !v.IsKnown() || v.AsString() == "" {
 		return v.Mark(secret{})
 	}
-	l.secrets[v.AsString()] = true
+	l.Secrets.Add(v.AsString())
 	return v.Mark(secret{v.AsString()})
 }
 

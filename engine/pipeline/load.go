@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // Options are what the command line adds to a file.
@@ -22,6 +24,7 @@ type Options struct {
 	Input    string                           // replaces the path of every input block; "-" is standard input
 	Set      []Override                       // of arguments, by target
 	Catalog  Catalog
+	Secrets  *redact.Secrets // gets those of the file; may be nil
 }
 
 // Load reads and checks a pipeline file. The File is never nil, so that its
@@ -49,7 +52,6 @@ type loader struct {
 
 	vars, locals map[string]cty.Value // unknown: at fault, and reported already
 	context      *hcl.EvalContext
-	secrets      map[string]bool // that secret() has read
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
 	off          bool     // a stage that is not enabled is being read: its environment may be missing
@@ -63,7 +65,9 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)), src: src,
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
-		secrets: map[string]bool{},
+	}
+	if l.Secrets == nil {
+		l.Secrets = &redact.Secrets{}
 	}
 	if l.Getenv == nil {
 		l.Getenv = func(string) (string, bool) { return "", false }

@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -33,22 +33,13 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	}
 	v, diags := e.Value(l.context)
 	for _, d := range diags {
-		d.Detail = l.hide(d.Detail) // a function may quote what it cannot use
+		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
 	}
 	l.add(diags)
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
 	return v
-}
-
-// hide replaces the secrets that have been read so far.
-func (l *loader) hide(text string) string {
-	for _, s := range slices.Backward(keys(l.secrets)) { // the longer of two that begin alike first
-		text = strings.ReplaceAll(text, s, hidden)
-		text = strings.ReplaceAll(text, strings.Trim(strconv.Quote(s), `"`), hidden)
-	}
-	return text
 }
 
 // checkNames finds unknown variables and locals: HCL itself would not say
@@ -94,7 +85,7 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 func show(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():
-		return "(secret)"
+		return redact.Placeholder
 	case !v.IsWhollyKnown():
 		return "(unknown)"
 	case v.Type().IsListType():

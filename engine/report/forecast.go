@@ -18,7 +18,6 @@ type Forecast struct {
 	Failed  int    // of these
 	Cause   error  // of the first failure
 	Voters  map[string]estimate.Voter
-	Mask    func(string) string // hides secrets
 }
 
 // maxShown bounds the prompt that is shown, in characters.
@@ -80,7 +79,7 @@ func (p Plan) writeForecast(w io.Writer) error {
 	if shown == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nA PROMPT OF sample.%s\n%s\n", shownOf, f.Mask(promptText(*shown)))
+	_, err := fmt.Fprintf(w, "\nA PROMPT OF sample.%s\n%s\n", shownOf, promptText(*shown))
 	return err
 }
 

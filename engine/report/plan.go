@@ -47,6 +47,9 @@ func (p Plan) Write(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
+		for _, why := range k.Anew {
+			fmt.Fprintf(tw, "\t%s\n", Legible(why))
+		}
 		if k.FaultCount > 0 {
 			what := "rows"
 			if k.Faults[0].Line == 0 {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -21,12 +22,18 @@ import (
 // lets go of it. It is all that a plugin's main function does. A process that
 // no engine has started says what it is and exits with status 1.
 //
+// On Linux, other processes of the same user cannot read this one from then on;
+// see package nodump.
+//
 // Standard error carries the log, as lines of JSON. Standard output belongs to
 // the engine until the first request; what is printed later reaches its log.
 func Plugin(p sdk.Plugin) {
 	if os.Getenv(wire.CookieKey) != wire.CookieValue {
 		fmt.Fprintf(os.Stderr, "%s is a plugin for racflow, which starts it where a pipeline file uses one of its stages.\n", p.Name)
 		os.Exit(1)
+	}
+	if err := nodump.Set(); err != nil { // Configure brings secrets
+		fmt.Fprintln(os.Stderr, "warning:", err)
 	}
 	go exitWithHost(os.Stdin)
 	if os.Getenv("GOGC") == "" {
