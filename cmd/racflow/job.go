@@ -119,7 +119,7 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
 	}
 	for _, d := range totals.Dropped() {
-		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels(), s.mask()))
+		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels()))
 	}
 	if s.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
 		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)

@@ -29,17 +29,17 @@ var readings = []struct {
 
 // Dropped says how many answers of a voter do not count, which of them are the most
 // frequent, and what would read them. The stage is the voter's; the labels are those
-// of the knowledge; mask hides secrets.
-func Dropped(d run.Dropped, stage sdk.Stage, labels []string, mask func(string) string) string {
+// of the knowledge.
+func Dropped(d run.Dropped, stage sdk.Stage, labels []string) string {
 	texts := slices.Clone(d.Texts)
 	slices.SortStableFunc(texts, func(a, b run.Text) int { return cmp.Compare(b.Count, a.Count) })
 	var shown []string
 	for _, t := range texts[:min(len(texts), droppedShown)] {
 		reason := ""
 		if t.Reason != "" {
-			reason = ": " + shorten(mask(t.Reason), droppedWidth)
+			reason = ": " + shorten(t.Reason, droppedWidth)
 		}
-		shown = append(shown, fmt.Sprintf("%q (%d%s)", shorten(mask(t.Answer), droppedWidth), t.Count, reason))
+		shown = append(shown, fmt.Sprintf("%q (%d%s)", shorten(t.Answer, droppedWidth), t.Count, reason))
 	}
 	text := fmt.Sprintf("sample.%s: %d of %d answers do not count, such as %s", d.Voter, d.Dropped, d.Answers, strings.Join(shown, ", "))
 	best, most := 0, 0

@@ -11,7 +11,6 @@ import (
 func TestDropped(t *testing.T) {
 	openai := sdk.Stage{Arguments: []sdk.Argument{{Name: "normalise"}, {Name: "nearest"}}}
 	labels := []string{"invoice_request", "card_lost", "new pin"}
-	mask := strings.NewReplacer("sk-hush", "(secret)").Replace
 	tests := map[string]struct {
 		stage sdk.Stage
 		texts []run.Text
@@ -35,12 +34,12 @@ func TestDropped(t *testing.T) {
 			`sample.llm: 9 of 10 answers do not count, such as "" (9: the model wrote nothing)`},
 		"a voter that reads what is written": {sdk.Stage{}, []run.Text{{Answer: "Card lost", Count: 9}},
 			`sample.llm: 9 of 10 answers do not count, such as "Card lost" (9); a voter with normalise = true would read 9 of them as labels`},
-		"three, legible, without secrets": {openai, []run.Text{{Answer: "\x1b[31m\u202e", Count: 3}, {Answer: "my key is sk-hush", Count: 3}, {Answer: strings.Repeat("é", 100), Count: 2}, {Answer: "x", Count: 1}},
-			"sample.llm: 9 of 10 answers do not count, such as \"\uFFFD[31m\uFFFD\" (3), \"my key is (secret)\" (3), \"" + strings.Repeat("é", 59) + "…\" (2)"},
+		"three, legible": {openai, []run.Text{{Answer: "\x1b[31m\u202e", Count: 3}, {Answer: "x y", Count: 3}, {Answer: strings.Repeat("é", 100), Count: 2}, {Answer: "x", Count: 1}},
+			"sample.llm: 9 of 10 answers do not count, such as \"\uFFFD[31m\uFFFD\" (3), \"x y\" (3), \"" + strings.Repeat("é", 59) + "…\" (2)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Dropped(run.Dropped{Voter: "llm", Answers: 10, Dropped: 9, Texts: test.texts}, test.stage, labels, mask); got != test.want {
+			if got := Dropped(run.Dropped{Voter: "llm", Answers: 10, Dropped: 9, Texts: test.texts}, test.stage, labels); got != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
