@@ -30,6 +30,12 @@ type Totals struct {
 	Stages  []StageTime `json:"stages"`
 }
 
+// Unfinished reports whether resuming the run would do anything: it was cut off
+// (there are no totals), it ended before its input, or items failed or were left.
+func (t *Totals) Unfinished() bool {
+	return t == nil || !t.Complete || t.Failed > 0 || t.Left > 0
+}
+
 // StageTime is the work of one stage.
 type StageTime struct {
 	Stage string  `json:"stage"`
