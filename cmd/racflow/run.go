@@ -139,7 +139,11 @@ racflow runs remove; of the others the newest 20.`,
 				written = fmt.Errorf("write results: %w", written)
 			}
 			if written == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
-				o.summarize(c.ErrOrStderr(), counter, out)
+				where := ""
+				if err == nil {
+					where = out.Name()
+				}
+				o.summarize(c.ErrOrStderr(), counter, where)
 			}
 			if err := j.end(c.ErrOrStderr(), o, out, errors.Join(err, written)); err != nil {
 				return err
@@ -201,7 +205,7 @@ func (o *outcome) why() string {
 	return text + ")"
 }
 
-func (o *outcome) summarize(w io.Writer, counter *eval.Counter, out *output.File) {
+func (o *outcome) summarize(w io.Writer, counter *eval.Counter, where string) {
 	t := o.totals
 	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
 	for _, part := range []struct {
@@ -218,8 +222,8 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, out *output.File
 	if r := counter.Report(t); r.Scored > 0 && r.Scored >= t.Items/2 {
 		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
 	}
-	if out.Name() != "" && out.Partial() == "" {
-		fmt.Fprintf(w, "; results in %s", out.Name())
+	if where != "" {
+		fmt.Fprintf(w, "; results in %s", where)
 	}
 	fmt.Fprintln(w)
 }
