@@ -169,7 +169,11 @@ func TestKilledOutput(t *testing.T) {
 			t.Errorf("killed after %d of %d bytes and %v, it leaves %d bytes", after, len(want), delay, len(got))
 		}
 	}
-	// No lock is left, and the newest of the killed runs can be completed.
+	// No lock is left, and the newest of the killed runs, if one was, can be completed.
+	q.write(t, "out.jsonl", old)
+	if code, _, stderr := q.run(t, "run", "--resume", "--output", "out.jsonl", "p.hcl"); (code != 0 || q.read("out.jsonl") != want) && !strings.Contains(stderr, "left anything to do") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
 	if code, _, stderr := q.run(t, "run", "--output", "out.jsonl", "--limit", "2", "p.hcl"); code != 0 || strings.Count(q.read("out.jsonl"), "\n") != 2 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

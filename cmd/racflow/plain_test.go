@@ -35,10 +35,10 @@ func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// TestPlainText looks at what a terminal gets: diagnostics have colour, unless the
-// environment asks for plain text.
+// TestPlainText looks at what a terminal gets: diagnostics have colour, and progress
+// is written over, unless the environment asks for plain text.
 func TestPlainText(t *testing.T) {
-	q := newQuick(t, 1)
+	q := newQuick(t, 3000)
 	q.write(t, "bad.hcl", "knowledge {\n")
 	for _, test := range []struct {
 		env   []string
@@ -49,21 +49,33 @@ func TestPlainText(t *testing.T) {
 		{[]string{"TERM=xterm", "NO_COLOR=false"}, true}, // any value
 		{[]string{"TERM=dumb", "NO_COLOR="}, true},
 	} {
-		screen, terminal := pseudoterminal(t)
-		c := racflow(t, q.dir, "validate", "bad.hcl")
-		c.Env = append(os.Environ(), test.env...)
-		c.Stdout, c.Stderr = terminal, terminal
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
+		bad := q.shown(t, test.env, "validate", "bad.hcl")
+		if !strings.Contains(bad, "bad.hcl line 1") || strings.Contains(bad, "\x1b") == test.plain {
+			t.Errorf("with %v: %q", test.env, bad)
 		}
-		_ = terminal.Close() // the process has it
-		shown, err := io.ReadAll(screen)
-		if err != nil && !errors.Is(err, unix.EIO) { // how a terminal says that nobody writes
-			t.Fatal(err)
-		}
-		_ = c.Wait() // it fails: the file is bad
-		if text := string(shown); !strings.Contains(text, "bad.hcl line 1") || strings.Contains(text, "\x1b") == test.plain {
-			t.Errorf("with %v: %q", test.env, text)
+		// Whether there is progress to show depends on the machine.
+		run := q.shown(t, test.env, "run", "--output", "out.jsonl", "p.hcl")
+		if !strings.Contains(run, "3000 items in") || test.plain && strings.Contains(run, "\x1b") {
+			t.Errorf("with %v: %q", test.env, run)
 		}
 	}
+}
+
+// shown is what a terminal gets from a command.
+func (q quick) shown(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	screen, terminal := pseudoterminal(t)
+	c := racflow(t, q.dir, args...)
+	c.Env = append(os.Environ(), env...)
+	c.Stdout, c.Stderr = terminal, terminal
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Close() // the process has it
+	text, err := io.ReadAll(screen)
+	if err != nil && !errors.Is(err, unix.EIO) { // how a terminal says that nobody writes
+		t.Fatal(err)
+	}
+	_ = c.Wait() // a bad file fails
+	return string(text)
 }

@@ -36,7 +36,10 @@ func Open(name string, stdout io.Writer, inputs ...string) (*File, error) {
 	}
 	if stream {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
-		return &File{name: name, file: file}, err
+		if err != nil {
+			return nil, err
+		}
+		return &File{name: name, file: file}, nil
 	}
 	for _, path := range []string{target, target + suffix} {
 		if isOneOf(path, inputs) {
