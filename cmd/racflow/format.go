@@ -2,14 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -70,22 +71,15 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 	return differs, err
 }
 
-// replaceFile writes a file beside the old one first, so that a full disk
-// leaves the old one as it is. A link stays one: the file it leads to is
-// replaced.
+// replaceFile writes a file whole, or leaves it as it is.
 func replaceFile(path string, content []byte) error {
-	path, err := filepath.EvalSymlinks(path)
+	f, err := output.Open(path, nil)
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Commit()
 	}
-	temp := path + ".tmp"
-	if err := os.WriteFile(temp, content, info.Mode().Perm()); err != nil {
-		_ = os.Remove(temp) // the first error is the one to tell
-		return err
-	}
-	return os.Rename(temp, path)
+	return errors.Join(err, f.Close())
 }

@@ -26,8 +26,8 @@ type job struct {
 }
 
 // newJob loads a file, opens the input, brings the knowledge up to date and
-// starts the stages. Before that, while nothing has cost anything, check may
-// refuse; nil checks nothing.
+// starts the stages. Before the input is opened, while nothing has cost anything,
+// check may refuse; nil checks nothing.
 func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, check func(*job) error) (*job, error) {
 	s, err := flags.start(ctx, path, input.input)
 	if err != nil {
@@ -37,9 +37,11 @@ func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *input
 	if j.path == "" && s.pipeline.Input != nil {
 		j.path = s.pipeline.Input.Path
 	}
-	j.items, err = input.open(s.pipeline, stdin)
-	if err == nil && check != nil {
+	if check != nil {
 		err = check(j)
+	}
+	if err == nil {
+		j.items, err = input.open(s.pipeline, stdin)
 	}
 	if err == nil {
 		s.tellOff()
@@ -60,10 +62,10 @@ func (j *job) close() {
 }
 
 // rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot.
+// input and pipes cannot. That a file is not there shows when it is read.
 func (j *job) rereadable() bool {
 	info, err := os.Stat(j.path)
-	return err == nil && info.Mode().IsRegular()
+	return j.path != "-" && (err != nil || info.Mode().IsRegular())
 }
 
 // look calls each with the rows of a rereadable input that the job will work

@@ -83,7 +83,7 @@ func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 	if file != nil {
 		sources = file.Sources
 	}
-	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), isTerminal(w))
+	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), obeysEscapes(w))
 	for _, d := range diags {
 		// The writer shows the line; editors and people without colour want the
 		// column too.
@@ -99,6 +99,13 @@ func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// obeysEscapes reports whether colour and movements of the cursor may be written:
+// to a terminal that can do so, unless NO_COLOR (https://no-color.org) asks for
+// plain text.
+func obeysEscapes(w any) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 func terminalWidth(w any) uint {

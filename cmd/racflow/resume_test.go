@@ -123,7 +123,12 @@ func (p *paid) run(t *testing.T, args ...string) (code int, stderr string) {
 
 func (p *paid) output(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(p.dir, "out.jsonl"))
+	return p.file(t, "out.jsonl")
+}
+
+func (p *paid) file(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,14 +197,28 @@ func TestResume(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPaid(t)
+			const old = "{\"id\":\"of an older run\"}\n"
+			if err := os.WriteFile(filepath.Join(p.dir, "out.jsonl"), []byte(old), 0o640); err != nil {
+				t.Fatal(err)
+			}
 			code, stderr := test.end(t, p)
+			if got := p.output(t); got != old {
+				t.Errorf("a run that ended early has changed the output:\n%s", got)
+			}
 			asked := p.server.Calls()
 			if code != test.code || asked == 0 || asked == paidItems {
 				t.Fatalf("exit code %d after %d calls\n%s", code, asked, stderr)
 			}
 			id := p.runID(t)
-			if told := strings.Contains(stderr, "--resume="+id); told != test.told {
-				t.Errorf("how to go on is not told:\n%s", stderr)
+			if told := strings.Contains(stderr, "--resume="+id+" resumes it and completes out.jsonl\n"); told != test.told {
+				t.Errorf("how to resume is not told:\n%s", stderr)
+			}
+			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // none where nothing was written yet
+			if told := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); told != (test.told && err == nil) {
+				t.Errorf("where the results are is not told:\n%s", stderr)
+			}
+			if strings.Contains(stderr, "results in out.jsonl") {
+				t.Errorf("a run that ended early names its output:\n%s", stderr)
 			}
 			if test.resume == nil {
 				test.resume = []string{"--resume", id} // with a space
@@ -210,6 +229,12 @@ func TestResume(t *testing.T) {
 			}
 			if got := p.output(t); got != want {
 				t.Errorf("another output:\n%s\nwant\n%s", got, want)
+			}
+			if info, err := os.Stat(filepath.Join(p.dir, "out.jsonl")); err != nil || info.Mode().Perm() != 0o640 {
+				t.Errorf("the output is %v, %v", info.Mode(), err)
+			}
+			if _, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")); err == nil {
+				t.Error("a partial file is left")
 			}
 			if again := p.server.Calls() - paidItems; again > test.underway || p.server.Doubled(2) > 2*test.underway {
 				t.Errorf("%d calls more than items, %d answers paid twice", again, p.server.Doubled(2))
@@ -272,7 +297,7 @@ func TestResumeRefuses(t *testing.T) {
 		"another run":      {"p.hcl", "", "", []string{"--resume=20260131-235959-0a1b2c"}, "there is no run"},
 		"no name of a run": {"p.hcl", "", "", []string{"--resume=yesterday"}, "is not the name of a run"},
 	}
-	before := p.output(t)
+	before := p.file(t, "out.jsonl.part")
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(p.dir, change.file)
@@ -287,8 +312,8 @@ func TestResumeRefuses(t *testing.T) {
 			if code != 1 || !strings.Contains(stderr, change.want) {
 				t.Errorf("exit code %d, want %q in\n%s", code, change.want, stderr)
 			}
-			if p.output(t) != before {
-				t.Error("the output was touched")
+			if p.file(t, "out.jsonl.part") != before {
+				t.Error("the partial output was touched")
 			}
 			if err := os.WriteFile(path, old, 0o600); err != nil {
 				t.Fatal(err)

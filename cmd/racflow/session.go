@@ -43,7 +43,7 @@ type session struct {
 
 // session makes ready to load files and start processes. It does neither.
 func (f *fileFlags) session(ctx context.Context) (*session, error) {
-	s := &session{ctx: ctx, flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
+	s := &session{ctx: ctx, flags: f, progress: report.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}

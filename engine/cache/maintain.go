@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/lock"
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 )
@@ -118,15 +119,15 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 }
 
 func (c *Cleared) clear(path string, before time.Time) error {
-	out, err := lock(path)
-	if err != nil {
-		return err
-	}
-	if out == nil {
-		if _, err := os.Stat(path); err == nil {
-			c.Busy++
-		}
+	out, err := lock.Open(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, lock.ErrBusy):
+		c.Busy++
 		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
 	}
 	defer out.Close()           // it was only read; this gives the lock back
 	_ = os.Remove(path + draft) // of one that was cut off; mostly there is none

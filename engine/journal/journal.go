@@ -147,25 +147,34 @@ func (j *Journal) write() error {
 
 // read finds the answers of earlier parts of the run, and takes away what
 // follows the last whole line.
-func (j *Journal) read() error {
-	j.known = map[int]span{}
-	r := bufio.NewReaderSize(j.lines, 256<<10)
+func (j *Journal) read() (err error) {
+	if j.known, j.size, err = scan(j.lines); err != nil {
+		return err
+	}
+	return j.lines.Truncate(j.size)
+}
+
+// scan finds the answers in a journal, by line of the input, and where its last
+// whole line ends.
+func scan(lines io.Reader) (known map[int]span, size int64, err error) {
+	known = map[int]span{}
+	r := bufio.NewReaderSize(lines, 256<<10)
 	for {
 		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return j.lines.Truncate(j.size)
+			return known, size, nil
 		}
 		if err != nil {
-			return err
+			return known, size, err
 		}
 		var e struct {
 			Line   int     `json:"line"`
 			Answer *string `json:"answer"`
 		}
 		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else the line is damaged, or of an item that failed: once those stood here, too
-			j.known[e.Line] = span{j.size, len(text)}
+			known[e.Line] = span{size, len(text)}
 		}
-		j.size += int64(len(text))
+		size += int64(len(text))
 	}
 }
 
@@ -178,16 +187,6 @@ func (j *Journal) Close(end *Totals) error {
 		err = writeJSON(filepath.Join(j.dir, totalsFile), end)
 	}
 	return errors.Join(err, j.failures.close(), j.without.close(), j.lines.Close()) // and with it the lock
-}
-
-// Discard closes the journal of a run that did not begin, and removes its folder
-// unless the run is one that is gone on with.
-func (j *Journal) Discard() error {
-	err := j.Close(nil)
-	if j.known != nil {
-		return err
-	}
-	return errors.Join(err, os.RemoveAll(j.dir))
 }
 
 // writeJSON writes a file that is there as a whole or not at all.

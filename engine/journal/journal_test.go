@@ -200,32 +200,6 @@ func TestProvisional(t *testing.T) {
 	}
 }
 
-// A run that did not begin leaves nothing, unless an earlier part of it did begin:
-// that can be gone on with also where all that it met failed.
-func TestDiscard(t *testing.T) {
-	state := t.TempDir()
-	j := begin(t, state, journal.Manifest{})
-	folder := filepath.Join(state, "runs", j.ID())
-	if err := errors.Join(j.Keep(results()[4:]), j.Close(nil)); err != nil {
-		t.Fatal(err)
-	}
-	j = resume(t, state, j.ID())
-	if err := j.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("a run that was gone on with: %v", err)
-	}
-	j = begin(t, state, journal.Manifest{})
-	folder = filepath.Join(state, "runs", j.ID())
-	if err := j.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a run that did not begin: %v", err)
-	}
-}
-
 // TestTornLines cuts a journal at every byte of its last line, as a kill may.
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
@@ -347,31 +321,54 @@ func TestRunsAreKeptApart(t *testing.T) {
 	}
 }
 
+// folders are the names of the runs that are left.
+func folders(t *testing.T, state string) (names []string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(state, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range left {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
+// TestOldRunsAreRemoved ends runs in each way, and begins many after them: of those
+// that resuming would not add to, the newest 20 stay.
 func TestOldRunsAreRemoved(t *testing.T) {
 	state := t.TempDir()
 	busy := begin(t, state, journal.Manifest{})
 	defer busy.Close(nil)
 	want := []string{busy.ID()}
-	for range 25 { // within a second, most likely
+	for _, end := range []*journal.Totals{
+		nil, // killed
+		journal.NewTotals(run.Totals{Items: 1152}, errors.New("interrupted")),
+		journal.NewTotals(run.Totals{Items: 5, Provisional: 1}, nil),
+		journal.NewTotals(run.Totals{Items: 5, Left: 1}, nil),
+	} {
 		j := begin(t, state, journal.Manifest{})
-		if err := j.Close(nil); err != nil {
+		if err := j.Close(end); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, j.ID())
+	}
+	if n := journal.Of(state).Unfinished(); n != len(want) {
+		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
+	}
+	for i := range 25 { // within a second, most likely
+		j := begin(t, state, journal.Manifest{})
+		if err := j.Close(journal.NewTotals(run.Totals{Items: 2, Failed: i % 2}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if last := want[len(want)-1]; j.ID() <= last {
 			t.Errorf("run %s began after %s", j.ID(), last)
 		}
-		want = append(want, j.ID())
+		if i > 3 { // 20, and the one that began after the last pruning
+			want = append(want, j.ID())
+		}
 	}
-	want = slices.Delete(want, 1, 6) // the oldest are gone, but for the one at work
-	left, err := os.ReadDir(filepath.Join(state, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, d := range left {
-		got = append(got, d.Name())
-	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, folders(t, state)); d != "" {
 		t.Errorf("runs that are left (-want +got):\n%s", d)
 	}
 }

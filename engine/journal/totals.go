@@ -32,10 +32,11 @@ type Totals struct {
 	Stages  []StageTime `json:"stages"`
 }
 
-// Unfinished reports whether a resumed run has anything to do; nil, for a run that
-// was cut off, has.
+// Unfinished reports whether the run owes answers: it was cut off (there are no
+// totals), it ended before its input, items were left, or answers are provisional.
+// Items that failed are tried again by a resumed run, too; they may fail for good.
 func (t *Totals) Unfinished() bool {
-	return t == nil || !t.Complete || t.Failed > 0 || t.Left > 0 || t.Provisional > 0
+	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
 // StageTime is the work of one stage.

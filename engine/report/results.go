@@ -149,12 +149,11 @@ func scored(score float32) *float64 {
 // order of addition.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
+// tsv writes a line per result: its fields are as Escape has them.
 type tsv struct {
 	*bufio.Writer
 	started bool
 }
-
-var clean = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
 func (t *tsv) Write(r run.Result) error {
 	if !t.started {
@@ -168,12 +167,12 @@ func (t *tsv) Write(r run.Result) error {
 		answer, failure = "", fmt.Sprintf("line %d: %v", r.Line, r.Failure)
 	}
 	fields := []string{
-		r.ID, strings.ToValidUTF8(r.Text, "\uFFFD"), answer,
+		r.ID, r.Text, answer,
 		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure, cited(r.Citations), found(r),
 		strings.Join(r.Without(), "; "),
 	}
 	for i := range fields {
-		fields[i] = clean.Replace(fields[i])
+		fields[i] = Escape(fields[i])
 	}
 	_, err := t.WriteString(strings.Join(fields, "\t") + "\n")
 	return err

@@ -120,8 +120,11 @@ func Legible(message string) string {
 
 // visible replaces what a terminal would obey.
 func visible(r rune) rune {
-	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+	if obeyed(r) {
 		return utf8.RuneError
 	}
 	return r // a byte that is no UTF-8 comes as utf8.RuneError
 }
+
+// obeyed reports whether a terminal would obey a character instead of showing it.
+func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
