@@ -23,7 +23,7 @@ type Request struct {
 	// Bounded says that the reply has no more than Tokens, since the request sets
 	// that limit, and that its body is all that the service reads.
 	Bounded bool
-	Alone  bool           // it goes out without the Host: for a stage that is opening
+	Alone   bool // it goes out without the Host: for a stage that is opening
 	// Took is called when the reply has been decoded, before the Host hears that
 	// the call has ended: what it keeps is safe when the Host lets the next call
 	// through, so that no more than the calls under way are ever lost. Its error
