@@ -164,7 +164,7 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 }
 
 // PriceAdvice says what to do where a price is missing.
-const PriceAdvice = `write in its block what a million tokens cost, 0 where they are free: price, with input = 0.15 and output = 0.6 on lines of their own; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'`
+const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'`
 
 // Unpriced names the enabled stages that call services and have no price. A price of
 // 0 is one: what the file declares to be free.

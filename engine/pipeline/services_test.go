@@ -150,7 +150,7 @@ func TestPriceThatNobodyGave(t *testing.T) {
 	}{
 		"given":    {`{ input = 1, output = 2 }`, "", &Price{1, 1, 2}},
 		"free":     {`{ input = 0, output = 0 }`, "", &Price{}},
-		"nobody's": {`{}`, "sample.llm has no price, so max_cost cannot bound what it spends: write in its block", nil},
+		"nobody's": {`{}`, "sample.llm has no price, so max_cost cannot bound what it spends: write price { ... } in its block", nil},
 		"half":     {`{ input = 1 }`, "output is null, while the price says", &Price{1, 1, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
