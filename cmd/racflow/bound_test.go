@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -130,5 +132,23 @@ func TestNeverAboveAtMost(t *testing.T) {
 	}
 	if bounded < 25 || schemas < 8 || near < 0.5 {
 		t.Errorf("%d voters have a bound, %d of them with a schema; the most that was used of a bound is %.2f: nothing was tested", bounded, schemas, near)
+	}
+}
+
+// TestPlanIsABound compares plan with the run that follows it.
+func TestPlanIsABound(t *testing.T) {
+	p := newPaid(t)
+	c := racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl")
+	out, err := c.Output()
+	if err != nil || p.server.Calls() > 0 {
+		t.Fatalf("%v, %d calls\n%s", err, p.server.Calls(), out)
+	}
+	const line = `(?s)AT MOST.*sample\.llm +`
+	requests := count(t, string(out), `sample\.llm +120 +([0-9]+) +240 `)
+	in, most := count(t, string(out), line+`([0-9]+)`), count(t, string(out), line+`[0-9]+ +([0-9]+)`)
+	code, stderr := p.run(t)
+	tookIn, tookOut := count(t, stderr, `([0-9]+) tokens in`), count(t, stderr, `([0-9]+) out`)
+	if code != 0 || tookIn == 0 || tookIn > in || tookOut == 0 || tookOut > most || requests != p.server.Calls() {
+		t.Errorf("exit code %d, %d calls\n%s%s", code, p.server.Calls(), out, stderr)
 	}
 }

@@ -31,8 +31,8 @@ type callFlags struct {
 func (f *callFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
 	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
-	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, by the price of each stage that calls, in place of the pipeline's max_cost")
-	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens")
+	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
+	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
 }
 
