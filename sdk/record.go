@@ -117,6 +117,16 @@ type Usage struct {
 	OutputTokens uint64
 }
 
+// mostTokens is more than one call can take: 128 answers of 32 million tokens each,
+// or as long a prompt. Sums of what is no more do not overflow.
+const mostTokens = 1 << 32
+
+// Plausible reports whether one call can have taken that much. What services report
+// beyond that is a mistake.
+func (u Usage) Plausible() bool {
+	return max(u.InputTokens, u.CachedTokens, u.OutputTokens) <= mostTokens
+}
+
 // Add adds what other cost.
 func (u *Usage) Add(other Usage) {
 	u.InputTokens += other.InputTokens

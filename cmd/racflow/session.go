@@ -68,6 +68,9 @@ func (f *fileFlags) start(ctx context.Context, path, input string) (*session, er
 	if err = s.load(path, input); err == nil {
 		s.pipeline, err = f.choose(s.file)
 	}
+	if err == nil {
+		err = f.calls.check(s.pipeline)
+	}
 	if err != nil {
 		s.close()
 		return nil, err

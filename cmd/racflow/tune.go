@@ -169,7 +169,7 @@ func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
 		return subject, &exitError{code: exitFailed}
 	}
 	if t.goal.Cost != nil && len(s.pipeline.Unpriced()) > 0 {
-		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price, or one of 0", s.pipeline.Unpriced()[0])
+		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price; %s", s.pipeline.Unpriced()[0], pipeline.PriceAdvice)
 	}
 	return subject, nil
 }

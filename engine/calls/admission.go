@@ -31,7 +31,11 @@ func (c *Control) enter(h *host, call sdk.Call) *waiter {
 	}
 	w := &waiter{
 		host: h, gate: c.gateOf(h, call.Endpoint), endpoint: e, call: call,
-		estimate: estimateOf(call.Tokens, h.price), verdict: make(chan error, 1), queued: true,
+		estimate: estimateOf(call, h.price), verdict: make(chan error, 1), queued: true,
+	}
+	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
+		h.stage.unbounded = true
+		c.options.Log.Warn("nobody knows what a call takes at most: the run may go over its budget by what the calls under way take", "stage", h.name)
 	}
 	w.gate.queue(h.stage).add(w)
 	c.pump()
@@ -70,6 +74,9 @@ func (c *Control) pump() {
 				break
 			}
 		}
+	}
+	if wait := c.report(now); wait > 0 && (next == 0 || wait < next) {
+		next = wait
 	}
 	if c.wake != nil {
 		c.wake.Stop()

@@ -28,6 +28,9 @@ type Options struct {
 	Mode   Mode
 	Budget pipeline.Budget
 	Log    *slog.Logger // is told of services that are down, and back
+	// Waiting is called where calls have waited for a service for 5 seconds, and
+	// then every 30 seconds. It must not call the Control. nil: nobody wants to know.
+	Waiting func(Wait)
 }
 
 // Control is what the stages of one run share.
@@ -97,11 +100,16 @@ func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	defer c.mu.Unlock()
 	c.release(w)
 	w.endpoint.end(time.Now(), w.began, w.probe, o)
+	believed := o.Usage.Plausible()
+	if !believed {
+		w.endpoint.disbelieve(o.Usage)
+		o.Usage = sdk.Usage{}
+	}
 	took := estimate{cost: w.host.price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
 	if took.tokens > 0 {
 		w.gate.tokens.correct(w.tokens, float64(took.tokens))
 		w.endpoint.reports = true
-	} else if o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.endpoint.reports {
+	} else if !believed || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.endpoint.reports {
 		// Nobody knows what it took, and it may have to be paid for.
 		took = w.estimate
 	}

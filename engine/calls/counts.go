@@ -2,6 +2,7 @@ package calls
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -25,8 +26,9 @@ type Counts struct {
 // stage is what is counted of a stage.
 type stage struct {
 	Counts
-	served bool // one of its calls was
-	denied int  // calls since the last that was
+	served    bool // one of its calls was
+	denied    int  // calls since the last that was
+	unbounded bool // it was reported that nobody knows what its calls take at most
 }
 
 func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
@@ -40,19 +42,27 @@ func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
 	if o.Status != sdk.StatusOK {
 		s.Failed++
 	}
-	s.InputTokens += o.Usage.InputTokens
-	s.CachedTokens += o.Usage.CachedTokens
-	s.OutputTokens += o.Usage.OutputTokens
+	s.InputTokens = sum(s.InputTokens, o.Usage.InputTokens)
+	s.CachedTokens = sum(s.CachedTokens, o.Usage.CachedTokens)
+	s.OutputTokens = sum(s.OutputTokens, o.Usage.OutputTokens)
 	s.Cost += p.Of(o.Usage)
+}
+
+// sum is a + b, or the largest number where that is larger.
+func sum(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
 }
 
 func (c *Counts) add(o Counts) {
 	c.Calls += o.Calls
 	c.Failed += o.Failed
 	c.UnderWay += o.UnderWay
-	c.InputTokens += o.InputTokens
-	c.CachedTokens += o.CachedTokens
-	c.OutputTokens += o.OutputTokens
+	c.InputTokens = sum(c.InputTokens, o.InputTokens)
+	c.CachedTokens = sum(c.CachedTokens, o.CachedTokens)
+	c.OutputTokens = sum(c.OutputTokens, o.OutputTokens)
 	c.Cost += o.Cost
 	c.Recalled += o.Recalled
 	c.Kept += o.Kept

@@ -44,6 +44,16 @@ func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool
 	return v, at, true
 }
 
+// null reports whether an argument is given as null.
+func (a arguments) null(name string) bool {
+	attr, ok := a.attrs[name]
+	if !ok {
+		return false
+	}
+	v, diags := attr.Expr.Value(a.context) // whatever is wrong with it shows elsewhere
+	return !diags.HasErrors() && v.IsKnown() && v.IsNull()
+}
+
 func article(t cty.Type) string {
 	switch t {
 	case cty.String:
