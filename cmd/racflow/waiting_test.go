@@ -119,7 +119,7 @@ func TestSlowToStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				work := retry.Work{Retries: 5, Ended: control.Stopped(), Cause: control.Err}
+				work := retry.Work{Retries: 5}
 				errs := make([]error, test.items)
 				var all sync.WaitGroup
 				for i := range errs {

@@ -101,7 +101,7 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		if w == nil {
 			continue
 		}
-		if err := cmp.Or(c.err, c.ctx.Err()); err != nil {
+		if err := cmp.Or(w.host.stage.stopped, c.spent, c.ctx.Err()); err != nil {
 			g.refuse(at, err)
 			return 0, true
 		}
@@ -110,7 +110,7 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		if err != nil && w.host.sole {
 			waits = true
 			if pause, err = w.endpoint.patience(now); err != nil {
-				c.stop(stopped(w.host, err))
+				c.stop(w.host, err)
 				return 0, true
 			}
 		}
@@ -128,7 +128,8 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		case !c.budget.fits(w.estimate) && c.underWay > 0:
 			return 0, false
 		case !c.budget.fits(w.estimate):
-			c.stop(c.budget.spent(w.estimate))
+			c.spent = c.budget.spent(w.estimate)
+			c.refuse(c.spent, func(*stage) bool { return true })
 			return 0, true
 		}
 		if pause, ok := g.room(now, w); !ok {

@@ -26,9 +26,10 @@ type Counts struct {
 // stage is what is counted of a stage.
 type stage struct {
 	Counts
-	served    bool // one of its calls was
-	denied    int  // calls since the last that was
-	unbounded bool // it was reported that nobody knows what its calls take at most
+	served    bool  // one of its calls was
+	denied    int   // calls since the last that was
+	stopped   error // why none is admitted any more; nil: they are
+	unbounded bool  // it was reported that nobody knows what its calls take at most
 }
 
 func (s *stage) count(o sdk.Outcome, p pipeline.Price) {

@@ -17,7 +17,7 @@
 //     be starting.
 //   - The budget: what was spent, and what the calls under way can cost at most,
 //     leaves room for it. Where it does not, calls wait for those under way to cost
-//     less; when none is under way any more, the run is stopped. So a run keeps its
+//     less; when none is under way any more, all stages stop. So a run keeps its
 //     budget where every call says what it takes at most (sdk.Call.Most). Of one that
 //     does not, its rough estimate is set aside, and the run may go over its budget
 //     by what the calls under way cost beyond that: the log says so, once for each
@@ -28,8 +28,8 @@
 // Where nothing takes over what a stage fails on (Stage.Sole), an open circuit is
 // no answer: its calls wait up to two minutes for a service that is down, which is
 // tried a last time then. If it stays away, denies the first calls of the stage or later
-// many in a row, or refuses all calls as too many for five minutes, the run is stopped
-// and can be gone on with. An unknown host is down as well: the name of a container is
+// many in a row, or refuses all calls as too many for five minutes, the stage is stopped,
+// and the calls of others are still admitted. An unknown host is down as well: the name of a container is
 // known only when that has started.
 //
 // Nobody waits without a word: Options.Waiting hears of a service that has kept calls

@@ -113,10 +113,9 @@ func TestSole(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			select {
-			case <-c.Stopped():
-			default:
-				t.Error("the run goes on")
+			other := c.Stage(Stage{Name: "sample.other", Sole: true})
+			if _, err := ask(t, other, good); err != nil {
+				t.Errorf("another stage: %v", err)
 			}
 			_, err := ask(t, h, good)
 			return err

@@ -36,7 +36,7 @@ func (w Wait) String() string {
 // report reports the endpoints that have kept calls waiting for too long. It
 // returns when the next report is due; 0: none is. The caller holds mu.
 func (c *Control) report(now time.Time) (next time.Duration) {
-	if c.options.Waiting == nil || c.err != nil || c.ctx.Err() != nil {
+	if c.options.Waiting == nil || c.spent != nil || c.ctx.Err() != nil {
 		return 0
 	}
 	for _, e := range c.endpoints {
