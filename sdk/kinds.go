@@ -20,7 +20,8 @@ const (
 
 // Every method below works on a whole batch and returns one result per row, in
 // order. To fail single rows, return the results together with RowErrors; any
-// other error fails the batch. Methods may be called by several goroutines at
+// other error fails the batch. The engine fails a row whose result has a number
+// that is not finite or out of its bounds. Methods may be called by several goroutines at
 // once. A stage that also implements io.Closer is closed before its process
 // ends, and one that implements Fingerprinter tells what its output depends on.
 

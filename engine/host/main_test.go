@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,7 +245,8 @@ func (prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return out, nil
 }
 
-// lengths is an embedder that must be fitted.
+// lengths is an embedder that must be fitted: its vectors point to the lengths of
+// the text and of the state.
 type lengths struct{ state string }
 
 func (l *lengths) Dimension() int         { return 2 }
@@ -261,7 +263,11 @@ func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
-		out[i] = []float32{float32(len(t)), float32(len(l.state))}
+		x, y := float64(len(t)), float64(len(l.state))
+		if norm := math.Hypot(x, y); norm > 0 {
+			x, y = x/norm, y/norm
+		}
+		out[i] = []float32{float32(x), float32(y)}
 	}
 	return out, nil
 }

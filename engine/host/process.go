@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -61,6 +62,8 @@ type Process struct {
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
 	done   chan struct{} // closed when supervision has ended
+	title  string        // the name and the plugin, for messages
+	waits  waits
 
 	mu          sync.Mutex
 	state       []byte // as the stage was fitted
@@ -76,6 +79,9 @@ type incarnation struct {
 	session *remote.Session
 	stage   *remote.Stage // as Configure described it
 	print   string        // the fingerprint
+	plugin  string        // its name and version
+	opened  int           // replies before it was ready
+	ended   *ended
 }
 
 // Start starts and configures a stage. It returns a *ConfigError where the
@@ -106,8 +112,14 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, err
 	}
 	p.current, p.fingerprint = first, first.print
+	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.plugin)
+	p.waits = waits{every: h.limits.notice, report: func(waited time.Duration) {
+		if h.options.Waiting != nil {
+			h.options.Waiting(p.name(), waited)
+		}
+	}}
 	p.Stage = first.stage
-	p.Stage.Call = p.call
+	p.Stage.Call, p.Stage.Name = p.call, p.title
 	go p.supervise()
 	return p, nil
 }
@@ -153,7 +165,7 @@ func (p *Process) program() string {
 
 func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) {
 	client := stagepb.NewStageClient(c.conn)
-	info, err := p.describe(ctx, client)
+	info, plugin, err := p.describe(ctx, client)
 	if err != nil {
 		return incarnation{}, err
 	}
@@ -178,26 +190,27 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 		return incarnation{}, err
 	}
 	return incarnation{
-		child: c, session: session, print: reply.GetFingerprint(),
+		child: c, session: session, print: reply.GetFingerprint(), plugin: plugin, ended: newEnded(),
 		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
 	}, nil
 }
 
-// describe finds the stage among those that the plugin offers.
-func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Stage, error) {
+// describe finds the stage among those that the plugin offers, and tells the
+// plugin's name and version.
+func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Stage, string, error) {
 	reply, err := client.Describe(ctx, &stagepb.DescribeRequest{})
 	if err != nil {
-		return sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
+		return sdk.Stage{}, "", fmt.Errorf("the plugin did not describe itself: %w", err)
 	}
 	offered, err := wire.DecodePlugin(reply)
 	if err != nil {
-		return sdk.Stage{}, err
+		return sdk.Stage{}, "", err
 	}
 	name := p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:]
 	for _, s := range offered.Stages {
 		if s.Kind == p.spec.Kind && s.Name == name {
-			return s, nil
+			return s, offered.Name + " " + offered.Version, nil
 		}
 	}
-	return sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
+	return sdk.Stage{}, "", fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
 }

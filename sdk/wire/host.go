@@ -69,7 +69,12 @@ func DecodeOutcome(d *stagepb.Done) sdk.Outcome {
 	}
 	return sdk.Outcome{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
-		Usage:  sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
+		// There is no row that could fail for a count that nobody can have sent:
+		// it counts as the largest, so that sums and costs stay numbers.
+		Usage: sdk.Usage{
+			InputTokens: min(d.GetInputTokens(), MaxTokens), CachedTokens: min(d.GetCachedTokens(), MaxTokens),
+			OutputTokens: min(d.GetOutputTokens(), MaxTokens),
+		},
 		Reason: d.GetReason(),
 	}
 }
