@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,11 +137,17 @@ func (j *Journal) read() error {
 			Line   int     `json:"line"`
 			Answer *string `json:"answer"`
 		}
-		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else the line is damaged, or of an item that failed: once those stood here, too
+		if json.Unmarshal(text, &e) == nil && e.Answer != nil && !unusable(text) { // else the line is damaged, or of an item that failed: once those stood here, too
 			j.known[e.Line] = span{j.size, len(text)}
 		}
 		j.size += int64(len(text))
 	}
+}
+
+// unusable reports whether a number of an answer could not be written, since it was
+// not finite: once stages could return such. The item is then answered again.
+func unusable(line []byte) bool {
+	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
 
 // Close ends the writing, with how the run ended.

@@ -113,8 +113,7 @@ func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) e
 
 // fault notes that a unit cannot be used. A fault that may pass ends the build.
 func (b *builder) fault(id string, err error) error {
-	switch sdk.CodeOf(err) {
-	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeDeadline:
+	if passes(err) {
 		return err
 	}
 	if b.unusable == nil {
@@ -130,13 +129,16 @@ func (b *builder) chunk(ctx context.Context, units []unit, f func(chunked) error
 	for i, u := range units {
 		documents[i] = sdk.Document{ID: u.ID, Text: u.Text, Meta: u.Meta}
 	}
-	chunks, err := b.chunker.Chunk(ctx, documents)
-	var failed sdk.RowErrors
-	if err != nil && !errors.As(err, &failed) {
+	chunks := make([][]sdk.Chunk, len(units))
+	errs, err := b.chunks.do(ctx, len(units), func(ctx context.Context, at []int) error {
+		found, err := b.chunker.Chunk(ctx, pick(documents, at))
+		return spread(chunks, at, found, err)
+	})
+	if err != nil {
 		return fmt.Errorf("cut into chunks: %w", err)
 	}
 	for i, u := range units {
-		if why := failed[i]; why != nil {
+		if why := errs[i]; why != nil {
 			if err := b.fault(u.ID, fmt.Errorf("cut into chunks: %w", why)); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -480,7 +481,7 @@ func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
 	want(t, answers(t, r, "red apple", "fast car"), "fruit", "vehicle")
 }
 
-// lengths embeds a text as its length.
+// lengths embeds a text as the direction of its length and 1.
 type lengths struct{ broken *atomic.Bool }
 
 func (lengths) Dimension() int { return 2 }
@@ -491,7 +492,8 @@ func (l lengths) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float
 	}
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
-		vectors[i] = []float32{float32(len(text)), 1}
+		norm := math.Hypot(float64(len(text)), 1)
+		vectors[i] = []float32{float32(float64(len(text)) / norm), float32(1 / norm)}
 	}
 	return vectors, nil
 }
