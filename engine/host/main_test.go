@@ -174,7 +174,20 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			_, _ = os.NewFile(1, "stdout").WriteString(strings.Repeat("o", 1<<20) + "\n")
 		case "panic":
 			panic("out of cheese")
+		case "panic-aside":
+			go func() { panic("out of cheese, aside") }()
+			select {}
+		case "exit":
+			fmt.Fprintln(os.Stderr, "no more cheese")
+			os.Exit(3)
+		case "stop":
+			e.times("stopping")
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			select {} // it may take effect late
 		case "deaf":
+			if e.config.Dir != "" {
+				e.times("deaf")
+			}
 			time.Sleep(time.Minute)
 		case "wait":
 			e.times("waiting")

@@ -25,6 +25,7 @@ type builder struct {
 	refused   refusals
 	embeds    worker
 	chunks    worker
+	uncut     map[string]error // units that the chunker failed on, by id: where they come by again it is not asked
 	unusable  map[string]error // units that turned out to be so when they were loaded, by id
 	held      int              // entries before this build
 	streaming string           // what is done to documents that stream on; empty: nothing that takes long

@@ -96,6 +96,8 @@ func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) e
 			return f(chunked{unit: u})
 		case b.chunker == nil:
 			return f(chunked{u, []sdk.Chunk{{End: len(u.Text)}}})
+		case b.uncut[u.ID] != nil:
+			return b.fault(u.ID, b.uncut[u.ID])
 		}
 		if len(waiting) > 0 && size+len(u.Text) > batchBytes || len(waiting) == most {
 			if err := chunk(); err != nil {
@@ -139,7 +141,11 @@ func (b *builder) chunk(ctx context.Context, units []unit, f func(chunked) error
 	}
 	for i, u := range units {
 		if why := errs[i]; why != nil {
-			if err := b.fault(u.ID, fmt.Errorf("cut into chunks: %w", why)); err != nil {
+			if b.uncut == nil {
+				b.uncut = map[string]error{}
+			}
+			b.uncut[u.ID] = fmt.Errorf("cut into chunks: %w", why)
+			if err := b.fault(u.ID, b.uncut[u.ID]); err != nil {
 				return err
 			}
 			continue
