@@ -151,10 +151,15 @@ func (e *enricher) ended(err error) error {
 	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
 		return nil
 	}
+	return &endedError{e.named(err)}
+}
+
+// named names the enricher in an error, unless its process has.
+func (e *enricher) named(err error) error {
 	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
-		err = fmt.Errorf("%s%w", by, err)
+		return fmt.Errorf("%s%w", by, err)
 	}
-	return &endedError{err}
+	return err
 }
 
 // endedError says that an enricher cannot go on now, and that a later build can.

@@ -99,7 +99,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 		{"elect", `
 			sample "v" { use = "always" }
 			elect "mine" { use = "poison" }`, nil, "elect.mine: plugin test 0.1.0 returned ", map[string]string{
-			"NaN": "agreement NaN for", "+Inf": "agreement +Inf for", "-Inf": "agreement -Inf for", "1e308": "agreement 1e+308 for", "-1": "agreement -1 for",
+			"NaN": "agreement NaN;", "+Inf": "agreement +Inf;", "-Inf": "agreement -Inf;", "1e308": "agreement 1e+308;", "-1": "agreement -1;",
 		}},
 		{"rerank", `
 			retrieve "near" { from = knowledge.k }
@@ -112,7 +112,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 			sample "proto" { use = "prototype" }
 			elect "e" { use = "soft" }`, []string{`use = "hashing"`, `use = "poison"`},
 			"retrieve.near: embed.k: plugin test 0.1.0 returned ", map[string]string{
-				"NaN": "a vector with NaN at position 0", "+Inf": "a vector with +Inf at", "-Inf": "a vector with -Inf at", "1e308": "a vector with +Inf at", "3": "a vector of norm 3.1",
+				"NaN": "a vector with NaN at position 1", "+Inf": "a vector with +Inf at", "-Inf": "a vector with -Inf at", "1e308": "a vector with +Inf at", "3": "a vector of norm 3.1",
 			}},
 		{"lexical with prototypes", `
 			retrieve "near" {
@@ -121,7 +121,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 			}
 			sample "proto" { use = "prototype" }
 			elect "e" { use = "soft" }`, []string{`use = "hashing"`, `use = "poison"`},
-			"retrieve.near: embed.k: plugin test 0.1.0 returned ", map[string]string{"NaN": "a vector with NaN at position 0"}},
+			"retrieve.near: embed.k: plugin test 0.1.0 returned ", map[string]string{"NaN": "a vector with NaN at position 1"}},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			p := &poison{}
@@ -187,7 +187,7 @@ func TestNumbersOfABuild(t *testing.T) {
 	if r.Entries != 4 || r.FaultCount != 2 {
 		t.Fatalf("got %+v", r)
 	}
-	for i, want := range []string{"poison.tsv:3: embed.k: plugin test 0.1.0 returned a vector with NaN at position 0", "poison.tsv:5: embed.k: plugin test 0.1.0 returned a vector of norm 5.06"} {
+	for i, want := range []string{"poison.tsv:3: embed.k: plugin test 0.1.0 returned a vector with NaN at position 1", "poison.tsv:5: embed.k: plugin test 0.1.0 returned a vector of norm 5.06"} {
 		if got := r.Faults[i].String(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -34,10 +34,10 @@ func TestNumbersOfAStore(t *testing.T) {
 	lists, err := s.Retrieve(t.Context(), "c", sdk.Ranking{}, make([]sdk.Query, 3))
 	var failed sdk.RowErrors
 	if !errors.As(err, &failed) || len(failed) != 2 || failed[1].Error() != "its own" ||
-		!strings.HasPrefix(failed[2].Error(), `store.k: plugin s 1.0.0 returned score +Inf for candidate "c"`) || lists[0][0].ID != "a" {
+		!strings.HasPrefix(failed[2].Error(), `store.k: plugin s 1.0.0 returned score +Inf for candidate 1;`) || lists[0][0].ID != "a" {
 		t.Errorf("got %v, %v", lists, err)
 	}
-	if _, err := s.Scan(t.Context(), "c", sdk.Scan{}); err == nil || !strings.Contains(err.Error(), `plugin s 1.0.0 returned a vector with +Inf at position 0; its numbers are finite (entry "b")`) {
+	if _, err := s.Scan(t.Context(), "c", sdk.Scan{}); err == nil || !strings.Contains(err.Error(), `plugin s 1.0.0 returned a vector with +Inf at position 1; its numbers are finite (entry 2 of a page)`) {
 		t.Errorf("got %v", err)
 	}
 }

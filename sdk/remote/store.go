@@ -104,7 +104,7 @@ func (s *Stage) Scan(ctx context.Context, collection string, q sdk.Scan) (sdk.Pa
 	}
 	for i := range entries {
 		if err := wire.CheckDirection(entries[i].Vector); err != nil {
-			return sdk.Page{}, fmt.Errorf("%w (entry %.80q)", s.returned(err), entries[i].ID)
+			return sdk.Page{}, fmt.Errorf("%w (entry %d of a page)", s.returned(err), i+1)
 		}
 	}
 	return sdk.Page{Entries: entries, Next: reply.GetCursor()}, nil

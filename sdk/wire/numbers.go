@@ -28,8 +28,9 @@ const (
 	shareTolerance = 1e-9
 )
 
-// The Check functions below look at what a stage has returned for one row. The
-// comparisons are written so that they are false for NaN.
+// The Check functions below look at what a stage has returned for one row. Their
+// errors say the value and its place, from 1, and nothing that a plugin wrote: no
+// secret is in them. The comparisons are written so that they are false for NaN.
 
 // CheckVector wants a vector of norm 1, or one that is all zero.
 func CheckVector(v []float32) error {
@@ -62,7 +63,7 @@ func squareOf(v []float32) (square float64) {
 func checkFinite(v []float32) error {
 	for i, x := range v {
 		if !(math.Abs(float64(x)) <= math.MaxFloat32) {
-			return fmt.Errorf("a vector with %v at position %d; its numbers are finite", x, i)
+			return fmt.Errorf("a vector with %v at position %d; its numbers are finite", x, i+1)
 		}
 	}
 	return nil
@@ -75,18 +76,18 @@ func CheckCandidates(list []sdk.Candidate) error {
 		c := &list[i]
 		switch {
 		case !isScore(c.Score):
-			return scoreError("score", c.Score, c.ID)
+			return scoreError("score", c.Score, i)
 		case c.Dense == c.Dense && !isScore(c.Dense):
-			return scoreError("dense score", c.Dense, c.ID)
+			return scoreError("dense score", c.Dense, i)
 		case c.Lexical == c.Lexical && !isScore(c.Lexical):
-			return scoreError("lexical score", c.Lexical, c.ID)
+			return scoreError("lexical score", c.Lexical, i)
 		}
 	}
 	return nil
 }
 
-func scoreError(what string, score float32, id string) error {
-	return fmt.Errorf("%s %v for candidate %.80q; a score is a number between -%g and %g", what, score, id, MaxScore, MaxScore)
+func scoreError(what string, score float32, candidate int) error {
+	return fmt.Errorf("%s %v for candidate %d; a score is a number between -%g and %g", what, score, candidate+1, MaxScore, MaxScore)
 }
 
 func isScore(x float32) bool { return x >= -MaxScore && x <= MaxScore }
@@ -95,7 +96,7 @@ func isScore(x float32) bool { return x >= -MaxScore && x <= MaxScore }
 func CheckRanking(list []sdk.Ranked) error {
 	for _, r := range list {
 		if !isScore(r.Score) {
-			return fmt.Errorf("score %v for candidate %d; a score is a number between -%g and %g", r.Score, r.Candidate, MaxScore, MaxScore)
+			return scoreError("score", r.Score, r.Candidate)
 		}
 	}
 	return nil
@@ -105,9 +106,9 @@ func CheckRanking(list []sdk.Ranked) error {
 // MaxTokens.
 func CheckSamples(list []sdk.Sample) error {
 	for i := range list {
-		for _, a := range list[i].Answers {
+		for n, a := range list[i].Answers {
 			if !(a.Weight >= 0 && a.Weight <= MaxWeight) {
-				return fmt.Errorf("weight %v for answer %.80q; a weight is a number from 0 to %g", a.Weight, a.Label, MaxWeight)
+				return fmt.Errorf("weight %v for answer %d; a weight is a number from 0 to %g", a.Weight, n+1, MaxWeight)
 			}
 		}
 		u := list[i].Usage
@@ -121,7 +122,7 @@ func CheckSamples(list []sdk.Sample) error {
 // CheckVerdict wants an agreement from 0 to 1.
 func CheckVerdict(v sdk.Verdict) error {
 	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
-		return fmt.Errorf("agreement %v for answer %.80q; an agreement is a share from 0 to 1", a, v.Answer)
+		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)
 	}
 	return nil
 }
