@@ -39,7 +39,8 @@ type Enricher interface {
 	// Enrich returns an addition per passage. Documents come whole: all passages
 	// of one stand together, in their order. A passage that fails alone is stored
 	// without an addition; where the same build comes by its document again, it is
-	// left out.
+	// left out. Of a document that ends the process or hangs, the passages come in
+	// parts, until the one to blame is found.
 	Enrich(ctx context.Context, passages []Passage) ([]Addition, error)
 }
 

@@ -75,3 +75,12 @@ func pick[T any](all []T, at []int) []T {
 	}
 	return some
 }
+
+// seq is the numbers from 0 to n-1.
+func seq(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
