@@ -13,15 +13,18 @@ type waits struct {
 
 	mu    sync.Mutex
 	calls int
-	since time.Time // of the last answer, or of the first call that waits
-	timer *time.Timer
+	since time.Time   // of the last answer, or of the first call that waits
+	timer *time.Timer // nil: it does not run. Answers leave it alone: to set it anew costs more than to look at a clock
 }
 
 func (w *waits) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calls++; w.calls == 1 {
-		w.restart()
+		w.since = time.Now()
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.every, w.fire)
 	}
 }
 
@@ -29,30 +32,27 @@ func (w *waits) begin() {
 func (w *waits) end(answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.calls--; w.calls == 0 {
-		w.timer.Stop()
-	} else if answered {
-		w.restart()
+	w.calls--
+	if answered {
+		w.since = time.Now()
 	}
-}
-
-func (w *waits) restart() {
-	w.since = time.Now()
-	if w.timer == nil {
-		w.timer = time.AfterFunc(w.every, w.fire)
-		return
-	}
-	w.timer.Reset(w.every)
 }
 
 func (w *waits) fire() {
 	w.mu.Lock()
-	waited := time.Since(w.since)
-	if w.calls == 0 || waited < w.every { // it was just answered
+	if w.calls == 0 {
+		w.timer = nil
 		w.mu.Unlock()
 		return
 	}
-	w.timer.Reset(w.every)
+	waited := time.Since(w.since)
+	next := w.every
+	if waited < w.every {
+		next -= waited
+	}
+	w.timer.Reset(next)
 	w.mu.Unlock()
-	w.report(waited)
+	if waited >= w.every {
+		w.report(waited)
+	}
 }

@@ -140,7 +140,8 @@ func (s *Session) Call(ctx context.Context, req *stagepb.Request) (*stagepb.Repl
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		msg.BudgetMs = uint32(min(max(time.Until(deadline).Milliseconds(), 1), 1<<31))
+		// Rounded up: a plugin that gives up first would say less of why.
+		msg.BudgetMs = uint32(min(max(time.Until(deadline).Milliseconds(), 0)+1, 1<<31))
 	}
 	p := &pending{reply: make(chan *stagepb.Reply, 1), credits: credits}
 	s.mu.Lock()
