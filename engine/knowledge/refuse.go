@@ -30,7 +30,7 @@ func (r *refusals) takeRows(batch []sdk.Entry, err error) error {
 		}
 		errs[i] = why
 	}
-	r.take(batch, errs)
+	_ = r.take(batch, errs)
 	return nil
 }
 
