@@ -16,6 +16,7 @@ import (
 var programs = map[string]func(){
 	"racflow":               main,
 	"racflow-plugin-given":  givenPlugin,
+	"racflow-plugin-harm":   harmPlugin,
 	"racflow-plugin-leak":   leakPlugin,
 	"racflow-plugin-oracle": oraclePlugin,
 	"racflow-plugin-model":  modelPlugin,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -51,7 +52,7 @@ func (f *fileFlags) session(ctx context.Context) (*session, error) {
 	if s.state, err = filepath.Abs(f.state); err != nil {
 		return nil, err
 	}
-	if s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog()}); err != nil {
+	if s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog(), Waiting: s.tellWaiting}); err != nil {
 		return nil, err
 	}
 	s.catalog, err = f.catalog(ctx, s.host)
@@ -232,6 +233,12 @@ func capitalize(text string) string {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// tellWaiting says that a stage has not answered for a while.
+func (s *session) tellWaiting(stage string, waited time.Duration) {
+	s.progress.Clear()
+	fmt.Fprintf(os.Stderr, "waiting for %s: no answer for %s\n", stage, waited.Round(time.Second))
 }
 
 // tellBuilding says how far a build is with what it is doing.

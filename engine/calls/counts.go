@@ -2,7 +2,6 @@ package calls
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -43,27 +42,26 @@ func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
 	if o.Status != sdk.StatusOK {
 		s.Failed++
 	}
-	s.InputTokens = sum(s.InputTokens, o.Usage.InputTokens)
-	s.CachedTokens = sum(s.CachedTokens, o.Usage.CachedTokens)
-	s.OutputTokens = sum(s.OutputTokens, o.Usage.OutputTokens)
+	s.use(o.Usage)
 	s.Cost += p.Of(o.Usage)
 }
 
-// sum is a + b, or the largest number where that is larger.
-func sum(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
+// use adds tokens, by Usage.Add, whose sums never wrap.
+func (c *Counts) use(u sdk.Usage) {
+	all := c.usage()
+	all.Add(u)
+	c.InputTokens, c.CachedTokens, c.OutputTokens = all.InputTokens, all.CachedTokens, all.OutputTokens
+}
+
+func (c *Counts) usage() sdk.Usage {
+	return sdk.Usage{InputTokens: c.InputTokens, CachedTokens: c.CachedTokens, OutputTokens: c.OutputTokens}
 }
 
 func (c *Counts) add(o Counts) {
 	c.Calls += o.Calls
 	c.Failed += o.Failed
 	c.UnderWay += o.UnderWay
-	c.InputTokens = sum(c.InputTokens, o.InputTokens)
-	c.CachedTokens = sum(c.CachedTokens, o.CachedTokens)
-	c.OutputTokens = sum(c.OutputTokens, o.OutputTokens)
+	c.use(o.usage())
 	c.Cost += o.Cost
 	c.Recalled += o.Recalled
 	c.Kept += o.Kept

@@ -27,6 +27,10 @@ type Options struct {
 	// StartTimeout is how long a process may take until it answers; 0: 30 s.
 	// The time that a stage takes to open is not part of it.
 	StartTimeout time.Duration
+	// Waiting is called with the name of a stage, as "sample.mine", that has calls
+	// under way and has answered none for 30 s, and every 30 s from then on; it may
+	// be called by several goroutines at once. nil: nobody wants to know.
+	Waiting func(stage string, waited time.Duration)
 }
 
 // Host starts plugin processes and ends them all with Close.
@@ -53,8 +57,11 @@ type limits struct {
 	healthEvery  time.Duration
 	healthWithin time.Duration // then it counts as stopped
 	backoff      time.Duration // before the first restart; it doubles
-	restarts     int           // in a row, without an answer between them
+	restarts     int           // attempts to start one anew
+	ends         int           // in a row, without an answer between them
 	attempts     int           // of one request, each but the first alone
+	deaf         time.Duration // for a request whose time is over to be given up
+	notice       time.Duration // without an answer, then Options.Waiting is called
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -85,6 +92,11 @@ func New(o Options) (*Host, error) {
 			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: 50 * time.Millisecond, restarts: 5, attempts: 3,
+			// A batch of 256 rows whose first row ends the process ends it 11 times
+			// before that row stands alone, and four batches may do so at once: that
+			// says nothing of the stage yet. Twice as often does.
+			ends: 64,
+			deaf: 5 * time.Second, notice: 30 * time.Second,
 		},
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())

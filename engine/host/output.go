@@ -24,6 +24,9 @@ type output struct {
 	secrets *redact.Secrets
 	mu      sync.Mutex
 	last    []string
+	// What a Go program writes when it panics: the first line, and where it was. The
+	// rest of it may be longer than the last lines.
+	panic, at string
 }
 
 // lines returns a writer that cuts a stream into lines for o.
@@ -45,6 +48,13 @@ func (o *output) line(stream, line string, cut bool) {
 		short = strings.ToValidUTF8(short[:maxTail], "") + "..."
 	}
 	o.mu.Lock()
+	switch {
+	case stream != "stderr":
+	case o.panic == "" && (strings.HasPrefix(short, "panic: ") || strings.HasPrefix(short, "fatal error: ")):
+		o.panic = short
+	case o.panic != "" && o.at == "" && strings.HasPrefix(short, "\t") && strings.Contains(short, ".go:") && !strings.Contains(short, "/runtime/"):
+		o.at, _, _ = strings.Cut(strings.TrimSpace(short), " +0x")
+	}
 	o.last = append(o.last, short)
 	if len(o.last) > tailLines {
 		o.last = o.last[1:]
@@ -101,6 +111,24 @@ func (o *output) tail() string {
 		return "; it wrote nothing"
 	}
 	return "; its last words:\n  " + strings.Join(o.last, "\n  ")
+}
+
+// panicked is the first line of a Go program's panic and where it happened; empty:
+// it wrote of none.
+func (o *output) panicked() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at == "" {
+		return o.panic
+	}
+	return o.panic + " at " + o.at
+}
+
+// forget makes ready for another process.
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last, o.panic, o.at = nil, "", ""
 }
 
 // lineWriter cuts what is written into lines and drops what is over the limit,

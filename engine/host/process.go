@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
@@ -62,6 +63,8 @@ type Process struct {
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
 	done   chan struct{} // closed when supervision has ended
+	title  string        // the name and the plugin, for messages
+	waits  waits
 
 	mu          sync.Mutex
 	state       []byte // as the stage was fitted
@@ -78,7 +81,10 @@ type incarnation struct {
 	session *remote.Session
 	stage   *remote.Stage // as Configure described it
 	print   string        // the fingerprint
+	title   string        // the plugin's name and version
 	plugin  foreign
+	opened  int // replies before it was ready
+	ended   *ended
 }
 
 // foreign is the program of a third party's stage; of a built-in one it is empty.
@@ -113,8 +119,14 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, err
 	}
 	p.current, p.fingerprint, p.plugin = first, first.print, first.plugin
+	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.title)
+	p.waits = waits{every: h.limits.notice, report: func(waited time.Duration) {
+		if h.options.Waiting != nil {
+			h.options.Waiting(p.name(), waited)
+		}
+	}}
 	p.Stage = first.stage
-	p.Stage.Call = p.call
+	p.Stage.Call, p.Stage.Name = p.call, p.title
 	go p.supervise()
 	return p, nil
 }
@@ -200,7 +212,8 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 		return incarnation{}, err
 	}
 	in := incarnation{
-		child: c, session: session, print: p.out.secrets.Result(reply.GetFingerprint()),
+		child: c, session: session, print: p.out.secrets.Result(reply.GetFingerprint()), ended: newEnded(),
+		title: p.out.secrets.Result(offered.Name + " " + offered.Version),
 		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
 	}
 	if len(p.spec.Command) > 0 {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,11 +172,17 @@ func scan(lines io.Reader) (known map[int]span, size int64, err error) {
 			Line   int     `json:"line"`
 			Answer *string `json:"answer"`
 		}
-		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else the line is damaged, or of an item that failed: once those stood here, too
+		if json.Unmarshal(text, &e) == nil && e.Answer != nil && !unusable(text) { // else the line is damaged, or of an item that failed: once those stood here, too
 			known[e.Line] = span{size, len(text)}
 		}
 		size += int64(len(text))
 	}
+}
+
+// unusable reports whether a number of an answer could not be written, since it was
+// not finite: once stages could return such. The item is then answered again.
+func unusable(line []byte) bool {
+	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
 
 // Close ends the writing, with how the run ended.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,6 +202,40 @@ func TestProvisional(t *testing.T) {
 }
 
 // TestTornLines cuts a journal at every byte of its last line, as a kill may.
+// A line whose numbers could not be written is no answer: the item is worked on
+// again, and its line then counts.
+func TestLinesWithoutANumber(t *testing.T) {
+	state := t.TempDir()
+	j := begin(t, state, journal.Manifest{})
+	answer := func(line int, weight, agreement float64) run.Result {
+		return run.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []run.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+	}
+	if err := j.Keep([]run.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}); err != nil {
+		t.Fatal(err)
+	}
+	id := j.ID()
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, id)
+	for line, want := range map[int]bool{2: true, 3: false, 4: false} {
+		if _, ok := j.Answered(source.Row{Line: line, ID: "i"}); ok != want {
+			t.Errorf("line %d is answered: %v", line, ok)
+		}
+	}
+	if err := j.Keep([]run.Result{answer(3, .5, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, id)
+	defer j.Close(nil)
+	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+}
+
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
 	j := begin(t, state, journal.Manifest{})

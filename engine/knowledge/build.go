@@ -23,12 +23,22 @@ type builder struct {
 	old       map[string]stored // what the store holds of units, by id; at last of the changed ones
 	changed   map[string]bool   // entries of the store that get another content
 	refused   refusals
+	embeds    worker
+	chunks    worker
+	uncut     map[string]error // units that the chunker failed on, by id: where they come by again it is not asked
 	unusable  map[string]error // units that turned out to be so when they were loaded, by id
 	held      int              // entries before this build
 	streaming string           // what is done to documents that stream on; empty: nothing that takes long
 	fitted    bool             // by this build: what services add is there already
 	fresh     bool             // nothing was ever committed
 	completed bool             // this build is the one that completed the generation
+}
+
+func newBuilder(k *Knowledge, stages Stages, o Options, source *rows) *builder {
+	return &builder{
+		Knowledge: k, stages: stages, options: o, rows: source,
+		embeds: worker{stage: k.block.Embed}, chunks: worker{stage: k.block.Chunk},
+	}
 }
 
 func (b *builder) build(ctx context.Context) error {

@@ -36,6 +36,11 @@
 // enriched twice. What services answered is kept, and what failed is remembered: a
 // build asks about no passage a second time but for the retries.
 //
+// A row that ends the process of an embedder or chunker, or that hangs, is left out
+// alone (package retry); one that does so to an enricher is kept without the
+// addition. Where a stage answers nothing of a batch, no row is to blame: the build
+// ends, and what the store holds stays.
+//
 // A collection belongs to one fingerprint (source file, chunker, enrichers,
 // embedder, analyzer, layout), which is part of its name. Of a stage's config all
 // counts but what is secret, and what its plugin declares to be neutral, such as a

@@ -46,7 +46,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		k.main, k.origin = name, origin
 		k.centroids = labelsOf(k.main)
-		b := builder{Knowledge: k, stages: stages, options: o, rows: source}
+		b := newBuilder(k, stages, o, source)
 		err := b.build(ctx)
 		var busy *busyError
 		if err == nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/source"
@@ -93,6 +94,9 @@ type Failure struct {
 func (f *Failure) Error() string {
 	if f.Stage == "" {
 		return f.Err.Error()
+	}
+	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // its process names it, too
+		return text
 	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
 }

@@ -39,9 +39,11 @@ func Plugin(p sdk.Plugin) {
 	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
-	// go-plugin replaces os.Stderr; the log keeps the real one, so that it has
-	// the last words of a process that crashes. The engine filters by level.
+	// go-plugin replaces os.Stderr by one that is read while the process lives. The
+	// log and the stage have the real one, so that the last words of a process that
+	// crashes are not lost. The engine filters by level.
 	s := NewServer(p, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.stderr = os.Stderr
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{"stage": registrar{server: s}},
