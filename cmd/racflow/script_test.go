@@ -15,7 +15,7 @@ import (
 // TestMain makes the test binary racflow itself: the scripts call it by that
 // name, and it starts itself for the stages. By another name it is a plugin.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-given": givenPlugin, "racflow-plugin-leak": leakPlugin, "racflow-plugin-oracle": oraclePlugin, "racflow-plugin-model": modelPlugin})
+	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-given": givenPlugin, "racflow-plugin-leak": leakPlugin, "racflow-plugin-oracle": oraclePlugin, "racflow-plugin-model": modelPlugin, "racflow-deaf": deaf})
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.
