@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
@@ -47,7 +49,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			case passages < 1:
 				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
 			}
-			question, stdin, err := readQuestion(args[1], c.InOrStdin())
+			question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -110,9 +112,11 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 
 // readQuestion returns the question, and what is left of standard input for the
 // knowledge.
-func readQuestion(given string, stdin io.Reader) (string, io.Reader, error) {
+func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, io.Reader, error) {
 	if given == "-" {
-		text, err := io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		text, err := interrupt.Do(ctx, func() ([]byte, error) {
+			return io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		})
 		if err != nil {
 			return "", nil, fmt.Errorf("read the question: %w", err)
 		}

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
-	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/output"
@@ -25,6 +23,9 @@ changed are printed. - reads standard input and writes standard output.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			changed := 0
 			for _, path := range args {
+				if err := c.Context().Err(); err != nil {
+					return err
+				}
 				differs, err := formatFile(c, path, check)
 				if err != nil {
 					return err
@@ -44,17 +45,12 @@ changed are printed. - reads standard input and writes standard output.`,
 }
 
 func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
-	read := func() ([]byte, error) { return os.ReadFile(path) }
-	if path == "-" {
-		read = func() ([]byte, error) { return io.ReadAll(c.InOrStdin()) }
-	}
-	before, err := read()
+	before, err := pipeline.Read(c.Context(), path, c.InOrStdin())
 	if err != nil {
 		return false, err
 	}
-	parser := hclparse.NewParser()
-	if _, diags := parser.ParseHCL(before, path); diags.HasErrors() {
-		writeDiagnostics(c.ErrOrStderr(), &pipeline.File{Sources: parser.Files()}, diags)
+	if file, diags := pipeline.Parse(before, path); diags.HasErrors() {
+		writeDiagnostics(c.ErrOrStderr(), &pipeline.File{Sources: map[string]*hcl.File{path: file}}, diags)
 		return false, &exitError{code: exitFailed}
 	}
 	after := pipeline.Format(before)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -90,10 +91,35 @@ func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 		if at := d.Subject; at != nil {
 			located := *d
 			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
+			if longLines(sources[at.Filename], d) {
+				located.Subject, located.Context = nil, nil // the writer would print all of them
+			}
 			d = &located
 		}
 		_ = out.WriteDiagnostic(d) // there is nowhere left to tell of a broken standard error
 	}
+}
+
+// maxSnippet is how many bytes of a file are printed with a diagnostic.
+const maxSnippet = 4000
+
+// longLines reports whether the lines that a diagnostic is about are too long
+// to print.
+func longLines(file *hcl.File, d *hcl.Diagnostic) bool {
+	if file == nil {
+		return false
+	}
+	about := *d.Subject
+	if d.Context != nil {
+		about = hcl.RangeOver(about, *d.Context)
+	}
+	start, end := min(about.Start.Byte, len(file.Bytes)), min(about.End.Byte, len(file.Bytes))
+	before := start - 1 - bytes.LastIndexByte(file.Bytes[:start], '\n')
+	after := bytes.IndexByte(file.Bytes[end:], '\n')
+	if after < 0 {
+		after = len(file.Bytes) - end
+	}
+	return before+end-start+after > maxSnippet
 }
 
 func isTerminal(w any) bool {

@@ -47,10 +47,22 @@ func main() {
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(execute(interruptible(), os.Args[1:]))
+}
+
+// interruptible returns a context that ends with the first signal to stop. From
+// then on a signal does what it does to any process: it ends it at once, should
+// the work not notice its context. Stages end when their engine is gone.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // execute runs the command line and returns the exit code.

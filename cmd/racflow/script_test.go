@@ -15,6 +15,7 @@ import (
 // programs are what the test binary is, by its name.
 var programs = map[string]func(){
 	"racflow":               main,
+	"racflow-deaf":          deaf,
 	"racflow-plugin-given":  givenPlugin,
 	"racflow-plugin-harm":   harmPlugin,
 	"racflow-plugin-leak":   leakPlugin,

@@ -86,8 +86,8 @@ func (s *session) read(path, input string) (hcl.Diagnostics, error) {
 		return nil, err
 	}
 	var diags hcl.Diagnostics
-	s.file, diags = pipeline.Load(path, options)
-	return diags, nil
+	s.file, diags = pipeline.Load(s.ctx, path, options)
+	return diags, s.ctx.Err()
 }
 
 // load is read with the diagnostics told on standard error.

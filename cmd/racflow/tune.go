@@ -257,7 +257,10 @@ func (s *session) reload(path string, set []pipeline.Override) (*pipeline.Pipeli
 		return nil, err
 	}
 	options.Input, options.Set = s.pipeline.Input.Path, set
-	file, diags := pipeline.Load(path, options)
+	file, diags := pipeline.Load(s.ctx, path, options)
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if diags.HasErrors() {
 		writeDiagnostics(os.Stderr, file, diags)
 		return nil, &exitError{code: exitFailed}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -36,7 +35,7 @@ func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool
 	if !v.IsWhollyKnown() || v.IsNull() {
 		return cty.NilVal, at, false
 	}
-	v, err := convert.Convert(v, want)
+	v, err := a.convert(v, want, at)
 	if err != nil {
 		a.fault(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
 		return cty.NilVal, at, false
@@ -50,8 +49,8 @@ func (a arguments) null(name string) bool {
 	if !ok {
 		return false
 	}
-	v, diags := attr.Expr.Value(a.context) // whatever is wrong with it shows elsewhere
-	return !diags.HasErrors() && v.IsKnown() && v.IsNull()
+	v := a.eval(attr.Expr) // a diagnostic is kept once, however often it comes
+	return v.IsKnown() && v.IsNull()
 }
 
 func article(t cty.Type) string {

@@ -31,6 +31,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	given := map[string]bool{}
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
+			l.spend(b, overhead)
 			if labelled != (len(b.Labels) > 0) {
 				continue
 			}
@@ -134,7 +135,7 @@ func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMe
 		return nil, nil, isSecret, true
 	}
 	want := configTypes[arg.Type]
-	converted, err := convert.Convert(v, want)
+	converted, err := l.convert(v, want, e.Range())
 	if err != nil {
 		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
 		return nil, nil, isSecret, false
@@ -153,6 +154,7 @@ func (l *loader) configValue(arg sdk.Argument, e hcl.Expression) (raw json.RawMe
 		l.fault(e.Range(), "Wrong type", "%s is of type %s: %v.", arg.Name, arg.Type, err)
 		return nil, nil, isSecret, false
 	}
+	l.spend(e, len(raw)) // which is copied a few times
 	if err := arg.Check(raw); err != nil {
 		detail := err.Error()
 		if isSecret {

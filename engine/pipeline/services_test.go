@@ -180,7 +180,7 @@ pipeline "p" {
   elect "e" { use = "soft" }
 }
 `)))
-			file, diags := Load(path, o)
+			file, diags := Load(t.Context(), path, o)
 			if d := cmp.Diff(test.given, file.Pipelines[0].Stages[2].Price); d != "" {
 				t.Errorf("price (-want +got):\n%s", d)
 			}

@@ -20,7 +20,8 @@ const shortest = 6
 type Secrets struct {
 	adding sync.Mutex
 	values []string // sorted
-	known  atomic.Pointer[known]
+	some   atomic.Bool
+	known  atomic.Pointer[known] // of all values; nil: it is made when it is needed, since a file may add thousands
 }
 
 // known is what texts are searched for.
@@ -33,17 +34,27 @@ type known struct {
 func (s *Secrets) Add(values ...string) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	before := len(s.values)
 	for _, value := range values {
 		for _, v := range append(strings.Split(value, "\n"), value) {
 			v = strings.TrimSpace(v)
 			if at, known := slices.BinarySearch(s.values, v); v != "" && !known {
 				s.values = slices.Insert(s.values, at, v)
+				s.known.Store(nil)
+				s.some.Store(true)
 			}
 		}
 	}
-	if len(s.values) == before {
-		return
+}
+
+// get returns what texts are searched for; nil: no secret is known.
+func (s *Secrets) get() *known {
+	if k := s.known.Load(); k != nil || !s.some.Load() {
+		return k
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if k := s.known.Load(); k != nil {
+		return k
 	}
 	k := &known{}
 	var all, long []string
@@ -59,11 +70,12 @@ func (s *Secrets) Add(values ...string) {
 		k.longest = max(k.longest, len(form))
 	}
 	s.known.Store(k)
+	return k
 }
 
 // Message replaces every secret in a message that people read.
 func (s *Secrets) Message(text string) string {
-	if k := s.known.Load(); k != nil {
+	if k := s.get(); k != nil {
 		return k.messages.replace(text)
 	}
 	return text
@@ -72,7 +84,7 @@ func (s *Secrets) Message(text string) string {
 // Result replaces the secrets in a part of a result: those of fewer than six bytes
 // stay, since results are also compared and searched.
 func (s *Secrets) Result(text string) string {
-	if k := s.known.Load(); k != nil {
+	if k := s.get(); k != nil {
 		return k.results.replace(text)
 	}
 	return text
@@ -80,26 +92,32 @@ func (s *Secrets) Result(text string) string {
 
 // InResults reports whether Result could replace anything.
 func (s *Secrets) InResults() bool {
-	k := s.known.Load()
-	return k != nil && len(k.results.forms) > 0
+	k := s.get()
+	return k != nil && k.results.all != nil
 }
 
 // Longest is how many bytes the longest form of a secret has.
 func (s *Secrets) Longest() int {
-	if k := s.known.Load(); k != nil {
+	if k := s.get(); k != nil {
 		return k.longest
 	}
 	return 0
 }
 
 // replacer replaces forms of secrets. Texts mostly hold none, which a search for one
-// form at a time finds out much faster than the search for all.
+// form at a time finds out much faster than the search for all, unless they are many.
 type replacer struct {
-	forms []*strings.Replacer // of one form each that holds no other
-	all   *strings.Replacer
+	forms []*strings.Replacer // of one form each that holds no other; none: there are more than few
+	all   *strings.Replacer   // nil: there are no forms
 }
 
+// few is how many forms are searched for one at a time.
+const few = 64
+
 func newReplacer(forms []string) replacer {
+	if len(forms) == 0 {
+		return replacer{}
+	}
 	// The replacer takes the first form that fits.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	forms = slices.Compact(forms)
@@ -107,7 +125,7 @@ func newReplacer(forms []string) replacer {
 	pairs := make([]string, 0, 2*len(forms))
 	for i, form := range forms {
 		pairs = append(pairs, form, Placeholder)
-		if !slices.ContainsFunc(forms[i+1:], func(shorter string) bool { return strings.Contains(form, shorter) }) {
+		if len(forms) <= few && !slices.ContainsFunc(forms[i+1:], func(shorter string) bool { return strings.Contains(form, shorter) }) {
 			r.forms = append(r.forms, strings.NewReplacer(form, Placeholder))
 		}
 	}
@@ -116,6 +134,12 @@ func newReplacer(forms []string) replacer {
 }
 
 func (r replacer) replace(text string) string {
+	if r.all == nil {
+		return text
+	}
+	if len(r.forms) == 0 {
+		return r.all.Replace(text)
+	}
 	for _, form := range r.forms {
 		if form.Replace(text) != text {
 			return r.all.Replace(text)

@@ -137,7 +137,7 @@ func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...st
 			t.Fatal(err)
 		}
 	}
-	file, diags := pipeline.Load(path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
+	file, diags := pipeline.Load(context.Background(), path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
 	if diags.HasErrors() {
 		var text bytes.Buffer
 		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
@@ -678,7 +678,7 @@ func TestNoLabelsToVoteFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file, diags := pipeline.Load(filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
+	file, diags := pipeline.Load(context.Background(), filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
