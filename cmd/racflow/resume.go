@@ -199,7 +199,7 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 	case totals.Failed > 0:
 		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
 	}
-	if n := j.runs().Unfinished(); totals.Unfinished() && n > manyRuns {
+	if n := j.runs().Unfinished(); n > manyRuns {
 		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.session.flags.state)
 	}
 	return errors.Join(err, closed)

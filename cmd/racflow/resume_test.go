@@ -192,7 +192,6 @@ func TestResume(t *testing.T) {
 		"kill -9":   {halfway((*os.Process).Kill), -1, 8, false, []string{"--resume"}},
 		"interrupt": {halfway(func(p *os.Process) error { return p.Signal(os.Interrupt) }), 130, 8, true, []string{"--resume"}},
 		"terminate": {halfway(func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }), 130, 8, true, nil},
-		"budget":    {func(t *testing.T, p *paid) (int, string) { return p.run(t, "--max-tokens", "40000") }, 3, 0, true, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +296,7 @@ func TestResumeRefuses(t *testing.T) {
 		"another run":      {"p.hcl", "", "", []string{"--resume=20260131-235959-0a1b2c"}, "there is no run"},
 		"no name of a run": {"p.hcl", "", "", []string{"--resume=yesterday"}, "is not the name of a run"},
 	}
-	before := p.file(t, "out.jsonl.part")
+	before := p.output(t)
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(p.dir, change.file)
@@ -312,7 +311,7 @@ func TestResumeRefuses(t *testing.T) {
 			if code != 1 || !strings.Contains(stderr, change.want) {
 				t.Errorf("exit code %d, want %q in\n%s", code, change.want, stderr)
 			}
-			if p.file(t, "out.jsonl.part") != before {
+			if p.output(t) != before {
 				t.Error("the partial output was touched")
 			}
 			if err := os.WriteFile(path, old, 0o600); err != nil {
