@@ -75,9 +75,9 @@ variable "base_url" {
 }
 
 variable "price" {
-  description = "What a million tokens of the model cost: in, in from the service's cache, and out."
+  description = "What a million tokens of the model cost: in, in from the service's cache, and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = { input = 0, cached = 0, output = 0 }
+  default     = {} # nobody has said
 }
 
 variable "cache_control" {
@@ -132,9 +132,9 @@ knowledge "docs" {
     limit   = limit.llm
 
     price {
-      input  = var.price.input
-      cached = lookup(var.price, "cached", var.price.input)
-      output = var.price.output
+      input  = length(var.price) == 0 ? null : var.price.input
+      cached = length(var.price) == 0 ? null : lookup(var.price, "cached", var.price.input)
+      output = length(var.price) == 0 ? null : var.price.output
     }
 
     config {
@@ -209,9 +209,9 @@ pipeline "contextual" {
     limit   = limit.llm
 
     price {
-      input  = var.price.input
-      cached = lookup(var.price, "cached", var.price.input)
-      output = var.price.output
+      input  = length(var.price) == 0 ? null : var.price.input
+      cached = length(var.price) == 0 ? null : lookup(var.price, "cached", var.price.input)
+      output = length(var.price) == 0 ? null : var.price.output
     }
 
     config {

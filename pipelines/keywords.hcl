@@ -53,9 +53,9 @@ variable "base_url" {
 }
 
 variable "price" {
-  description = "What a million tokens of the model cost, in and out."
+  description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = { input = 0, output = 0 }
+  default     = {} # nobody has said
 }
 
 variable "keywords" {
@@ -101,8 +101,8 @@ knowledge "docs" {
     limit   = limit.llm
 
     price {
-      input  = var.price.input
-      output = var.price.output
+      input  = length(var.price) == 0 ? null : var.price.input
+      output = length(var.price) == 0 ? null : var.price.output
     }
 
     config {
@@ -121,8 +121,8 @@ knowledge "docs" {
     limit   = limit.llm
 
     price {
-      input  = var.price.input
-      output = var.price.output
+      input  = length(var.price) == 0 ? null : var.price.input
+      output = length(var.price) == 0 ? null : var.price.output
     }
 
     config {

@@ -36,9 +36,9 @@ variable "base_url" {
 }
 
 variable "price" {
-  description = "What a million tokens of the model cost, in and out."
+  description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = { input = 0, output = 0 }
+  default     = {} # nobody has said
 }
 
 variable "neighbours" {
@@ -113,8 +113,8 @@ pipeline "rac" {
     limit  = limit.llm
 
     price {
-      input  = var.price.input
-      output = var.price.output
+      input  = length(var.price) == 0 ? null : var.price.input
+      output = length(var.price) == 0 ? null : var.price.output
     }
 
     config {

@@ -32,7 +32,7 @@ const (
 	CodeCancelled
 	CodeDeadline
 	CodeUnavailable // a service that the stage needs is down: not worth another try now
-	CodeStopped     // the run has to end: its budget is spent, or a service stays away
+	CodeStopped     // the stage has to stop: the budget of the run is spent, or its service stays away
 )
 
 // Error is an error with a code. Err's text should say what to do next.

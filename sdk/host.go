@@ -45,7 +45,12 @@ func KeyOf(parts ...string) Key {
 // Call is one request to a service.
 type Call struct {
 	Endpoint string // which service: its address, without a secret
-	Tokens   int    // that it will cost, roughly, in and out; 0: no such thing
+	// Tokens is what it will take, roughly, in and out: what counts towards the
+	// tokens per minute of a limit while the call is under way. 0: no such thing.
+	Tokens int
+	// Most is what it can take at most: what a budget sets aside for it. The zero
+	// Usage: nobody knows, as where an answer has no limit.
+	Most Usage
 }
 
 // Outcome says how a call ended.
@@ -53,7 +58,8 @@ type Outcome struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
-	Reason     string // StatusDown, StatusDenied: what went wrong, for people to read, without a secret
+	Lost       bool   // it was sent and got no whole reply: nobody knows what it took, and it may have to be paid for
+	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, for people to read, without a secret
 }
 
 // Status is what a call's end says about the service.

@@ -20,7 +20,8 @@ const (
 
 // Every method below works on a whole batch and returns one result per row, in
 // order. To fail single rows, return the results together with RowErrors; any
-// other error fails the batch. Methods may be called by several goroutines at
+// other error fails the batch. The engine fails a row whose result has a number
+// that is not finite or out of its bounds. Methods may be called by several goroutines at
 // once. A stage that also implements io.Closer is closed before its process
 // ends, and one that implements Fingerprinter tells what its output depends on.
 
@@ -38,7 +39,8 @@ type Enricher interface {
 	// Enrich returns an addition per passage. Documents come whole: all passages
 	// of one stand together, in their order. A passage that fails alone is stored
 	// without an addition; where the same build comes by its document again, it is
-	// left out.
+	// left out. Of a document that ends the process or hangs, the passages come in
+	// parts, until the one to blame is found.
 	Enrich(ctx context.Context, passages []Passage) ([]Addition, error)
 }
 
@@ -110,7 +112,9 @@ type Draw struct {
 }
 
 // Fingerprinter tells what a stage's output depends on beyond its arguments:
-// a hash of its model, say. Same fingerprint, same input: same output.
+// a hash of its model, say. Same fingerprint, same input: same output. What a
+// third party's chunker, enricher or embedder made is made again with every other
+// binary of its plugin, unless the stage has this method and says the same.
 type Fingerprinter interface {
 	Fingerprint() string
 }

@@ -1,6 +1,9 @@
 package sdk
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Meta is what a source knows of an entry or item beyond its text and label.
 // Values are strings, float64 or bool.
@@ -46,7 +49,7 @@ type Candidate struct {
 // is for people and rules.
 type Ranked struct {
 	Candidate int     // index into the item's candidates
-	Score     float32 // finite; comparable only within one reranker
+	Score     float32 // between -1e30 and 1e30; comparable only within one reranker
 }
 
 // Unscored marks a Dense or Lexical score that a side did not compute. It
@@ -98,7 +101,7 @@ type Sample struct {
 }
 
 // Answer is a label with its weight within one sample. Weights of a sample are
-// not negative; elections normalise them.
+// from 0 to 1e100; elections normalise them.
 type Answer struct {
 	Label    string // the label, or the text where the prompt has passages; empty: that none of the labels fits
 	Weight   float64
@@ -109,19 +112,37 @@ type Answer struct {
 	Reason string
 }
 
-// Usage counts the tokens that a sample cost when it was made; zero where none
-// were spent.
+// Usage counts the tokens that a sample cost when it was made, at most 2^40 each;
+// zero where none were spent.
 type Usage struct {
 	InputTokens  uint64 // with those that the server had cached
 	CachedTokens uint64
 	OutputTokens uint64
 }
 
-// Add adds what other cost.
+// MaxTokens is more than one call can take: 128 answers of 32 million tokens each,
+// or as long a prompt. Sums of what is no more do not overflow.
+const MaxTokens = 1 << 32
+
+// Plausible reports whether one call can have taken that much. What services report
+// beyond that is a mistake.
+func (u Usage) Plausible() bool {
+	return max(u.InputTokens, u.CachedTokens, u.OutputTokens) <= MaxTokens
+}
+
+// Add adds what other cost. A sum that a uint64 cannot hold stays at the largest.
 func (u *Usage) Add(other Usage) {
-	u.InputTokens += other.InputTokens
-	u.CachedTokens += other.CachedTokens
-	u.OutputTokens += other.OutputTokens
+	u.InputTokens = addTokens(u.InputTokens, other.InputTokens)
+	u.CachedTokens = addTokens(u.CachedTokens, other.CachedTokens)
+	u.OutputTokens = addTokens(u.OutputTokens, other.OutputTokens)
+}
+
+func addTokens(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry > 0 {
+		return math.MaxUint64
+	}
+	return sum
 }
 
 // Verdict is what an election decides for one item.

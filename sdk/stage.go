@@ -110,9 +110,9 @@ func ChunkStage[C any](name, doc string, open openFunc[C, Chunker], options ...O
 }
 
 // EnrichStage describes an enricher. It gets whole documents, whatever it declares
-// to read; its Batch counts passages, and a document is never divided. One that
-// shows a service the whole document with each passage declares to read
-// ColumnText, so that a plan counts that.
+// to read; its Batch counts passages, and a document is not divided, unless it
+// ends the process or hangs. One that shows a service the whole document with each
+// passage declares to read ColumnText, so that a plan counts that.
 func EnrichStage[C any](name, doc string, open openFunc[C, Enricher], options ...Option) Stage {
 	return newStage(KindEnrich, name, doc, open, options)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
@@ -33,7 +35,7 @@ again. - reads the question from standard input. With --format json, the result 
 written as run writes it.
 
 Exit code 0: the question went through, be it answered or not; 1: it could not;
-3: it failed, or a document could not be used.`,
+3: it failed, a voter had to stop, or a document could not be used.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
 				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
@@ -47,7 +49,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			case passages < 1:
 				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
 			}
-			question, stdin, err := readQuestion(args[1], c.InOrStdin())
+			question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -61,12 +63,16 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 				return err
 			}
 			var result run.Result
-			if _, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
+			totals, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
 				if len(batch) > 0 { // else the run breaks off
 					result = batch[0]
 				}
 				return nil
-			}); err != nil {
+			})
+			if err == nil && totals.Left > 0 { // the other voters have no answer
+				err = totals.Missing[0].First
+			}
+			if err != nil {
 				return err
 			}
 			s.progress.Clear()
@@ -76,6 +82,9 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			}
 			for _, skipped := range result.Skipped {
 				fmt.Fprintf(errs, "it went on without %s\n", report.Legible(fmt.Sprint(skipped)))
+			}
+			for _, missing := range result.Missing {
+				fmt.Fprintf(errs, "it was answered without %s\n", report.Legible(missing.Error()))
 			}
 			if format == "json" {
 				err = writeResult(out, result)
@@ -88,7 +97,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			if text := s.missing(); text != "" && result.Answer == "" && len(result.Candidates) > 0 {
 				fmt.Fprintln(errs, text)
 			}
-			if result.Failure != nil || s.faults > 0 {
+			if result.Failure != nil || len(result.Missing) > 0 || s.faults > 0 {
 				return &exitError{code: exitItemsFailed}
 			}
 			return nil
@@ -103,9 +112,11 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 
 // readQuestion returns the question, and what is left of standard input for the
 // knowledge.
-func readQuestion(given string, stdin io.Reader) (string, io.Reader, error) {
+func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, io.Reader, error) {
 	if given == "-" {
-		text, err := io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		text, err := interrupt.Do(ctx, func() ([]byte, error) {
+			return io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		})
 		if err != nil {
 			return "", nil, fmt.Errorf("read the question: %w", err)
 		}

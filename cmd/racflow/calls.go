@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/calls"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -30,8 +31,8 @@ type callFlags struct {
 func (f *callFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
 	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
-	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost")
-	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens")
+	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
+	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
 }
 
@@ -68,6 +69,14 @@ func (t *tokens) Set(text string) error {
 	return nil
 }
 
+// check refuses a bound on what is spent where nobody knows what that is.
+func (f *callFlags) check(p *pipeline.Pipeline) error {
+	if without := p.Unpriced(); f.budget.Cost > 0 && len(without) > 0 {
+		return fmt.Errorf("%s has no price, so --max-cost cannot bound what it spends: %s", without[0], pipeline.PriceAdvice)
+	}
+	return nil
+}
+
 // of returns what all calls share; before the first call there is nothing.
 func (f *callFlags) of(s *session) (*calls.Control, error) {
 	f.mu.Lock()
@@ -79,7 +88,10 @@ func (f *callFlags) of(s *session) (*calls.Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := calls.Options{Cache: kept, Budget: f.budget, Log: newLog()}
+	o := calls.Options{Cache: kept, Budget: f.budget, Log: newLog(), Waiting: func(w calls.Wait) {
+		s.progress.Clear()
+		fmt.Fprintln(os.Stderr, report.Legible(w.String()))
+	}}
 	switch {
 	case f.offline:
 		o.Mode = calls.Offline
@@ -89,8 +101,6 @@ func (f *callFlags) of(s *session) (*calls.Control, error) {
 	if s.pipeline != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = s.pipeline.Budget.Cost
-		} else if free := s.pipeline.Unpriced(); len(free) > 0 && s.pipeline.Budget.Cost == 0 {
-			fmt.Fprintf(os.Stderr, "%s has no price, or one of 0: --max-cost counts its calls as free\n", free[0])
 		}
 		if o.Budget.Tokens == 0 {
 			o.Budget.Tokens = s.pipeline.Budget.Tokens

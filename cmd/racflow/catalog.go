@@ -84,10 +84,10 @@ func (c *catalog) Uses(kind sdk.Kind) []string {
 
 // Validate implements pipeline.Validator. A third party's program is started for it only
 // where the stage says that it has more to check than its arguments say.
-func (c *catalog) Validate(kind sdk.Kind, use string, config []byte, secrets []string) error {
+func (c *catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	stage, ok := c.Stage(kind, use)
 	if command := c.command(use); ok && command != nil && stage.Validates {
-		return c.host.Validate(c.ctx, command, kind, stage.Name, config, secrets)
+		return c.host.Validate(c.ctx, command, kind, stage.Name, config)
 	}
 	return stage.Validate(config)
 }

@@ -20,7 +20,7 @@ import (
 
 func newEval() *cobra.Command {
 	e := &evaluation{}
-	e.flags.lists = true
+	e.flags.lists, e.flags.strict = true, true
 	var sweep, ablate []string
 	var asJSON bool
 	c := &cobra.Command{

@@ -2,14 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
-	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -24,6 +23,9 @@ changed are printed. - reads standard input and writes standard output.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			changed := 0
 			for _, path := range args {
+				if err := c.Context().Err(); err != nil {
+					return err
+				}
 				differs, err := formatFile(c, path, check)
 				if err != nil {
 					return err
@@ -43,17 +45,12 @@ changed are printed. - reads standard input and writes standard output.`,
 }
 
 func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
-	read := func() ([]byte, error) { return os.ReadFile(path) }
-	if path == "-" {
-		read = func() ([]byte, error) { return io.ReadAll(c.InOrStdin()) }
-	}
-	before, err := read()
+	before, err := pipeline.Read(c.Context(), path, c.InOrStdin())
 	if err != nil {
 		return false, err
 	}
-	parser := hclparse.NewParser()
-	if _, diags := parser.ParseHCL(before, path); diags.HasErrors() {
-		writeDiagnostics(c.ErrOrStderr(), &pipeline.File{Sources: parser.Files()}, diags)
+	if file, diags := pipeline.Parse(before, path); diags.HasErrors() {
+		writeDiagnostics(c.ErrOrStderr(), &pipeline.File{Sources: map[string]*hcl.File{path: file}}, diags)
 		return false, &exitError{code: exitFailed}
 	}
 	after := pipeline.Format(before)
@@ -70,22 +67,15 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 	return differs, err
 }
 
-// replaceFile writes a file beside the old one first, so that a full disk
-// leaves the old one as it is. A link stays one: the file it leads to is
-// replaced.
+// replaceFile writes a file whole, or leaves it as it is.
 func replaceFile(path string, content []byte) error {
-	path, err := filepath.EvalSymlinks(path)
+	f, err := output.Open(path, nil)
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Commit()
 	}
-	temp := path + ".tmp"
-	if err := os.WriteFile(temp, content, info.Mode().Perm()); err != nil {
-		_ = os.Remove(temp) // the first error is the one to tell
-		return err
-	}
-	return os.Rename(temp, path)
+	return errors.Join(err, f.Close())
 }

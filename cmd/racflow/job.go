@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // job is a pipeline with the items that it will work on: what run and eval
@@ -25,8 +26,8 @@ type job struct {
 }
 
 // newJob loads a file, opens the input, brings the knowledge up to date and
-// starts the stages. Before that, while nothing has cost anything, check may
-// refuse; nil checks nothing.
+// starts the stages. Before the input is opened, while nothing has cost anything,
+// check may refuse; nil checks nothing.
 func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, check func(*job) error) (*job, error) {
 	s, err := flags.start(ctx, path, input.input)
 	if err != nil {
@@ -36,9 +37,11 @@ func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *input
 	if j.path == "" && s.pipeline.Input != nil {
 		j.path = s.pipeline.Input.Path
 	}
-	j.items, err = input.open(s.pipeline, stdin)
-	if err == nil && check != nil {
+	if check != nil {
 		err = check(j)
+	}
+	if err == nil {
+		j.items, err = input.open(s.pipeline, stdin)
 	}
 	if err == nil {
 		s.tellOff()
@@ -59,10 +62,10 @@ func (j *job) close() {
 }
 
 // rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot.
+// input and pipes cannot. That a file is not there shows when it is read.
 func (j *job) rereadable() bool {
 	info, err := os.Stat(j.path)
-	return err == nil && info.Mode().IsRegular()
+	return j.path != "-" && (err != nil || info.Mode().IsRegular())
 }
 
 // look calls each with the rows of a rereadable input that the job will work
@@ -117,5 +120,21 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	for _, skipped := range totals.Skipped {
 		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
 	}
-	return &outcome{totals, s.faults, j.ready.Labels()}, err
+	for _, d := range totals.Dropped() {
+		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels()))
+	}
+	if s.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
+		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
+	}
+	return &outcome{totals, s.faults}, err
+}
+
+// stage describes the stage that does the work of a voter.
+func (j *job) stage(voter string) sdk.Stage {
+	for _, s := range j.session.pipeline.Stages {
+		if s.Block == "sample" && s.Name == voter {
+			return s.Info
+		}
+	}
+	return sdk.Stage{}
 }

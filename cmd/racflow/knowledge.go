@@ -68,7 +68,12 @@ func newKnowledgeList() *cobra.Command {
   incomplete  its first build was cut off, or is under way
 
 The embedder is started to tell which is current. Where that fails the others
-are still listed.`,
+are still listed.
+
+Another binary of a third party's chunker, enricher or embedder makes another
+generation, unless its stage says by a fingerprint of its own that it gives the
+same. The list shows the versions, and with --json the sha256 of the binaries. Of a
+script it is the script that counts, not its interpreter and what it imports.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			list := report.NewGenerations(c.OutOrStdout())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,9 @@ type fileFlags struct {
 	set   []pipeline.Override
 	again bool // keep ballots
 	lists bool // keep what each stage found
-	calls callFlags
+	// strict ends a run early in which a stage has to stop: figures are of one method.
+	strict bool
+	calls  callFlags
 }
 
 func (f *fileFlags) register(c *cobra.Command) {
@@ -40,7 +43,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 }
 
 // options are what pipeline.Load needs.
-func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Options, error) {
+func (f *fileFlags) options(input string, catalog *catalog) (pipeline.Options, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return pipeline.Options{}, err
@@ -53,7 +56,7 @@ func (f *fileFlags) options(input string, catalog pipeline.Catalog) (pipeline.Op
 		}
 		vars[name] = value
 	}
-	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog}, nil
+	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog, Secrets: catalog.host.Secrets()}, nil
 }
 
 // choose returns the pipeline to work with.
@@ -81,22 +84,54 @@ func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
 	if file != nil {
 		sources = file.Sources
 	}
-	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), isTerminal(w))
+	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), obeysEscapes(w))
 	for _, d := range diags {
 		// The writer shows the line; editors and people without colour want the
 		// column too.
 		if at := d.Subject; at != nil {
 			located := *d
 			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
+			if longLines(sources[at.Filename], d) {
+				located.Subject, located.Context = nil, nil // the writer would print all of them
+			}
 			d = &located
 		}
 		_ = out.WriteDiagnostic(d) // there is nowhere left to tell of a broken standard error
 	}
 }
 
+// maxSnippet is how many bytes of a file are printed with a diagnostic.
+const maxSnippet = 4000
+
+// longLines reports whether the lines that a diagnostic is about are too long
+// to print.
+func longLines(file *hcl.File, d *hcl.Diagnostic) bool {
+	if file == nil {
+		return false
+	}
+	about := *d.Subject
+	if d.Context != nil {
+		about = hcl.RangeOver(about, *d.Context)
+	}
+	start, end := min(about.Start.Byte, len(file.Bytes)), min(about.End.Byte, len(file.Bytes))
+	before := start - 1 - bytes.LastIndexByte(file.Bytes[:start], '\n')
+	after := bytes.IndexByte(file.Bytes[end:], '\n')
+	if after < 0 {
+		after = len(file.Bytes) - end
+	}
+	return before+end-start+after > maxSnippet
+}
+
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// obeysEscapes reports whether colour and movements of the cursor may be written:
+// to a terminal that can do so, unless NO_COLOR (https://no-color.org) asks for
+// plain text.
+func obeysEscapes(w any) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 func terminalWidth(w any) uint {

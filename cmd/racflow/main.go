@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/serve"
 )
 
@@ -20,7 +21,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1 // could not start, or broke off
-	exitItemsFailed = 3 // finished, but some items or rows failed
+	exitItemsFailed = 3 // finished, but some items or rows failed or lack a voter
 	exitInterrupted = 130
 )
 
@@ -38,15 +39,30 @@ func (e *exitError) Error() string {
 }
 
 func main() {
+	if err := nodump.Set(); err != nil { // the environment may hold secrets
+		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
+	}
 	if len(os.Args) > 1 && os.Args[1] == pluginArgument {
 		// This process was started by another racflow to run one stage.
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(execute(interruptible(), os.Args[1:]))
+}
+
+// interruptible returns a context that ends with the first signal to stop. From
+// then on a signal does what it does to any process: it ends it at once, should
+// the work not notice its context. Stages end when their engine is gone.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // execute runs the command line and returns the exit code.

@@ -191,7 +191,7 @@ func credentialRun(t *testing.T, dir, address string, login []string, args ...st
 	t.Helper()
 	c := racflow(t, dir, args...)
 	c.Env = append(os.Environ(), "MILVUS_ADDRESS="+address, "RACFLOW_LOG=debug", "GODEBUG=http2debug=2",
-		"GRPC_GO_LOG_SEVERITY_LEVEL=info", "GRPC_GO_LOG_VERBOSITY_LEVEL=99", "GRPC_TRACE=all")
+		"GRPC_GO_LOG_SEVERITY_LEVEL=info", "GRPC_GO_LOG_VERBOSITY_LEVEL=99", "GRPC_TRACE=all", "RACFLOW_DUMPABLE=1")
 	c.Env = append(c.Env, login...)
 	said := &bytes.Buffer{}
 	c.Stdout, c.Stderr = said, said

@@ -23,9 +23,13 @@ func newPlan() *cobra.Command {
 out of date, which stage would work on how many items, and what the calls to
 language models would come to, with one of the prompts.
 
-No service is asked. The estimate takes 20 items of the input through the other
-stages, for which knowledge that is embedded on this machine is brought up to
-date.`,
+No service is asked. Up to 500 items of the input go through the other stages, for
+which knowledge that is embedded on this machine is brought up to date.
+
+The estimate is what calls likely come to. At most is what they cannot exceed, apart
+from requests that fail and are sent again; where nobody knows that, it says why: an
+answer has no limit, as of a model that thinks without max_tokens, a plugin does not
+say what a request takes, or there are more items than were looked at.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.start(c.Context(), args[0], input.input)

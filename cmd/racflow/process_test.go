@@ -73,7 +73,7 @@ func TestStagesAreProcesses(t *testing.T) {
 func startRun(t *testing.T) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
 	run := racflow(t, t.TempDir(), "run", "-var", "embedder=hashing", "--input", "-", intent(t))
-	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush")
+	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // to look into its stages
 	stderr := &bytes.Buffer{}
 	run.Stderr = stderr
 	stdout, err := run.StdoutPipe()

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
@@ -17,13 +17,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// rehearsed is how many items an estimate is made with.
-const rehearsed = 20
+// rehearsed is how many items an estimate is made with: with all of an input that has
+// no more.
+const rehearsed = 500
 
 // rehearse finds out what the voters that call services would ask, by taking a
 // few items through everything else. nil: nothing that items go through calls one.
 func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Plan) (*report.Forecast, error) {
-	f := &report.Forecast{Voters: map[string]estimate.Voter{}, Mask: s.mask()}
+	f := &report.Forecast{Voters: map[string]estimate.Voter{}}
 	asks := false
 	for i, stage := range s.pipeline.Stages {
 		switch {
@@ -52,7 +53,8 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 	ready, err := run.Open(ctx, s.pipeline, run.Options{
 		Launch: func(ctx context.Context, l run.LaunchRequest) (any, error) {
 			if l.Stage.Kind == sdk.KindSample && l.Stage.Info.Network {
-				return r.Sampler(l.Stage), nil
+				asked, err := s.forecaster(ctx, l.Stage)
+				return r.Sampler(l.Stage, asked), err
 			}
 			return s.launch(ctx, l)
 		},
@@ -67,10 +69,14 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 		return nil, err
 	}
 	defer items.Close() //nolint:errcheck // it was only read
+	broken := 0         // items that failed on their way
 	_, err = ready.Items(ctx, spread(input.rows(items), p.Items, rehearsed), func(batch []run.Result) error {
 		for _, result := range batch {
 			f.Tried++
 			if result.Failure != nil {
+				if result.Failure.Stage != "" {
+					broken++
+				}
 				if f.Failed++; f.Failed == 1 {
 					f.Cause = result.Failure
 				}
@@ -80,10 +86,33 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 	})
 	for _, stage := range s.pipeline.Stages {
 		if stage.Enabled && stage.Block == "sample" && stage.Info.Network {
-			f.Voters[stage.Name] = r.Voter(stage.Name)
+			v := r.Voter(stage.Name)
+			switch unknown := estimate.Unknown(s.pipeline, stage); {
+			case unknown != "":
+				v.Unknown = unknown
+			case v.Unknown == "" && broken > 0:
+				v.Unknown = fmt.Sprintf("%s failed before it was asked", quantity(broken, "item"))
+			case v.Unknown == "" && f.Tried < p.Items:
+				v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, quantity(p.Items, "item"))
+			}
+			f.Voters[stage.Name] = v
 		}
 	}
 	return f, err
+}
+
+// forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
+// built-in one is asked: it calls nobody meanwhile.
+func (s *session) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Forecaster, error) {
+	if s.catalog.command(stage.Use) != nil {
+		return nil, nil
+	}
+	opened, err := stage.Info.Open(ctx, sdk.Setup{Block: stage.Name, Samples: stage.N}, stage.Config.Open)
+	if err != nil {
+		return nil, s.explain(&host.ConfigError{Kind: stage.Kind, Block: stage.Name, Errors: sdk.ArgumentErrors(err)})
+	}
+	asked, _ := opened.(sdk.Forecaster)
+	return asked, nil
 }
 
 // unrehearsable says why no item can be taken through a pipeline none of whose
@@ -108,32 +137,6 @@ func (s *session) unrehearsable(p *report.Plan) string {
 		}
 	}
 	return ""
-}
-
-// mask returns what hides the secrets of the file.
-func (s *session) mask() func(string) string {
-	var secrets []string
-	for _, k := range s.file.Knowledge {
-		for _, stage := range k.Stages() {
-			secrets = append(secrets, stage.Config.Secrets...)
-		}
-	}
-	for _, stage := range s.pipeline.Stages {
-		secrets = append(secrets, stage.Config.Secrets...)
-		for _, f := range stage.Fallbacks {
-			secrets = append(secrets, f.Stage.Config.Secrets...)
-		}
-	}
-	// A very short one is no secret, and part of many words.
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < 6 })
-	// The longer of two that begin alike first.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	return func(text string) string {
-		for _, secret := range secrets {
-			text = strings.ReplaceAll(text, secret, "(secret)")
-		}
-		return text
-	}
 }
 
 // spread returns n of total rows, spread evenly.

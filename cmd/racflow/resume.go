@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/output"
+	"github.com/racflow/racflow/engine/report"
 )
 
 // journalFlags say whether results are kept, and which run to go on with.
@@ -79,7 +81,7 @@ func (j *job) open(f *journalFlags) error {
 	if err != nil {
 		return err
 	}
-	runs := journal.Of(j.session.state)
+	runs := j.runs()
 	before, left := runs.Newest(m.File, m.Pipeline)
 	switch f.resume {
 	case "":
@@ -149,11 +151,28 @@ func (j *job) manifest() (journal.Manifest, error) {
 	return m, nil
 }
 
-// end closes the journal and says how to go on where something is left to do.
-// It returns the error of the run.
-func (j *job) end(w io.Writer, o *outcome, err error) error {
+// end closes the journal and says what is missing, where the results are, and how to
+// resume the run where something is left to do. It returns the error of the run.
+func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
+	again := ""
+	if j.book != nil {
+		again = fmt.Sprintf("; the same command with --resume=%s asks for it", j.book.ID())
+	}
+	for _, m := range o.totals.Missing {
+		why := report.Legible(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
+		switch {
+		case m.Items > 0:
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", quantity(m.Items, "item"), m.Stage, why, again)
+		case err == nil:
+			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
+		}
+	}
+	part := out.Partial()
 	if j.book == nil {
-		if err != nil && j.path == "-" {
+		if err != nil && part != "" {
+			fmt.Fprintf(w, "the run ended early: results so far are in %s, and %s is unchanged\n", part, out.Name())
+		}
+		if (err != nil || len(o.totals.Missing) > 0) && j.path == "-" {
 			fmt.Fprintln(w, "standard input cannot be read again, so this run cannot be resumed: items in a file can")
 		}
 		return err
@@ -162,23 +181,32 @@ func (j *job) end(w io.Writer, o *outcome, err error) error {
 	if errors.Is(err, context.Canceled) {
 		reason = errors.New("interrupted")
 	}
-	closed := j.book.Close(journal.NewTotals(o.totals, reason))
-	switch {
-	case err != nil:
-		fmt.Fprintf(w, "run %s ended early: the same command with --resume=%[1]s goes on with it\n", j.book.ID())
-	case o.totals.Failed > 0:
-		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
-	}
+	totals := journal.NewTotals(o.totals, reason)
+	closed := j.book.Close(totals)
 	if closed != nil {
 		closed = fmt.Errorf("journal of the run: %w", closed)
+	}
+	completes := ""
+	if out.Name() != "" {
+		completes = " and completes " + out.Name()
+	}
+	switch {
+	case err != nil && part != "":
+		fmt.Fprintf(w, "run %s ended early: results so far are in %s, and %s is unchanged\n", j.book.ID(), part, out.Name())
+		fmt.Fprintf(w, "the same command with --resume=%s resumes it%s\n", j.book.ID(), completes)
+	case err != nil:
+		fmt.Fprintf(w, "run %s ended early: the same command with --resume=%[1]s resumes it%s\n", j.book.ID(), completes)
+	case totals.Failed > 0:
+		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
+	}
+	if n := j.runs().Unfinished(); n > manyRuns {
+		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.session.flags.state)
 	}
 	return errors.Join(err, closed)
 }
 
-// discard closes the journal of a run that did not begin after all.
-func (j *job) discard() error {
-	if j.book == nil {
-		return nil
-	}
-	return j.book.Discard()
-}
+// manyRuns is how many unfinished runs there may be before a person is reminded
+// of them.
+const manyRuns = 20
+
+func (j *job) runs() journal.Runs { return journal.Of(j.session.state) }

@@ -32,6 +32,7 @@ pipeline "p" {
   input { path = "items.tsv" }
   retrieve "near" { from = knowledge.k }
   sample "knn" { use = "neighbours" }
+  sample "prototype" { use = "prototype" }
   prompt "shots" { use = "completion" }
   sample "llm" {
     use   = "openai"
@@ -66,6 +67,11 @@ type paid struct {
 
 func newPaid(t *testing.T) *paid {
 	t.Helper()
+	return newPaidItems(t, paidItems)
+}
+
+func newPaidItems(t *testing.T, n int) *paid {
+	t.Helper()
 	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
 	p.server = openaitest.Serve(t, openaitest.Options{
@@ -84,7 +90,7 @@ func newPaid(t *testing.T) *paid {
 	for i := range 20 {
 		fmt.Fprintf(&rows, "apple and pear %d\tfruit\ncar and bus %d\tvehicle\n", i, i)
 	}
-	for i := range paidItems {
+	for i := range n {
 		fmt.Fprintf(&items, "q%d\tan apple or a car, number %03d\n", i, i)
 	}
 	for name, content := range map[string]string{"p.hcl": paidPipeline, "rows.tsv": rows.String(), "items.tsv": items.String()} {
@@ -117,7 +123,12 @@ func (p *paid) run(t *testing.T, args ...string) (code int, stderr string) {
 
 func (p *paid) output(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(p.dir, "out.jsonl"))
+	return p.file(t, "out.jsonl")
+}
+
+func (p *paid) file(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,19 +192,32 @@ func TestResume(t *testing.T) {
 		"kill -9":   {halfway((*os.Process).Kill), -1, 8, false, []string{"--resume"}},
 		"interrupt": {halfway(func(p *os.Process) error { return p.Signal(os.Interrupt) }), 130, 8, true, []string{"--resume"}},
 		"terminate": {halfway(func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }), 130, 8, true, nil},
-		"budget":    {func(t *testing.T, p *paid) (int, string) { return p.run(t, "--max-tokens", "40000") }, 1, 0, true, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPaid(t)
+			const old = "{\"id\":\"of an older run\"}\n"
+			if err := os.WriteFile(filepath.Join(p.dir, "out.jsonl"), []byte(old), 0o640); err != nil {
+				t.Fatal(err)
+			}
 			code, stderr := test.end(t, p)
+			if got := p.output(t); got != old {
+				t.Errorf("a run that ended early has changed the output:\n%s", got)
+			}
 			asked := p.server.Calls()
 			if code != test.code || asked == 0 || asked == paidItems {
 				t.Fatalf("exit code %d after %d calls\n%s", code, asked, stderr)
 			}
 			id := p.runID(t)
-			if told := strings.Contains(stderr, "--resume="+id); told != test.told {
-				t.Errorf("how to go on is not told:\n%s", stderr)
+			if told := strings.Contains(stderr, "--resume="+id+" resumes it and completes out.jsonl\n"); told != test.told {
+				t.Errorf("how to resume is not told:\n%s", stderr)
+			}
+			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // none where nothing was written yet
+			if told := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); told != (test.told && err == nil) {
+				t.Errorf("where the results are is not told:\n%s", stderr)
+			}
+			if strings.Contains(stderr, "results in out.jsonl") {
+				t.Errorf("a run that ended early names its output:\n%s", stderr)
 			}
 			if test.resume == nil {
 				test.resume = []string{"--resume", id} // with a space
@@ -204,6 +228,12 @@ func TestResume(t *testing.T) {
 			}
 			if got := p.output(t); got != want {
 				t.Errorf("another output:\n%s\nwant\n%s", got, want)
+			}
+			if info, err := os.Stat(filepath.Join(p.dir, "out.jsonl")); err != nil || info.Mode().Perm() != 0o640 {
+				t.Errorf("the output is %v, %v", info.Mode(), err)
+			}
+			if _, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")); err == nil {
+				t.Error("a partial file is left")
 			}
 			if again := p.server.Calls() - paidItems; again > test.underway || p.server.Doubled(2) > 2*test.underway {
 				t.Errorf("%d calls more than items, %d answers paid twice", again, p.server.Doubled(2))
@@ -223,12 +253,12 @@ func TestResume(t *testing.T) {
 // TestResumeWithoutTheCache goes on by the journal alone.
 func TestResumeWithoutTheCache(t *testing.T) {
 	p := newPaid(t)
-	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 || !strings.Contains(stderr, "left") {
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 3 || !strings.Contains(stderr, "provisional") {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	partial, calls := strings.Count(p.output(t), "\n"), p.server.Calls()
-	if partial != calls {
-		t.Errorf("%d results of %d calls", partial, calls)
+	without, calls := strings.Count(p.output(t), `"missing":["sample.llm"]`), p.server.Calls()
+	if without != paidItems-calls {
+		t.Errorf("%d results without the model, which got %d calls", without, calls)
 	}
 	if err := os.RemoveAll(filepath.Join(p.dir, stateDir, "cache")); err != nil {
 		t.Fatal(err)
@@ -247,7 +277,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Skip("it starts many processes")
 	}
 	p := newPaid(t)
-	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 1 {
+	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 3 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	id := p.runID(t)
@@ -282,7 +312,7 @@ func TestResumeRefuses(t *testing.T) {
 				t.Errorf("exit code %d, want %q in\n%s", code, change.want, stderr)
 			}
 			if p.output(t) != before {
-				t.Error("the output was touched")
+				t.Error("the partial output was touched")
 			}
 			if err := os.WriteFile(path, old, 0o600); err != nil {
 				t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
 )
 
 // inputFlags say which items to work on.
@@ -62,7 +61,7 @@ func newRun() *cobra.Command {
 	var flags fileFlags
 	var input inputFlags
 	var keep journalFlags
-	var output, format string
+	var to, format string
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Take the items of the input through a pipeline",
@@ -71,39 +70,54 @@ brought up to date first: only what changed since the last run is embedded.
 
 Results go to standard output, or to --output; everything else to standard
 error. Exit code 0: every item was answered; 1: the run could not start or
-broke off; 3: some items or rows failed; 130: interrupted.
+broke off; 3: it finished, and some items or rows failed, or lack a voter;
+130: interrupted.
+
+Where the budget is spent, or a voter's service stays away, the other voters
+answer the rest of the items. Such an answer is provisional: its result names the
+voters that are missing, and --resume asks for them. Where no other voter remains,
+the run breaks off.
+
+With --output FILE, results are written to FILE.part as they come, and FILE is
+replaced when the run has worked through its input. Until then it stays as it
+was. Two runs cannot write one FILE: the second is refused before it starts.
+Pipes and devices, such as /dev/stdout, are written to directly.
+
+In TSV each result is one line: \t, \n, \r, \\ and \u001b stand for a tab, the
+ends of lines, a backslash and any other control character, by its number.
 
 Every result is kept as it is reached, in the runs folder of --state. A run that
-broke off or was killed is gone on with by the same command and --resume: what
-was answered is not asked again, items that failed are tried again, and the
-results are written whole. The newest 20 runs are kept.`,
+broke off, was killed or has provisional answers is resumed by the same command
+and --resume: what was answered is not asked again, items that failed are tried
+again, and FILE is written whole. Unfinished runs are kept until they are resumed
+or removed with racflow runs remove; of the others the newest 20.`,
 		Args: keep.args,
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if to == "-" {
+				to = ""
+			}
 			// A wrong format shows before anything starts.
-			format := resultFormat(format, output, c.OutOrStdout())
+			format := resultFormat(format, to, c.OutOrStdout())
 			if _, err := report.NewResults(format, io.Discard); err != nil {
 				return err
 			}
 			if err := keep.check(input.input); err != nil {
 				return err
 			}
-			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args), nil)
+			var out *output.File
+			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args), func(j *job) (err error) {
+				out, err = output.Open(to, c.OutOrStdout(), j.inputs()...)
+				return err
+			})
+			if out != nil {
+				defer func() { err = errors.Join(err, out.Close()) }()
+			}
 			if err != nil {
 				return err
 			}
 			defer j.close()
 			if err := j.open(&keep); err != nil {
 				return err
-			}
-			out := c.OutOrStdout()
-			if output != "" {
-				// Only now: a run that cannot start leaves older results alone.
-				f, err := createOutput(output, j.inputs())
-				if err != nil {
-					return errors.Join(err, j.discard())
-				}
-				defer func() { err = errors.Join(err, f.Close()) }()
-				out = f
 			}
 			results, err := report.NewResults(format, out)
 			if err != nil {
@@ -122,15 +136,21 @@ results are written whole. The newest 20 runs are kept.`,
 				}
 				return results.Flush() // what was answered is not lost with the process
 			})
-			flushed := results.Flush()
-			if flushed != nil {
-				flushed = fmt.Errorf("write results: %w", flushed)
+			written := results.Flush()
+			if written == nil && err == nil {
+				written = out.Commit()
 			}
-			if flushed == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
-				o.summarize(c.ErrOrStderr(), counter, output)
+			if written != nil {
+				written = fmt.Errorf("write results: %w", written)
 			}
-			err = errors.Join(err, flushed)
-			if err := j.end(c.ErrOrStderr(), o, err); err != nil {
+			if written == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
+				where := ""
+				if err == nil {
+					where = out.Name()
+				}
+				o.summarize(c.ErrOrStderr(), counter, where)
+			}
+			if err := j.end(c.ErrOrStderr(), o, out, errors.Join(err, written)); err != nil {
 				return err
 			}
 			return o.exit()
@@ -140,7 +160,7 @@ results are written whole. The newest 20 runs are kept.`,
 	input.register(c)
 	keep.register(c)
 	flags.calls.register(c)
-	c.Flags().StringVar(&output, "output", "", "write results to `FILE`")
+	c.Flags().StringVar(&to, "output", "", "write results to `FILE` (- is standard output)")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c
 }
@@ -160,12 +180,11 @@ func resultFormat(format, output string, out io.Writer) string {
 // outcome is what came of a run.
 type outcome struct {
 	totals run.Totals
-	faults int      // rows of the knowledge that could not be used
-	labels []string // of the knowledge
+	faults int // rows of the knowledge that could not be used
 }
 
 func (o *outcome) exit() error {
-	if o.totals.Failed > 0 || o.faults > 0 {
+	if t := o.totals; t.Failed > 0 || t.Provisional > 0 || t.Left > 0 || o.faults > 0 {
 		return &exitError{code: exitItemsFailed}
 	}
 	return nil
@@ -182,21 +201,17 @@ func (o *outcome) why() string {
 	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
 	if most.Example != "" {
 		text += fmt.Sprintf(", %.80q", most.Example)
-		read := answer.Read(most.Example, sdk.Prompt{Labels: o.labels}, answer.Options{Normalise: true})
-		if read.Label != most.Example && slices.Contains(o.labels, read.Label) {
-			text += fmt.Sprintf("; a voter with normalise = true takes it for %q", read.Label)
-		}
 	}
 	return text + ")"
 }
 
-func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
+func (o *outcome) summarize(w io.Writer, counter *eval.Counter, where string) {
 	t := o.totals
 	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
+	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Provisional, "provisional"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {
@@ -207,8 +222,8 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, output string) {
 	if r := counter.Report(t); r.Scored > 0 && r.Scored >= t.Items/2 {
 		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
 	}
-	if output != "" {
-		fmt.Fprintf(w, "; results in %s", output)
+	if where != "" {
+		fmt.Fprintf(w, "; results in %s", where)
 	}
 	fmt.Fprintln(w)
 }
@@ -221,17 +236,4 @@ func quantity(n int, name string) string {
 		name += "s"
 	}
 	return fmt.Sprintf("%d %s", n, name)
-}
-
-// createOutput makes the file of the results. It refuses to write over one
-// that the run reads.
-func createOutput(path string, inputs []string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil {
-		for _, input := range inputs {
-			if read, err := os.Stat(input); err == nil && os.SameFile(info, read) {
-				return nil, fmt.Errorf("--output %s would write over what this run reads; choose another file", path)
-			}
-		}
-	}
-	return os.Create(path)
 }

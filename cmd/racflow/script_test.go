@@ -12,10 +12,21 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// programs are what the test binary is, by its name.
+var programs = map[string]func(){
+	"racflow":               main,
+	"racflow-deaf":          deaf,
+	"racflow-plugin-given":  givenPlugin,
+	"racflow-plugin-harm":   harmPlugin,
+	"racflow-plugin-leak":   leakPlugin,
+	"racflow-plugin-oracle": oraclePlugin,
+	"racflow-plugin-model":  modelPlugin,
+}
+
 // TestMain makes the test binary racflow itself: the scripts call it by that
 // name, and it starts itself for the stages. By another name it is a plugin.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"racflow": main, "racflow-plugin-given": givenPlugin, "racflow-plugin-leak": leakPlugin, "racflow-plugin-oracle": oraclePlugin, "racflow-plugin-model": modelPlugin})
+	testscript.Main(m, programs)
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -43,7 +44,7 @@ type session struct {
 
 // session makes ready to load files and start processes. It does neither.
 func (f *fileFlags) session(ctx context.Context) (*session, error) {
-	s := &session{ctx: ctx, flags: f, progress: report.NewProgress(os.Stderr, isTerminal(os.Stderr))}
+	s := &session{ctx: ctx, flags: f, progress: report.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}
@@ -51,7 +52,7 @@ func (f *fileFlags) session(ctx context.Context) (*session, error) {
 	if s.state, err = filepath.Abs(f.state); err != nil {
 		return nil, err
 	}
-	if s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog()}); err != nil {
+	if s.host, err = host.New(host.Options{StateDir: s.state, Log: newLog(), Waiting: s.tellWaiting}); err != nil {
 		return nil, err
 	}
 	s.catalog, err = f.catalog(ctx, s.host)
@@ -68,6 +69,9 @@ func (f *fileFlags) start(ctx context.Context, path, input string) (*session, er
 	if err = s.load(path, input); err == nil {
 		s.pipeline, err = f.choose(s.file)
 	}
+	if err == nil {
+		err = f.calls.check(s.pipeline)
+	}
 	if err != nil {
 		s.close()
 		return nil, err
@@ -82,8 +86,8 @@ func (s *session) read(path, input string) (hcl.Diagnostics, error) {
 		return nil, err
 	}
 	var diags hcl.Diagnostics
-	s.file, diags = pipeline.Load(path, options)
-	return diags, nil
+	s.file, diags = pipeline.Load(s.ctx, path, options)
+	return diags, s.ctx.Err()
 }
 
 // load is read with the diagnostics told on standard error.
@@ -118,7 +122,7 @@ func (s *session) close() {
 // open brings the knowledge up to date, starts the stages and tells about it.
 func (s *session) open(ctx context.Context, stdin io.Reader) (*run.Run, error) {
 	r, err := run.Open(ctx, s.pipeline, run.Options{
-		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Knowledge: s.tellKnowledge,
+		Launch: s.launch, Stdin: stdin, Again: s.flags.again, Lists: s.flags.lists, Strict: s.flags.strict, Knowledge: s.tellKnowledge,
 		Building: s.tellBuilding,
 		Waiting: func(name string, why error) {
 			s.progress.Clear()
@@ -227,6 +231,12 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// tellWaiting says that a stage has not answered for a while.
+func (s *session) tellWaiting(stage string, waited time.Duration) {
+	s.progress.Clear()
+	fmt.Fprintf(os.Stderr, "waiting for %s: no answer for %s\n", stage, waited.Round(time.Second))
+}
+
 // tellBuilding says how far a build is with what it is doing.
 func (s *session) tellBuilding(doing, name string, done, total int) {
 	if what := doing + " " + name; what != s.building {
@@ -240,6 +250,9 @@ func (s *session) tellKnowledge(r knowledge.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
 	s.faults += r.FaultCount + r.Bare
+	for _, why := range r.Anew {
+		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, report.Legible(why))
+	}
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
 		if i == maxTold {

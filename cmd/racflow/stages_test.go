@@ -39,7 +39,7 @@ func TestStageExamples(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		loaded, diags := pipeline.Load(file, pipeline.Options{
+		loaded, diags := pipeline.Load(t.Context(), file, pipeline.Options{
 			Dir: dir, Getenv: func(string) (string, bool) { return "x", true }, Catalog: &catalog{builtIn: plugins.All()},
 		})
 		if diags.HasErrors() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
@@ -55,6 +56,9 @@ the rows that they were found on.`,
 			if t.input.input == "" {
 				return errors.New("name the rows to tune on with --input: others than those that you will report on")
 			}
+			if t.output == "-" {
+				t.output = ""
+			}
 			t.path, t.stderr = args[0], c.ErrOrStderr()
 			return t.run(c.Context(), c.InOrStdin(), c.OutOrStdout())
 		},
@@ -68,7 +72,7 @@ the rows that they were found on.`,
 	c.MarkFlagsMutuallyExclusive("accuracy", "share", "cost")
 	c.Flags().IntVar(&t.folds, "folds", 5, "parts of the rows, each of which is held out once")
 	c.Flags().StringVar(&t.variable, "variable", "", "the threshold to find, where the file has several")
-	c.Flags().StringVar(&t.output, "output", "", "write the variables to `FILE`.hclvars (default: print them)")
+	c.Flags().StringVar(&t.output, "output", "", "write the variables to `FILE`.hclvars (- or default: print them)")
 	return c
 }
 
@@ -84,19 +88,27 @@ type tuning struct {
 	stderr   io.Writer
 }
 
-func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
 	subject, err := t.find(ctx)
 	if err != nil {
 		return err
 	}
-	t.flags.set, t.flags.again = subject.Everything(), true
+	t.flags.set, t.flags.again, t.flags.strict = subject.Everything(), true, true
 	var digest string
+	var out *output.File
 	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path, func(j *job) (err error) {
 		if digest, err = t.warn(j); err != nil {
 			return err
 		}
-		return t.check(j)
+		if err := t.check(j); err != nil || t.output == "" {
+			return err
+		}
+		out, err = output.Open(t.output, stdout, j.inputs()...)
+		return err
 	})
+	if out != nil {
+		defer func() { err = errors.Join(err, out.Close()) }()
+	}
 	if err != nil {
 		return err
 	}
@@ -128,18 +140,16 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) err
 		return err
 	}
 	variables := subject.Variables(found, filepath.Base(t.input.input), digest)
-	if t.output == "" {
+	if out == nil {
 		if _, err := fmt.Fprintf(stdout, "\n%s", variables); err != nil {
 			return err
 		}
 		return o.exit()
 	}
-	f, err := createOutput(t.output, j.inputs())
-	if err != nil {
-		return err
+	if _, err = io.WriteString(out, variables); err == nil {
+		err = out.Commit()
 	}
-	_, err = io.WriteString(f, variables)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the variables: %w", err)
 	}
 	fmt.Fprintf(t.stderr, "variables in %s: racflow run -var-file %s %s\n", t.output, t.output, t.path)
@@ -159,7 +169,7 @@ func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
 		return subject, &exitError{code: exitFailed}
 	}
 	if t.goal.Cost != nil && len(s.pipeline.Unpriced()) > 0 {
-		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price, or one of 0", s.pipeline.Unpriced()[0])
+		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price; %s", s.pipeline.Unpriced()[0], pipeline.PriceAdvice)
 	}
 	return subject, nil
 }
@@ -247,7 +257,10 @@ func (s *session) reload(path string, set []pipeline.Override) (*pipeline.Pipeli
 		return nil, err
 	}
 	options.Input, options.Set = s.pipeline.Input.Path, set
-	file, diags := pipeline.Load(path, options)
+	file, diags := pipeline.Load(s.ctx, path, options)
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if diags.HasErrors() {
 		writeDiagnostics(os.Stderr, file, diags)
 		return nil, &exitError{code: exitFailed}

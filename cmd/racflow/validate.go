@@ -14,10 +14,14 @@ func newValidate() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Check a pipeline file without starting anything",
+		Short: "Check a pipeline file without running it",
 		Long: `Check a pipeline file: syntax, names, types, rules and the arguments of every
-stage. All faults are reported at once, with file, line, column and advice. No
-model is started and no network is used.`,
+stage. All errors are reported at once, with file, line, column and advice. No
+stage is run, no model is loaded, and racflow uses no network.
+
+A third-party plugin that the file uses and that racflow does not know yet is
+asked to describe its stages: its program is started for that, so name only
+plugins that you trust. Its answer is kept in --state until the program changes.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := flags.session(c.Context())

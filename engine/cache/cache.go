@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -49,7 +50,11 @@ type place struct {
 // told of damage.
 func Open(dir string, log *slog.Logger) (*Cache, error) {
 	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, told: map[string]bool{}, opened: time.Now().UnixNano()}
-	if err := c.look(); err != nil {
+	err := private.Tighten(dir)
+	if err == nil {
+		err = c.look()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the cache of answers: %w", err), c.Close())
 	}
 	return c, nil

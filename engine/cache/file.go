@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"syscall"
+
+	"github.com/racflow/racflow/engine/lock"
 )
 
 // suffix is how the names of the cache's files end.
@@ -57,11 +58,14 @@ func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.damaged {
 		return false, nil
 	}
-	out, err := lock(f.path)
-	if out == nil {
+	out, err := lock.Open(f.path, os.O_RDWR, 0)
+	if errors.Is(err, lock.ErrBusy) || errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
-	same, err := isSame(f.in, out)
+	same, err := lock.Names(f.path, f.in)
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
 			if err = f.begin(out); err != nil && f.known == 0 {
@@ -74,46 +78,6 @@ func (f *file) take(each func(record)) (bool, error) {
 	}
 	f.out = out
 	return true, nil
-}
-
-// lock opens a file as its only writer, until it is closed or the process ends.
-// It returns nil where there is another writer, or where the file is gone.
-func lock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = nil
-		}
-		return nil, errors.Join(err, f.Close())
-	}
-	// Between opening and locking, the name may have gone to another file.
-	named, err := os.Open(path)
-	if err == nil {
-		defer named.Close()
-		var same bool
-		if same, err = isSame(f, named); err == nil && same {
-			return f, nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return nil, errors.Join(err, f.Close())
-}
-
-func isSame(a, b *os.File) (bool, error) {
-	ofA, err := a.Stat()
-	if err != nil {
-		return false, err
-	}
-	ofB, err := b.Stat()
-	return err == nil && os.SameFile(ofA, ofB), err
 }
 
 // begin makes the file ready to be written behind its last whole record.

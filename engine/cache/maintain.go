@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -117,15 +119,15 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 }
 
 func (c *Cleared) clear(path string, before time.Time) error {
-	out, err := lock(path)
-	if err != nil {
-		return err
-	}
-	if out == nil {
-		if _, err := os.Stat(path); err == nil {
-			c.Busy++
-		}
+	out, err := lock.Open(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, lock.ErrBusy):
+		c.Busy++
 		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
 	}
 	defer out.Close()           // it was only read; this gives the lock back
 	_ = os.Remove(path + draft) // of one that was cut off; mostly there is none
@@ -171,7 +173,7 @@ const draft = ".new"
 // name, so that who has read the old one finds it. The caller holds the file's
 // lock.
 func rewrite(f *os.File, path string, records []record) (size int64, err error) {
-	out, err := os.Create(path + draft)
+	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, private.FileMode)
 	if err != nil {
 		return 0, err
 	}

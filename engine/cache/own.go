@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/racflow/racflow/engine/private"
 )
 
 // takeFile finds a file to write: one that nobody writes, or a new one.
 func (c *Cache) takeFile() error {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := private.MakeFolder(c.dir); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -39,7 +41,7 @@ func (c *Cache) takeFile() error {
 func (c *Cache) takeNew() (bool, error) {
 	name := newName()
 	path := filepath.Join(c.dir, name)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private.FileMode)
 	if err != nil {
 		return false, err
 	}

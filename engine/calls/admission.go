@@ -31,7 +31,11 @@ func (c *Control) enter(h *host, call sdk.Call) *waiter {
 	}
 	w := &waiter{
 		host: h, gate: c.gateOf(h, call.Endpoint), endpoint: e, call: call,
-		estimate: estimateOf(call.Tokens, h.price), verdict: make(chan error, 1), queued: true,
+		estimate: estimateOf(call, h.price), verdict: make(chan error, 1), queued: true,
+	}
+	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
+		h.stage.unbounded = true
+		c.options.Log.Warn("nobody knows what a call takes at most: the run may go over its budget by what the calls under way take", "stage", h.name)
 	}
 	w.gate.queue(h.stage).add(w)
 	c.pump()
@@ -71,6 +75,9 @@ func (c *Control) pump() {
 			}
 		}
 	}
+	if wait := c.report(now); wait > 0 && (next == 0 || wait < next) {
+		next = wait
+	}
 	if c.wake != nil {
 		c.wake.Stop()
 		c.wake = nil
@@ -94,7 +101,7 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		if w == nil {
 			continue
 		}
-		if err := cmp.Or(c.err, c.ctx.Err()); err != nil {
+		if err := cmp.Or(w.host.stage.stopped, c.spent, c.ctx.Err()); err != nil {
 			g.refuse(at, err)
 			return 0, true
 		}
@@ -103,7 +110,7 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		if err != nil && w.host.sole {
 			waits = true
 			if pause, err = w.endpoint.patience(now); err != nil {
-				c.stop(stopped(w.host, err))
+				c.stop(w.host, err)
 				return 0, true
 			}
 		}
@@ -121,7 +128,8 @@ func (c *Control) step(g *gate, now time.Time) (wait time.Duration, again bool) 
 		case !c.budget.fits(w.estimate) && c.underWay > 0:
 			return 0, false
 		case !c.budget.fits(w.estimate):
-			c.stop(c.budget.spent(w.estimate))
+			c.spent = c.budget.spent(w.estimate)
+			c.refuse(c.spent, func(*stage) bool { return true })
 			return 0, true
 		}
 		if pause, ok := g.room(now, w); !ok {

@@ -17,15 +17,26 @@ type budget struct {
 	calls    int      // that were paid for
 }
 
-// estimate is what a call may cost: all its tokens at the higher price.
+// estimate is what a call may cost: what it can take at most and, where nobody
+// knows that, roughly.
 type estimate struct {
 	cost   float64
 	tokens int64
 }
 
-func estimateOf(tokens int, p pipeline.Price) estimate {
-	return estimate{cost: float64(tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(tokens)}
+func estimateOf(call sdk.Call, p pipeline.Price) estimate {
+	if !bounded(call) {
+		return estimate{cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(call.Tokens)}
+	}
+	p.Input = max(p.Input, p.Cached)
+	return estimate{cost: p.Of(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
+
+// bounded reports whether it is known what a call can take at most.
+func bounded(call sdk.Call) bool { return call.Most != sdk.Usage{} && call.Most.Plausible() }
+
+// limited reports whether there is a bound that spending has to keep.
+func (b *budget) limited() bool { return b.Cost > 0 || b.Tokens > 0 }
 
 // fits reports whether there is room for a call.
 func (b *budget) fits(e estimate) bool {

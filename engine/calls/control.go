@@ -28,16 +28,18 @@ type Options struct {
 	Mode   Mode
 	Budget pipeline.Budget
 	Log    *slog.Logger // is told of services that are down, and back
+	// Waiting is called where calls have waited for a service for 5 seconds, and
+	// then every 30 seconds. It must not call the Control. nil: nobody wants to know.
+	Waiting func(Wait)
 }
 
 // Control is what the stages of one run share.
 type Control struct {
 	ctx     context.Context // ends with the run
 	options Options
-	stopped chan struct{}
 
 	mu        sync.Mutex
-	err       error // why the run has to end
+	spent     error // why no stage is admitted any more: the budget is spent
 	budget    budget
 	underWay  int // calls of all gates
 	gates     []*gate
@@ -50,21 +52,9 @@ type Control struct {
 // call is admitted, also not in the place of one that is given up.
 func New(ctx context.Context, o Options) *Control {
 	return &Control{
-		ctx: ctx, options: o, stopped: make(chan struct{}), budget: budget{Budget: o.Budget},
+		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
 		endpoints: map[string]*endpoint{}, stages: map[string]*stage{},
 	}
-}
-
-// Stopped is closed when the run has to end.
-func (c *Control) Stopped() <-chan struct{} { return c.stopped }
-
-// Err is why the run has to end, an error of sdk.CodeStopped: the budget is
-// spent, or a service is not there for a stage that nothing stands in for; nil
-// while it need not.
-func (c *Control) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
 }
 
 // How many calls of a stage are denied, one after the other, until the others are
@@ -74,17 +64,18 @@ const (
 	deniedInARow = 25 // a key may end, or the money; a single denial may be about the text
 )
 
-func stopped(h *host, err error) error {
-	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
+// stop ends the calls of a stage whose service is not there for it, with an error of
+// sdk.CodeStopped. Other stages may have better services.
+func (c *Control) stop(h *host, err error) {
+	h.stage.stopped = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
+	c.refuse(h.stage.stopped, func(s *stage) bool { return s == h.stage })
 }
 
-// stop ends the run. Calls that are waiting are refused with the same error.
-func (c *Control) stop(err error) {
-	c.err = err
-	close(c.stopped)
+// refuse ends the waiting of the calls of some stages.
+func (c *Control) refuse(err error, of func(*stage) bool) {
 	for _, g := range c.gates {
 		for at, q := range g.queues {
-			for q.first() != nil {
+			for of(q.stage) && q.first() != nil {
 				g.refuse(at, err)
 			}
 		}
@@ -97,22 +88,27 @@ func (c *Control) finish(w *waiter, o sdk.Outcome) {
 	defer c.mu.Unlock()
 	c.release(w)
 	w.endpoint.end(time.Now(), w.began, w.probe, o)
+	believed := o.Usage.Plausible()
+	if !believed {
+		w.endpoint.disbelieve(o.Usage)
+		o.Usage = sdk.Usage{}
+	}
 	took := estimate{cost: w.host.price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
 	if took.tokens > 0 {
 		w.gate.tokens.correct(w.tokens, float64(took.tokens))
 		w.endpoint.reports = true
-	} else if o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.endpoint.reports {
+	} else if !believed || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.endpoint.reports {
 		// Nobody knows what it took, and it may have to be paid for.
 		took = w.estimate
 	}
 	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, w.host.price)
-	if s := w.host.stage; w.host.sole && o.Status == sdk.StatusDenied && c.err == nil {
+	if s := w.host.stage; w.host.sole && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
-			c.stop(stopped(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason)))
+			c.stop(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason))
 		case s.denied >= deniedInARow:
-			c.stop(stopped(w.host, fmt.Errorf("its last %d calls were denied: %s", s.denied, o.Reason)))
+			c.stop(w.host, fmt.Errorf("its last %d calls were denied: %s", s.denied, o.Reason))
 		}
 	}
 	c.pump()

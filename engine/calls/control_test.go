@@ -416,21 +416,30 @@ func TestCircuit(t *testing.T) {
 				t.Fatalf("a call to what is down waited %s: %v", waited, err)
 			}
 		}
-		tell(sdk.StatusDown, downAtOnce) // it was never answered
+		tell(sdk.StatusDown, 1) // it was never answered
+		since := time.Now()
+		tell(sdk.StatusDown, downInARow-2)
+		time.Sleep(downFor)
+		tell(sdk.StatusDown, 1)
 		refused()
 		if _, err := ask(t, h, sdk.Outcome{}); !strings.Contains(err.Error(), "is down (no such host): it is tried again in 10s") {
 			t.Errorf("the cause is not told: %v", err)
 		}
-		cool := firstCoolDown
-		for range 6 {
-			time.Sleep(cool - 2*time.Millisecond)
+		cool, pause := firstCoolDown, firstCoolDown
+		for range 7 {
+			time.Sleep(pause - 2*time.Millisecond)
 			refused()
 			time.Sleep(2 * time.Millisecond)
 			tell(sdk.StatusDown, 1)
 			cool = min(2*cool, maxCoolDown)
+			if left := maxPatience - time.Since(since); left > 0 { // it is tried once more before anybody gives up
+				pause = min(cool, left)
+			} else {
+				pause = cool
+			}
 			refused()
 		}
-		time.Sleep(cool)
+		time.Sleep(pause)
 		// One call is let through at a time, and one that says nothing leaves
 		// the place to another.
 		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
@@ -538,7 +547,7 @@ func TestAShortOutage(t *testing.T) {
 func TestCircuitRefusesTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
-		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: downAtOnce}})
+		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 3}})
 		unavailable := make(chan bool, 100)
 		for range 100 {
 			go func() {
@@ -556,7 +565,7 @@ func TestCircuitRefusesTheWaiting(t *testing.T) {
 				n++
 			}
 		}
-		if n < 100-2*downAtOnce || time.Since(begin) > 2*time.Second {
+		if n < 100-8*3 || time.Since(begin) > downFor+4*time.Second {
 			t.Errorf("%d of 100 calls failed at once, the last after %s", n, time.Since(begin))
 		}
 	})

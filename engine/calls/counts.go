@@ -25,8 +25,10 @@ type Counts struct {
 // stage is what is counted of a stage.
 type stage struct {
 	Counts
-	served bool // one of its calls was
-	denied int  // calls since the last that was
+	served    bool  // one of its calls was
+	denied    int   // calls since the last that was
+	stopped   error // why none is admitted any more; nil: they are
+	unbounded bool  // it was reported that nobody knows what its calls take at most
 }
 
 func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
@@ -40,19 +42,26 @@ func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
 	if o.Status != sdk.StatusOK {
 		s.Failed++
 	}
-	s.InputTokens += o.Usage.InputTokens
-	s.CachedTokens += o.Usage.CachedTokens
-	s.OutputTokens += o.Usage.OutputTokens
+	s.use(o.Usage)
 	s.Cost += p.Of(o.Usage)
+}
+
+// use adds tokens, by Usage.Add, whose sums never wrap.
+func (c *Counts) use(u sdk.Usage) {
+	all := c.usage()
+	all.Add(u)
+	c.InputTokens, c.CachedTokens, c.OutputTokens = all.InputTokens, all.CachedTokens, all.OutputTokens
+}
+
+func (c *Counts) usage() sdk.Usage {
+	return sdk.Usage{InputTokens: c.InputTokens, CachedTokens: c.CachedTokens, OutputTokens: c.OutputTokens}
 }
 
 func (c *Counts) add(o Counts) {
 	c.Calls += o.Calls
 	c.Failed += o.Failed
 	c.UnderWay += o.UnderWay
-	c.InputTokens += o.InputTokens
-	c.CachedTokens += o.CachedTokens
-	c.OutputTokens += o.OutputTokens
+	c.use(o.usage())
 	c.Cost += o.Cost
 	c.Recalled += o.Recalled
 	c.Kept += o.Kept

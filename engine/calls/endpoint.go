@@ -15,7 +15,6 @@ const (
 	downInARow = 5               // calls that failed, one after the other, until an endpoint counts as down,
 	downFor    = 5 * time.Second // and how long none has been answered: many calls fail together when a service is only restarted
 	downPause  = time.Second     // the longest for which calls wait meanwhile, each time that some have failed
-	downAtOnce = 3               // calls that failed where none has ever been answered
 
 	firstCoolDown = 10 * time.Second // until an open circuit lets a call through
 	maxCoolDown   = 2 * time.Minute  // it doubles up to this
@@ -27,9 +26,9 @@ const (
 	maxPause   = time.Minute
 )
 
-// maxPatience is the longest time for which calls wait for an endpoint that
-// wants to be left alone. A quota that is spent for the day is no reason to stand
-// still for hours.
+// maxPatience is the longest time for which calls wait for an endpoint that is
+// down, or that wants to be left alone. A quota that is spent for the day is no
+// reason to stand still for hours.
 const maxPatience = 2 * time.Minute
 
 // maxBusy is how long an endpoint may refuse all calls as too many before it is as
@@ -46,7 +45,12 @@ type endpoint struct {
 	refused  time.Time // when it last asked for fewer calls
 	busy     time.Time // when it first did since it served one; zero: it does not
 
+	held     time.Time // since when it has kept calls waiting; zero: it does not
+	trouble  time.Time // when it last failed or asked for fewer calls
+	reported time.Time // when it was last reported that calls wait for it
+
 	reports  bool      // it tells what calls took
+	odd      bool      // it was reported that it tells what cannot be
 	answered bool      // ever
 	downs    int       // in a row
 	since    time.Time // the first of them
@@ -96,9 +100,9 @@ func (e *endpoint) patience(now time.Time) (time.Duration, error) {
 		return 0, errors.New(e.allBusy(now) + "; a quota may be spent, or the limit too high")
 	case !e.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", e.name, e.paused.Sub(now).Round(time.Second))
-	case !e.answered:
-		return 0, fmt.Errorf("%s has never answered%s", e.name, e.because())
-	case now.Sub(e.since) >= maxPatience:
+	case now.Sub(e.since) >= maxPatience && !e.probing && !e.answered:
+		return 0, fmt.Errorf("%s has never answered, in %s%s", e.name, now.Sub(e.since).Round(time.Second), e.because())
+	case now.Sub(e.since) >= maxPatience && !e.probing:
 		return 0, fmt.Errorf("%s has been down for %s%s", e.name, now.Sub(e.since).Round(time.Second), e.because())
 	}
 	return max(e.retry.Sub(now), 0), nil // 0: a call is under way that will tell
@@ -131,19 +135,22 @@ func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
 	switch o.Status {
 	case sdk.StatusOK:
 		e.answered, e.downs, e.busy = true, 0, time.Time{}
+		e.relieve(now)
 		if began.After(e.refused) {
 			e.refusals = max(e.refusals-1, 0)
 		}
 		e.close()
 	case sdk.StatusRefused, sdk.StatusDenied:
 		e.answered, e.downs = true, 0
+		e.relieve(now)
 		e.close()
 	case sdk.StatusBusy:
 		e.answered, e.downs = true, 0
+		e.hold(now, o.Reason)
 		e.close()
 		e.refuse(now, began, o.RetryAfter)
 	case sdk.StatusDown:
-		e.why = o.Reason
+		e.hold(now, o.Reason)
 		e.down(now, began, probe)
 	}
 }
@@ -175,7 +182,7 @@ func (e *endpoint) down(now, began time.Time, probe bool) {
 	switch {
 	case probe:
 		e.coolDown = min(2*e.coolDown, maxCoolDown)
-	case !e.open && (e.downs >= downInARow && now.Sub(e.since) >= downFor || !e.answered && e.downs >= downAtOnce):
+	case !e.open && e.downs >= downInARow && now.Sub(e.since) >= downFor:
 		e.open, e.coolDown = true, firstCoolDown
 		e.log.Warn("a service is down: calls to it fail until it is back", "endpoint", e.name, "failed_in_a_row", e.downs, "error", e.why)
 	case !e.open && e.downs >= downInARow && !began.Before(e.paused):
@@ -187,6 +194,9 @@ func (e *endpoint) down(now, began time.Time, probe bool) {
 		return // a call from before the circuit opened, or the pause, says nothing new
 	}
 	e.retry = now.Add(e.coolDown)
+	if end := e.since.Add(maxPatience); now.Before(end) && end.Before(e.retry) {
+		e.retry = end // once more before those that wait give up
+	}
 }
 
 func (e *endpoint) close() {

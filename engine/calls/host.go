@@ -19,7 +19,7 @@ type Stage struct {
 	Price *pipeline.Price // nil: nothing
 	// Sole says that nothing takes over what the stage fails on. Its calls then
 	// wait for a service that is down, and where it stays away, or serves none of
-	// the stage's calls, the run is stopped: it can be gone on with.
+	// the stage's calls, the stage is stopped: a resumed run asks for what it lacks.
 	Sole bool
 }
 

@@ -28,12 +28,26 @@ func TestSole(t *testing.T) {
 	}
 	tests := map[string]func(*testing.T, *Control, sdk.Host) error{
 		"never there": func(t *testing.T, _ *Control, h sdk.Host) error {
-			for range downAtOnce {
+			start := time.Now()
+			for {
 				if _, err := ask(t, h, down); err != nil {
-					t.Fatal(err)
+					if took := time.Since(start); took < maxPatience || took > maxPatience+time.Second {
+						t.Errorf("the run ended after %s", took)
+					}
+					return err
 				}
 			}
-			_, err := ask(t, h, good)
+		},
+		"slow to start": func(t *testing.T, _ *Control, h sdk.Host) error {
+			for start := time.Now(); time.Since(start) < maxPatience/2; {
+				if _, err := ask(t, h, down); err != nil {
+					return err
+				}
+			}
+			waited, err := ask(t, h, good) // at the last moment
+			if waited < maxPatience/3 {
+				t.Errorf("it waited %s", waited)
+			}
 			return err
 		},
 		"back in time": func(t *testing.T, _ *Control, h sdk.Host) error {
@@ -99,10 +113,9 @@ func TestSole(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			select {
-			case <-c.Stopped():
-			default:
-				t.Error("the run goes on")
+			other := c.Stage(Stage{Name: "sample.other", Sole: true})
+			if _, err := ask(t, other, good); err != nil {
+				t.Errorf("another stage: %v", err)
 			}
 			_, err := ask(t, h, good)
 			return err
@@ -131,7 +144,7 @@ func TestSole(t *testing.T) {
 		},
 	}
 	wants := map[string]string{
-		"never there":        "sample.llm: http://api/v1 has never answered (connection refused)",
+		"never there":        "sample.llm: http://api/v1 has never answered, in 2m0s (connection refused)",
 		"stays away":         "sample.llm: http://api/v1 has been down for",
 		"always busy":        "sample.llm: http://api/v1 has refused all calls as too many for 5m",
 		"denied":             "sample.llm: none of its calls was served: 401: check api_key",

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -9,36 +10,54 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
+
+// asked is a voter that says what an item comes to: as many tokens as its number.
+type asked struct{ forecasts []sdk.Forecast }
+
+func (a *asked) Forecast(item sdk.Item) (sdk.Forecast, error) {
+	if item.Text == "broken" {
+		return sdk.Forecast{}, errors.New("it cannot be asked")
+	}
+	return a.forecasts[item.Drawn], nil
+}
 
 func TestRehearsal(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("ä", n) }
 	chat := sdk.Prompt{Messages: []sdk.Message{{Text: text(10)}, {Text: text(11)}}, Fields: []string{sdk.LabelProperty}}
+	used := func(in, out uint64) sdk.Usage { return sdk.Usage{InputTokens: in, OutputTokens: out} }
+	const silent = "its plugin does not say what a request takes"
 	tests := []struct {
-		name    string
-		n       int
-		config  string
-		prompts []sdk.Prompt
-		want    Voter
+		name     string
+		n, tries int
+		config   string
+		prompts  []sdk.Prompt
+		asked    sdk.Forecaster
+		want     Voter
 	}{
-		{"one prompt for all samples", 3, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}},
-			Voter{Items: 1, Prompts: 1, Answers: 3, Input: 11, Output: 15}},
-		{"one for each", 2, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}},
-			Voter{Items: 1, Prompts: 2, Answers: 2, Input: 3, Output: 10}},
-		{"a chat", 1, `{"max_tokens": 0}`, []sdk.Prompt{chat},
-			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 6, Output: JSONAnswer, Assumed: true}},
-		{"passages", 2, `{}`, []sdk.Prompt{{Text: text(4), Passages: []string{"p"}}},
-			Voter{Items: 1, Prompts: 1, Answers: 2, Input: 1, Output: 2 * CitedAnswer, Assumed: true}},
-		{"none of the engine's", 1, `{}`, nil,
-			Voter{Items: 1, Prompts: 1, Answers: 1, Input: 1, Output: LabelAnswer, Assumed: true}},
+		{"one prompt for all samples", 3, 1, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}}, nil,
+			Voter{Items: 1, Requests: 1, Answers: 3, Likely: used(11, 15), Unknown: silent}},
+		{"one for each", 2, 1, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}}, nil,
+			Voter{Items: 1, Requests: 2, Answers: 2, Likely: used(3, 10), Unknown: silent}},
+		{"a chat", 1, 1, `{"max_tokens": 0}`, []sdk.Prompt{chat}, nil,
+			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(6, 0), Unknown: silent}},
+		{"none of the engine's", 1, 1, `{}`, nil, nil,
+			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(1, 0), Unknown: silent}},
+		{"it says", 2, 2, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{
+			{Requests: 1, Likely: used(7, 4), Most: used(30, 8)}, {}, {Requests: 2, Likely: used(9, 4), Most: used(100, 8)},
+		}}, Voter{Items: 1, Requests: 1, Answers: 2, Likely: used(7, 4), Most: used(130, 16)}},
+		{"it does not know", 1, 1, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{{Requests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
+			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(7, 0), Unknown: "it thinks"}},
+		{"it abstains", 1, 3, `{}`, nil, &asked{make([]sdk.Forecast, 3)}, Voter{Items: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := New()
-			stage := &pipeline.Stage{Name: "llm", N: test.n, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
+			stage := &pipeline.Stage{Name: "llm", N: test.n, Tries: test.tries, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
 			item := sdk.Item{Text: "text", Prompts: test.prompts}
-			samples, err := r.Sampler(stage).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+			samples, err := r.Sampler(stage, test.asked).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 			if err != nil || len(samples) != 1 || len(samples[0]) != 0 {
 				t.Fatalf("samples %v, error %v", samples, err)
 			}
@@ -53,6 +72,44 @@ func TestRehearsal(t *testing.T) {
 	}
 	if got := New().Voter("other"); got != (Voter{}) {
 		t.Errorf("a voter that was not asked: %+v", got)
+	}
+	_, err := New().Sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
+	var rows sdk.RowErrors
+	if !errors.As(err, &rows) || len(rows) != 1 || rows[1] == nil {
+		t.Errorf("error %v, want that of the second item", err)
+	}
+}
+
+// What reaches a voter is known only where no answer of another model decides it.
+func TestUnknown(t *testing.T) {
+	network := sdk.Stage{Network: true}
+	first := &pipeline.Stage{Block: "sample", Name: "first", Info: network, Enabled: true}
+	local := &pipeline.Stage{Block: "sample", Name: "local", Enabled: true}
+	second := func(change func(*pipeline.Stage)) *pipeline.Stage {
+		s := &pipeline.Stage{Block: "sample", Name: "second", Info: network, Enabled: true}
+		change(s)
+		return s
+	}
+	ruled := func(s *pipeline.Stage) { s.When = new(rule.Rule) }
+	for name, test := range map[string]struct {
+		above  *pipeline.Stage
+		change func(*pipeline.Stage)
+		want   string
+	}{
+		"no rule":                   {first, func(*pipeline.Stage) {}, ""},
+		"a rule on local votes":     {local, ruled, ""},
+		"a rule on a model's votes": {first, ruled, "what it is asked may depend on the answers of sample.first"},
+		"a fallback": {local, func(s *pipeline.Stage) { s.Fallbacks = []pipeline.Fallback{{Name: "other", Stage: first}} },
+			`its fallback "other" calls a service, too`},
+		"a local fallback": {local, func(s *pipeline.Stage) { s.Fallbacks = []pipeline.Fallback{{Name: "other", Stage: local}} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := second(test.change)
+			elect := &pipeline.Stage{Block: "elect", Name: "e", Enabled: true}
+			if got := Unknown(&pipeline.Pipeline{Stages: []*pipeline.Stage{test.above, s, elect}}, s); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

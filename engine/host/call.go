@@ -12,21 +12,29 @@ import (
 
 // call sends a request to whichever process there is. Where that ends before
 // it has answered, a request that changes nothing is sent again, alone: a
-// batch that a plugin cannot survive then takes no other with it.
-func (p *Process) call(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
+// batch that a plugin cannot survive then takes no other with it. One that is sent
+// alone from the start has ended a process before, as a part of a larger batch: it
+// gets no second chance.
+func (p *Process) call(ctx context.Context, req *stagepb.Request) (reply *stagepb.Reply, err error) {
+	p.waits.begin()
+	defer func() { p.waits.end(err == nil) }()
+	attempts := p.host.limits.attempts
+	if remote.IsAlone(ctx) {
+		attempts = 1
+	}
 	for attempt := 0; ; {
-		session, err := p.live(ctx)
+		now, err := p.live(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if err := p.ledger.before(req); err != nil {
 			return nil, sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
 		}
-		send := session.Call
+		sending := ctx
 		if attempt > 0 {
-			send = session.CallAlone
+			sending = remote.Alone(ctx)
 		}
-		reply, err := send(ctx, &stagepb.Request{Attempt: uint32(attempt), Body: req.GetBody()})
+		reply, err := now.session.Call(sending, &stagepb.Request{Attempt: uint32(attempt), Body: req.GetBody()})
 		switch {
 		case err == nil:
 			p.hide(reply)
@@ -37,18 +45,35 @@ func (p *Process) call(ctx context.Context, req *stagepb.Request) (*stagepb.Repl
 		case errors.Is(err, remote.ErrUnsent):
 			continue
 		case !errors.Is(err, remote.ErrLost):
+			if sdk.CodeOf(err) == sdk.CodeDeadline {
+				p.settle(now)
+			}
 			return nil, err
 		}
-		if p.ctx.Err() != nil {
+		select {
+		case <-now.ended.done:
+		case <-p.ctx.Done():
 			return nil, p.about(ErrClosed)
 		}
 		if _, changes := changeOf(req); changes {
 			return nil, sdk.Transient(p.about(ErrRestarted), 0)
 		}
-		if attempt++; attempt == p.host.limits.attempts {
-			return nil, p.about(fmt.Errorf("%w: %d times on this batch; with batch = 1 one item fails alone%s", sdk.ErrCrashed, attempt, p.out.tail()))
+		if now.ended.deaf.Load() {
+			continue // another request is to blame
+		}
+		if attempt++; attempt == attempts {
+			return nil, p.crashed(attempt, now.ended.why)
 		}
 	}
+}
+
+// crashed is the error of a request that has ended the process so many times.
+func (p *Process) crashed(times int, why string) error {
+	how := fmt.Sprintf("%d times", times)
+	if times == 1 {
+		how = "again"
+	}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
 }
 
 // keep remembers what a successful request means for later processes.
@@ -61,42 +86,29 @@ func (p *Process) keep(req *stagepb.Request, reply *stagepb.Reply) {
 	p.ledger.after(req, reply)
 }
 
-// hide masks secrets in the failures of a reply.
-func (p *Process) hide(reply *stagepb.Reply) {
-	if f := reply.GetFailure(); f != nil {
-		f.Message = p.out.mask.text(f.GetMessage())
-	}
-	for _, e := range reply.GetErrors() {
-		if f := e.GetFailure(); f != nil {
-			f.Message = p.out.mask.text(f.GetMessage())
-		}
-	}
-}
-
 func (p *Process) about(err error) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
 }
 
-// live returns the session of a living process. While one is being restarted
-// it waits.
-func (p *Process) live(ctx context.Context) (*remote.Session, error) {
+// live returns a living process. While one is being restarted it waits.
+func (p *Process) live(ctx context.Context) (incarnation, error) {
 	for {
 		p.mu.Lock()
-		session, changed, failed := p.current.session, p.changed, p.failed
+		now, changed, failed := p.current, p.changed, p.failed
 		p.mu.Unlock()
 		switch {
 		case failed != nil:
-			return nil, failed
+			return incarnation{}, failed
 		case p.ctx.Err() != nil:
-			return nil, p.about(ErrClosed)
-		case session.Err() == nil:
-			return session, nil
+			return incarnation{}, p.about(ErrClosed)
+		case now.session.Err() == nil:
+			return now, nil
 		}
 		select {
 		case <-changed:
 		case <-p.ctx.Done():
 		case <-ctx.Done():
-			return nil, remote.Ended(ctx)
+			return incarnation{}, remote.Ended(ctx)
 		}
 	}
 }

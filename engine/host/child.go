@@ -106,7 +106,7 @@ func notFound(err error) error {
 func (c *child) explain(err error) error {
 	reason := c.process.failure()
 	if reason == nil {
-		reason = errors.New(c.process.out.mask.text(err.Error()))
+		reason = errors.New(c.process.out.secrets.Message(err.Error()))
 	}
 	if !c.process.started() {
 		return reason

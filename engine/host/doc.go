@@ -8,8 +8,19 @@
 // killed by its number, and all of them end with racflow, however that ends:
 // each watches its standard input, which the host holds open.
 //
-// The secrets of a stage's config travel in Configure alone, and are masked
-// in every log line and error that comes back.
+// A request that ends its process is sent again, alone, and fails after the third
+// time; package retry then looks for the row to blame. The error says how the
+// process ended, and its last words. A process that ends 64 times in a row without
+// an answer is not started any more: the stage's requests then fail with one
+// message. A request whose time is over returns when its process has noticed or,
+// after five seconds, has been replaced.
+//
+// Numbers that a stage returns are checked as they arrive (package wire): a row
+// with one that is not finite or out of its bounds fails, and names the stage.
+//
+// The secrets of a stage's config travel in Configure alone. Whatever any plugin
+// says is searched for the secrets of all of them (see package redact), in logs,
+// errors and results, before the engine sees it.
 //
 // The package knows neither pipelines nor records: what is asked of a stage,
 // in which batches and how often, is the engine's affair. It needs unix

@@ -3,13 +3,15 @@ package host
 import (
 	"slices"
 	"strings"
+
+	"github.com/racflow/racflow/sdk/nodump"
 )
 
 // What a plugin may see of racflow's environment. All else stays here, since
 // it may hold secrets that belong to other stages.
 var (
 	passed = []string{
-		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", "RACFLOW_MODELS",
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", "RACFLOW_MODELS", nodump.Variable,
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
 	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // and in lower case

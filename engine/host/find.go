@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
@@ -72,7 +73,7 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 		return p, nil
 	}
 	var reply *stagepb.DescribeReply
-	err := h.ask(ctx, command, newMask(nil), "describe itself", func(ctx context.Context, client stagepb.StageClient) (err error) {
+	err := h.ask(ctx, command, "describe itself", func(ctx context.Context, client stagepb.StageClient) (err error) {
 		reply, err = client.Describe(ctx, &stagepb.DescribeRequest{})
 		return err
 	})
@@ -94,10 +95,9 @@ func (h *Host) Describe(ctx context.Context, command []string) (sdk.Plugin, erro
 // Validate asks a third party's plugin whether one of its stages would take a config,
 // which holds the secrets that the stage was given. It returns ArgumentErrors,
 // joined, or why the plugin could not be asked.
-func (h *Host) Validate(ctx context.Context, command []string, kind sdk.Kind, name string, config []byte, secrets []string) error {
-	mask := newMask(secrets)
+func (h *Host) Validate(ctx context.Context, command []string, kind sdk.Kind, name string, config []byte) error {
 	var reply *stagepb.ValidateReply
-	err := h.ask(ctx, command, mask, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
+	err := h.ask(ctx, command, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
 		reply, err = client.Validate(ctx, &stagepb.ValidateRequest{Kind: wire.EncodeKind(kind), Name: name, ConfigJson: config})
 		return err
 	})
@@ -106,7 +106,7 @@ func (h *Host) Validate(ctx context.Context, command []string, kind sdk.Kind, na
 	}
 	var errs []error
 	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
-		e.Err = errors.New(mask.text(e.Err.Error()))
+		e.Err = errors.New(h.secrets.Message(e.Err.Error()))
 		errs = append(errs, e)
 	}
 	return errors.Join(errs...)
@@ -114,10 +114,10 @@ func (h *Host) Validate(ctx context.Context, command []string, kind sdk.Kind, na
 
 // ask starts a third party's plugin for one call. A program that does not answer in
 // time is ended.
-func (h *Host) ask(ctx context.Context, command []string, mask *mask, what string, call func(context.Context, stagepb.StageClient) error) error {
+func (h *Host) ask(ctx context.Context, command []string, what string, call func(context.Context, stagepb.StageClient) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
 	defer cancel()
-	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), mask: mask}
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(command[0])), secrets: &h.secrets}
 	c, err := h.spawn(ctx, launch{command: command, out: out})
 	if err != nil {
 		return fmt.Errorf("the plugin %s did not start: %w", command[0], err)
@@ -127,7 +127,7 @@ func (h *Host) ask(ctx context.Context, command []string, mask *mask, what strin
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return fmt.Errorf("the plugin %s did not %s: %s%s", command[0], what, mask.text(err.Error()), out.tail())
+		return fmt.Errorf("the plugin %s did not %s: %s%s", command[0], what, h.secrets.Message(err.Error()), out.tail())
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := private.MakeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
@@ -202,6 +202,37 @@ func checkHash(path, want string) error {
 			"if it was updated on purpose, pin it anew", path, got, want)
 	}
 	return nil
+}
+
+// hashCommand returns the sha256 of a program, or, where its command line names other
+// files, such as an interpreter's script, one of the hashes of all of them; empty for
+// no command. It does not cover what these load in turn.
+func hashCommand(command []string) (string, error) {
+	var hashes []string
+	for i, part := range command {
+		if i == 0 {
+			path, err := exec.LookPath(part)
+			if err != nil && !errors.Is(err, exec.ErrDot) {
+				return "", nil // spawn says it better
+			}
+			part = path
+		} else if info, err := os.Stat(part); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		hash, err := hashFile(part)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // it may be executed and not read: its version has to do
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the plugin %s, to know it again: %w", part, err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if len(hashes) < 2 {
+		return strings.Join(hashes, ""), nil
+	}
+	sum := sha256.Sum256([]byte(strings.Join(hashes, "\n")))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // hashFile returns the sha256 of a file in hex.

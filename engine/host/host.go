@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // Options are what New needs.
@@ -17,13 +19,18 @@ type Options struct {
 	// with the argument "plugin" and, for people who list processes, the name
 	// of the stage; empty: the running one.
 	Self string
-	// StateDir is where descriptions of plugins are kept; empty: nowhere.
+	// StateDir is where descriptions of plugins are kept; empty: nowhere. What is
+	// made below it is for its owner alone.
 	StateDir string
 	// Log gets what plugins log, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger
 	// StartTimeout is how long a process may take until it answers; 0: 30 s.
 	// The time that a stage takes to open is not part of it.
 	StartTimeout time.Duration
+	// Waiting is called with the name of a stage, as "sample.mine", that has calls
+	// under way and has answered none for 30 s, and every 30 s from then on; it may
+	// be called by several goroutines at once. nil: nobody wants to know.
+	Waiting func(stage string, waited time.Duration)
 }
 
 // Host starts plugin processes and ends them all with Close.
@@ -32,6 +39,7 @@ type Host struct {
 	limits  limits
 	tls     *tls.Config
 	certPEM string
+	secrets redact.Secrets
 	sockets string // folder in which the folders of sockets are made
 
 	ctx       context.Context // ends with Close
@@ -49,8 +57,11 @@ type limits struct {
 	healthEvery  time.Duration
 	healthWithin time.Duration // then it counts as stopped
 	backoff      time.Duration // before the first restart; it doubles
-	restarts     int           // in a row, without an answer between them
+	restarts     int           // attempts to start one anew
+	ends         int           // in a row, without an answer between them
 	attempts     int           // of one request, each but the first alone
+	deaf         time.Duration // for a request whose time is over to be given up
+	notice       time.Duration // without an answer, then Options.Waiting is called
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -81,6 +92,11 @@ func New(o Options) (*Host, error) {
 			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: 50 * time.Millisecond, restarts: 5, attempts: 3,
+			// A batch of 256 rows whose first row ends the process ends it 11 times
+			// before that row stands alone, and four batches may do so at once: that
+			// says nothing of the stage yet. Twice as often does.
+			ends: 64,
+			deaf: 5 * time.Second, notice: 30 * time.Second,
 		},
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -95,6 +111,9 @@ func socketFolder() string {
 	}
 	return "/tmp"
 }
+
+// Secrets are those that are replaced in all that plugins say.
+func (h *Host) Secrets() *redact.Secrets { return &h.secrets }
 
 // Close ends all processes, within a second, and every call on them.
 func (h *Host) Close() {

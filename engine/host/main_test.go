@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,7 +179,20 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			_, _ = os.NewFile(1, "stdout").WriteString(strings.Repeat("o", 1<<20) + "\n")
 		case "panic":
 			panic("out of cheese")
+		case "panic-aside":
+			go func() { panic("out of cheese, aside") }()
+			select {}
+		case "exit":
+			fmt.Fprintln(os.Stderr, "no more cheese")
+			os.Exit(3)
+		case "stop":
+			e.times("stopping")
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			select {} // it may take effect late
 		case "deaf":
+			if e.config.Dir != "" {
+				e.times("deaf")
+			}
 			time.Sleep(time.Minute)
 		case "wait":
 			e.times("waiting")
@@ -249,7 +263,8 @@ func (prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return out, nil
 }
 
-// lengths is an embedder that must be fitted.
+// lengths is an embedder that must be fitted: its vectors point to the lengths of
+// the text and of the state.
 type lengths struct{ state string }
 
 func (l *lengths) Dimension() int         { return 2 }
@@ -266,7 +281,11 @@ func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
-		out[i] = []float32{float32(len(t)), float32(len(l.state))}
+		x, y := float64(len(t)), float64(len(l.state))
+		if norm := math.Hypot(x, y); norm > 0 {
+			x, y = x/norm, y/norm
+		}
+		out[i] = []float32{float32(x), float32(y)}
 	}
 	return out, nil
 }

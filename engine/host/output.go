@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 const (
@@ -18,22 +20,25 @@ const (
 // output takes what a plugin writes: it masks secrets, remembers the last
 // lines and hands each line to the log.
 type output struct {
-	log  *slog.Logger
-	mask *mask
-	mu   sync.Mutex
-	last []string
+	log     *slog.Logger
+	secrets *redact.Secrets
+	mu      sync.Mutex
+	last    []string
+	// What a Go program writes when it panics: the first line, and where it was. The
+	// rest of it may be longer than the last lines.
+	panic, at string
 }
 
 // lines returns a writer that cuts a stream into lines for o.
 func (o *output) lines(stream string) *lineWriter {
-	return &lineWriter{limit: maxLine + o.mask.longest, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
+	return &lineWriter{limit: func() int { return maxLine + o.secrets.Longest() }, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
 }
 
 func (o *output) line(stream, line string, cut bool) {
-	line = strings.ToValidUTF8(o.mask.text(line), "\uFFFD")
+	line = strings.ToValidUTF8(o.secrets.Message(line), "\uFFFD")
 	if cut {
 		// The end may hold the beginning of a secret.
-		line = strings.ToValidUTF8(line[:max(min(len(line)-o.mask.longest, maxLine), 0)], "") + "..."
+		line = strings.ToValidUTF8(line[:max(min(len(line)-o.secrets.Longest(), maxLine), 0)], "") + "..."
 	}
 	if strings.TrimSpace(line) == "" {
 		return
@@ -43,6 +48,13 @@ func (o *output) line(stream, line string, cut bool) {
 		short = strings.ToValidUTF8(short[:maxTail], "") + "..."
 	}
 	o.mu.Lock()
+	switch {
+	case stream != "stderr":
+	case o.panic == "" && (strings.HasPrefix(short, "panic: ") || strings.HasPrefix(short, "fatal error: ")):
+		o.panic = short
+	case o.panic != "" && o.at == "" && strings.HasPrefix(short, "\t") && strings.Contains(short, ".go:") && !strings.Contains(short, "/runtime/"):
+		o.at, _, _ = strings.Cut(strings.TrimSpace(short), " +0x")
+	}
 	o.last = append(o.last, short)
 	if len(o.last) > tailLines {
 		o.last = o.last[1:]
@@ -62,10 +74,10 @@ func (o *output) forward(stream, line string) {
 			var attrs []slog.Attr
 			for key, value := range record {
 				if key != "msg" && key != "level" && key != "time" && key != "stage" {
-					attrs = append(attrs, slog.Any(o.mask.text(key), o.masked(value)))
+					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
 				}
 			}
-			o.log.LogAttrs(context.Background(), level, o.mask.text(message), attrs...)
+			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
 			return
 		}
 	}
@@ -76,7 +88,7 @@ func (o *output) forward(stream, line string) {
 func (o *output) masked(value any) any {
 	switch v := value.(type) {
 	case string:
-		return o.mask.text(v)
+		return o.secrets.Message(v)
 	case []any:
 		for i := range v {
 			v[i] = o.masked(v[i])
@@ -84,7 +96,7 @@ func (o *output) masked(value any) any {
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, value := range v {
-			all[o.mask.text(key)] = o.masked(value)
+			all[o.secrets.Message(key)] = o.masked(value)
 		}
 		return all
 	}
@@ -101,10 +113,28 @@ func (o *output) tail() string {
 	return "; its last words:\n  " + strings.Join(o.last, "\n  ")
 }
 
+// panicked is the first line of a Go program's panic and where it happened; empty:
+// it wrote of none.
+func (o *output) panicked() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at == "" {
+		return o.panic
+	}
+	return o.panic + " at " + o.at
+}
+
+// forget makes ready for another process.
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last, o.panic, o.at = nil, "", ""
+}
+
 // lineWriter cuts what is written into lines and drops what is over the limit,
 // so that a line of any length costs bounded memory and blocks nobody.
 type lineWriter struct {
-	limit int
+	limit func() int // bytes; secrets that come to be known raise it
 	emit  func(line string, cut bool)
 	mu    sync.Mutex
 	line  []byte
@@ -117,7 +147,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
-		if room := w.limit - len(w.line); len(part) > room {
+		if room := w.limit() - len(w.line); len(part) > room {
 			part, w.cut = part[:room], true
 		}
 		w.line = append(w.line, part...)

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // TestSecretsInAnyForm writes a secret in the ways in which logs write texts.
@@ -22,13 +24,47 @@ func TestSecretsInAnyForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := &output{log: slog.New(slog.NewTextHandler(&log, nil)), mask: newMask([]string{secret})}
+			o := &output{log: slog.New(slog.NewTextHandler(&log, nil)), secrets: &redact.Secrets{}}
 			lines := o.lines("stderr")
+			o.secrets.Add(secret) // of a stage that starts later than the one that says it
 			if _, err := lines.Write([]byte(line + "\n")); err != nil {
 				t.Fatal(err)
 			}
 			if said := log.String(); !strings.Contains(said, "(secret)") || strings.Contains(said, "rd") {
 				t.Errorf("the log says %s", said)
+			}
+		})
+	}
+}
+
+// TestSecretsInPieces writes a secret in two pieces, in a line, and where a line that
+// is too long has a gap.
+func TestSecretsInPieces(t *testing.T) {
+	const secret = "sk-first-half-second-half"
+	for name, pieces := range map[string][]string{
+		"two writes":     {"it is sk-first", "-half-second-half.\n"},
+		"a long line":    {strings.Repeat("x", maxLine-9) + "sk-first", "-half-second-half and more\n"},
+		"across a gap":   {strings.Repeat("x", maxLine+len(secret)) + "sk-first-", "half-second-half\n"},
+		"without an end": {"sk-first-half-", "second-half"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			o := &output{log: slog.New(slog.NewTextHandler(&log, nil)), secrets: &redact.Secrets{}}
+			o.secrets.Add(secret)
+			lines := o.lines("stderr")
+			for _, piece := range pieces {
+				if _, err := lines.Write([]byte(piece)); err != nil {
+					t.Fatal(err)
+				}
+				o.secrets.Add(strings.Repeat("another", 20)) // more of a line is held from now on
+			}
+			if err := lines.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []string{"sk-first", "half"} {
+				if said := log.String() + o.tail(); strings.Contains(said, part) {
+					t.Errorf("the log says %q of it: %s", part, said[max(0, len(said)-200):])
+				}
 			}
 		})
 	}

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
@@ -53,18 +54,22 @@ func (e *ConfigError) Error() string {
 // written fails with ErrRestarted.
 type Process struct {
 	*remote.Stage
-	host *Host
-	spec Spec
-	out  *output
+	host   *Host
+	spec   Spec
+	out    *output
+	masked sync.Once // tells of the first secret in a result
 
 	ledger *ledger
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
 	done   chan struct{} // closed when supervision has ended
+	title  string        // the name and the plugin, for messages
+	waits  waits
 
 	mu          sync.Mutex
 	state       []byte // as the stage was fitted
 	fingerprint string
+	plugin      foreign
 	current     incarnation
 	changed     chan struct{} // closed when current or failed is about to change
 	failed      error         // it is not restarted any more
@@ -76,19 +81,27 @@ type incarnation struct {
 	session *remote.Session
 	stage   *remote.Stage // as Configure described it
 	print   string        // the fingerprint
+	title   string        // the plugin's name and version
+	plugin  foreign
+	opened  int // replies before it was ready
+	ended   *ended
 }
+
+// foreign is the program of a third party's stage; of a built-in one it is empty.
+type foreign struct{ name, version, sha256 string }
 
 // Start starts and configures a stage. It returns a *ConfigError where the
 // stage refuses its config. The process lives until Close, not until ctx ends.
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
-		if err := os.MkdirAll(spec.StateDir, 0o755); err != nil {
+		if err := private.MakeBelow(h.options.StateDir, spec.StateDir); err != nil {
 			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
+	h.secrets.Add(spec.Secrets...)
 	p := &Process{
 		host: h, spec: spec, state: spec.State, ledger: newLedger(),
-		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), mask: newMask(spec.Secrets)},
+		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)
@@ -105,15 +118,27 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		h.remove(p)
 		return nil, err
 	}
-	p.current, p.fingerprint = first, first.print
+	p.current, p.fingerprint, p.plugin = first, first.print, first.plugin
+	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.title)
+	p.waits = waits{every: h.limits.notice, report: func(waited time.Duration) {
+		if h.options.Waiting != nil {
+			h.options.Waiting(p.name(), waited)
+		}
+	}}
 	p.Stage = first.stage
-	p.Stage.Call = p.call
+	p.Stage.Call, p.Stage.Name = p.call, p.title
 	go p.supervise()
 	return p, nil
 }
 
 // Fingerprint tells what the stage's output depends on beyond its arguments.
 func (p *Process) Fingerprint() string { return p.fingerprint }
+
+// Plugin returns name, version and sha256 of the program of a third party's stage;
+// all are empty for a built-in one.
+func (p *Process) Plugin() (name, version, sha256 string) {
+	return p.plugin.name, p.plugin.version, p.plugin.sha256
+}
 
 // Close ends the process. It gives the stage a moment to close itself.
 func (p *Process) Close() error {
@@ -125,6 +150,10 @@ func (p *Process) Close() error {
 
 // launch starts a process, configures it and opens its stream.
 func (p *Process) launch(ctx context.Context) (incarnation, error) {
+	hash, err := hashCommand(p.spec.Command)
+	if err != nil {
+		return incarnation{}, fmt.Errorf("%s: %w", p.name(), err)
+	}
 	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, name: p.name(), sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
 	if err != nil {
 		return incarnation{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
@@ -136,8 +165,9 @@ func (p *Process) launch(ctx context.Context) (incarnation, error) {
 		if errors.As(err, &config) {
 			return incarnation{}, err
 		}
-		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.mask.text(err.Error()), p.out.tail())
+		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
 	}
+	in.plugin.sha256 = hash
 	return in, nil
 }
 
@@ -153,7 +183,7 @@ func (p *Process) program() string {
 
 func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) {
 	client := stagepb.NewStageClient(c.conn)
-	info, err := p.describe(ctx, client)
+	offered, info, err := p.describe(ctx, client)
 	if err != nil {
 		return incarnation{}, err
 	}
@@ -169,35 +199,44 @@ func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) 
 	}
 	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
 		for i, f := range faults {
-			faults[i].Err = errors.New(p.out.mask.text(f.Err.Error()))
+			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
 		}
 		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}
-	session, err := remote.Open(p.ctx, client, p.spec.Host)
+	var shared sdk.Host
+	if p.spec.Host != nil {
+		shared = sharedHost{p.spec.Host, p.out.secrets}
+	}
+	session, err := remote.Open(p.ctx, client, shared)
 	if err != nil {
 		return incarnation{}, err
 	}
-	return incarnation{
-		child: c, session: session, print: reply.GetFingerprint(),
+	in := incarnation{
+		child: c, session: session, print: p.out.secrets.Result(reply.GetFingerprint()), ended: newEnded(),
+		title: p.out.secrets.Result(offered.Name + " " + offered.Version),
 		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
-	}, nil
+	}
+	if len(p.spec.Command) > 0 {
+		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
+	}
+	return in, nil
 }
 
 // describe finds the stage among those that the plugin offers.
-func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Stage, error) {
+func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Plugin, sdk.Stage, error) {
 	reply, err := client.Describe(ctx, &stagepb.DescribeRequest{})
 	if err != nil {
-		return sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
+		return sdk.Plugin{}, sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
 	}
 	offered, err := wire.DecodePlugin(reply)
 	if err != nil {
-		return sdk.Stage{}, err
+		return offered, sdk.Stage{}, err
 	}
 	name := p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:]
 	for _, s := range offered.Stages {
 		if s.Kind == p.spec.Kind && s.Name == name {
-			return s, nil
+			return offered, s, nil
 		}
 	}
-	return sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
+	return offered, sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // runningProcess is one operating system process, as go-plugin wants to see
@@ -119,8 +121,8 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 		case <-time.After(500 * time.Millisecond):
 		}
 		_ = hello.Close()
-	case checkHello(string(line)) != nil:
-		p.fail(checkHello(string(line)))
+	case checkHello(string(line), p.out.secrets) != nil:
+		p.fail(checkHello(string(line), p.out.secrets))
 		_ = hello.Close()
 		_ = p.Kill(context.Background())
 	default:
@@ -132,23 +134,24 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	_ = hello.Close()
 }
 
-// checkHello says what is wrong with a handshake line.
-func checkHello(line string) error {
+// checkHello says what is wrong with a handshake line, without a secret.
+func checkHello(line string, secrets *redact.Secrets) error {
 	part := strings.Split(strings.TrimSpace(line), "|")
 	switch {
 	case len(part) < 5 || part[0] == "":
-		shown := strings.ToValidUTF8(line[:min(len(line), 80)], "?")
+		shown := secrets.Message(line)
+		shown = strings.ToValidUTF8(shown[:min(len(shown), 80)], "?")
 		return fmt.Errorf("it is not a racflow plugin: its first line of output is %q, not a handshake; "+
 			"a plugin calls serve.Plugin first and prints to standard error only", strings.TrimSpace(shown))
 	case part[0] != "1":
-		return fmt.Errorf("it speaks version %s of go-plugin's protocol, racflow speaks version 1; rebuild it with a current SDK", part[0])
+		return fmt.Errorf("it speaks version %s of go-plugin's protocol, racflow speaks version 1; rebuild it with a current SDK", secrets.Message(part[0]))
 	case part[1] != strconv.Itoa(protocolVersion):
 		return fmt.Errorf("it speaks version %s of racflow's protocol, this racflow version %d; "+
-			"rebuild it with the SDK of this racflow, or update racflow", part[1], protocolVersion)
+			"rebuild it with the SDK of this racflow, or update racflow", secrets.Message(part[1]), protocolVersion)
 	case part[2] != "unix":
-		return fmt.Errorf("it listens on %s; a plugin listens on a unix socket in PLUGIN_UNIX_SOCKET_DIR", part[2])
+		return fmt.Errorf("it listens on %s; a plugin listens on a unix socket in PLUGIN_UNIX_SOCKET_DIR", secrets.Message(part[2]))
 	case part[4] != "grpc":
-		return fmt.Errorf("it speaks %s; a plugin speaks grpc", part[4])
+		return fmt.Errorf("it speaks %s; a plugin speaks grpc", secrets.Message(part[4]))
 	case len(part) < 6 || len(part[5]) <= 50:
 		return errors.New("it gave no certificate; a plugin speaks TLS where PLUGIN_CLIENT_CERT is set and " +
 			"puts its own certificate into the handshake line")

@@ -245,8 +245,9 @@ func TestFindAndDescribe(t *testing.T) {
 func TestValidate(t *testing.T) {
 	h, _ := newHost(t)
 	command := []string{"env", "GORACE=atexit_sleep_ms=0", h.options.Self, "plugin"}
+	h.Secrets().Add("hush-hush")
 	validate := func(config string) error {
-		return h.Validate(t.Context(), command, sdk.KindSample, "echo", []byte(config), []string{"hush-hush"})
+		return h.Validate(t.Context(), command, sdk.KindSample, "echo", []byte(config))
 	}
 	if err := validate(`{"k": 99, "token": "hush-hush"}`); err != nil {
 		t.Error(err)
@@ -256,7 +257,38 @@ func TestValidate(t *testing.T) {
 	if len(all) != 1 || all[0].Argument != "delay" || !strings.Contains(all[0].Error(), "so long for (secret)") {
 		t.Errorf("error %v", err)
 	}
-	if err := h.Validate(t.Context(), []string{"/nonexistent"}, sdk.KindSample, "echo", nil, nil); err == nil || !strings.Contains(err.Error(), "did not start") {
+	if err := h.Validate(t.Context(), []string{"/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestHashCommand knows a program by its content, and an interpreter together with
+// the scripts that it is given.
+func TestHashCommand(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	hash := func(content string, command ...string) string {
+		t.Helper()
+		if err := os.WriteFile(script, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		got, err := hashCommand(command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := hash("", script); got != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" {
+		t.Errorf("the hash of an empty file is %s", got)
+	}
+	if one, two := hash("#!/bin/sh\n# 1", script), hash("#!/bin/sh\n# 2", script); one == two {
+		t.Error("two scripts have one hash")
+	}
+	one, two := hash("# 1", "sh", script, "--flag"), hash("# 2", "sh", script, "--flag")
+	if again := hash("# 1", "sh", script, "--flag"); one == two || one != again {
+		t.Errorf("an interpreter with two scripts: %s and %s, again %s", one, two, again)
+	}
+	if got := hash("", filepath.Join(dir, "none")) + hash(""); got != "" {
+		t.Errorf("without a program there is the hash %s", got)
 	}
 }

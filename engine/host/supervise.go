@@ -14,67 +14,67 @@ import (
 // supervise watches the process and replaces it when it ends.
 func (p *Process) supervise() {
 	defer close(p.done)
-	failures := 0 // in a row, without an answer between them
+	ends := 0 // in a row, without an answer between them
 	for {
 		now := p.current // only this goroutine changes it
-		why := p.watch(now)
+		p.watch(now)
 		if p.ctx.Err() != nil {
 			now.child.stop(p.host.limits.stop)
 			now.session.Close()
 			p.publish(incarnation{session: now.session}, p.about(ErrClosed))
 			return
 		}
-		now.child.kill()
-		<-now.session.Done()
-		if now.session.Answered() > 0 {
-			failures = 0
+		how := p.exit(now)
+		if now.session.Answered() > now.opened {
+			ends = 0
 		}
-		p.out.log.Warn("the plugin has ended and is started again", "reason", why)
-		if !p.restart(&failures) {
+		if ends++; ends > p.host.limits.ends {
+			p.giveUp(fmt.Errorf("%s ended %d times in a row, whatever it was asked, and is not started again: %s", p.title, ends, now.ended.why))
+			return
+		}
+		p.out.log.Warn("the plugin has ended and is started again", "reason", how)
+		if !p.restart(ends) {
 			return
 		}
 	}
 }
 
 // watch returns when a process has ended, has stopped or is no longer wanted.
-func (p *Process) watch(now incarnation) string {
+func (p *Process) watch(now incarnation) {
 	tick := time.NewTicker(p.host.limits.healthEvery)
 	defer tick.Stop()
 	stuck := 0
 	for {
 		select {
 		case <-p.ctx.Done():
-			return "closed"
+			return
 		case <-now.session.Done():
-			return "its process ended"
+			return
 		case <-tick.C:
 			if !now.child.healthy(p.ctx, p.host.limits.healthWithin) && p.ctx.Err() == nil {
-				return fmt.Sprintf("it gave no sign of life for %v", p.host.limits.healthWithin)
+				now.child.process.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
+				return
 			}
 			if !now.session.Stuck() {
 				stuck = 0
 			} else if stuck++; stuck == 2 {
-				return "it answers none of the requests that were cancelled"
+				now.child.process.fail(errors.New("racflow ended it, since it answers none of the requests that were cancelled"))
+				return
 			}
 		}
 	}
 }
 
+// longestCrashes is how many ends in a row lengthen the pause before the next
+// process: one that starts is needed to find the row that ends it.
+const longestCrashes = 3
+
 // restart starts the process anew, several times if need be. It returns false
 // when it has given up.
-func (p *Process) restart(failures *int) bool {
+func (p *Process) restart(ends int) bool {
 	open := p.ledger.restarted()
-	var last error
-	for {
-		if *failures++; *failures > p.host.limits.restarts {
-			err := p.about(fmt.Errorf("the plugin ended %d times in a row and is not started again%s", *failures, p.out.tail()))
-			if last != nil { // launch has named the stage in it
-				err = &sdk.Error{Code: sdk.CodeInternal, Err: last}
-			}
-			p.publish(p.current, err)
-			return false
-		}
-		if !p.pause(*failures) {
+	for failures := 0; ; {
+		if !p.pause(min(ends, longestCrashes) + failures) {
 			p.publish(p.current, p.about(ErrClosed))
 			return false
 		}
@@ -83,16 +83,23 @@ func (p *Process) restart(failures *int) bool {
 			err = p.reopen(next, open)
 		}
 		if err == nil {
+			next.opened = next.session.Answered()
 			p.publish(next, nil)
 			return true
 		}
-		last = err
-		var config *ConfigError
-		if errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) {
-			*failures = p.host.limits.restarts // it will not change its mind
-		}
 		p.out.log.Warn("the plugin could not be started again", "error", err)
+		var config *ConfigError
+		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) // it will not change its mind
+		if failures++; hopeless || failures == p.host.limits.restarts {
+			p.giveUp(err) // launch has named the stage in it
+			return false
+		}
 	}
+}
+
+// giveUp fails all requests from now on: no process is started any more.
+func (p *Process) giveUp(err error) {
+	p.publish(p.current, &sdk.Error{Code: sdk.CodeUnavailable, Err: err})
 }
 
 var errChanged = errors.New("the plugin's fingerprint has changed while it ran; start the run again")
@@ -102,7 +109,7 @@ var errGone = errors.New("the collection has been removed while it was searched;
 // reopen brings a new process to where the one before it was.
 func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
 	err := error(nil)
-	if next.print != p.fingerprint {
+	if next.print != p.fingerprint || next.print == "" && next.plugin != p.plugin {
 		err = errChanged
 	}
 	for _, o := range open {

@@ -12,13 +12,23 @@
 //	                and 3 µs of processor time an item with two statistical
 //	                voters.
 //	failures.jsonl  the items that failed, with stage and reason; begun anew when
-//	                the run is gone on with, which tries them again
+//	                the run is resumed, which tries them again
+//	provisional.jsonl  the items that were answered without a voter that had to
+//	                stop, as in journal.jsonl and with the voters that are missing;
+//	                begun anew when the run is resumed, which asks them again
 //	totals.json     how the run ended. Missing: it was cut off.
 //
 // A line that is cut off, as a kill may leave it, is left out: its item is
 // answered again. Nothing is forced to the disk; what the machine loses when its
 // power fails is answered again in the same way. A run's folder is locked while
-// it is written, and the oldest folders are removed when there are too many.
+// it is written.
+//
+// Names of runs rise in the order in which they began, even where the clock is set
+// back: a name is never lower than the newest that is there. Beginning a run removes
+// the oldest finished ones beyond 20. A run that resuming would add to is
+// unfinished (see Totals.Unfinished) and stays until it is finished or removed
+// by hand. Items that failed do not make a run unfinished: the same row may fail
+// each time.
 //
 // The package knows results and the checked pipeline. It decides neither when a
 // run is gone on with nor what is told about it.

@@ -21,6 +21,7 @@ type entry struct {
 	Citations  []citation  `json:"citations"`
 	Tokens     [3]uint64   `json:"tokens"` // in, cached of these, out
 	Candidates []candidate `json:"candidates"`
+	Missing    []string    `json:"missing"` // voters that the answer is without
 	Stage      string      `json:"stage"`
 	Error      string      `json:"error"`
 }
@@ -115,6 +116,13 @@ func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 			return nil, err
 		}
 		b = append(append(b, `,"candidates":`...), text...)
+	}
+	if len(r.Missing) > 0 {
+		text, err := json.Marshal(r.Without())
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"missing":`...), text...)
 	}
 	return b, nil
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ const (
 	manifestFile = "manifest.json"
 	journalFile  = "journal.jsonl"
 	failuresFile = "failures.jsonl"
+	withoutFile  = "provisional.jsonl"
 	totalsFile   = "totals.json"
 )
 
@@ -32,8 +34,33 @@ type Journal struct {
 	mu       sync.Mutex
 	lines    *os.File // holds the lock
 	size     int64
-	failures *os.File // nil: none so far
+	failures side
+	without  side // provisional answers
 	buffer   []byte
+}
+
+// side is a file of items that a resumed run asks again. It begins anew then, so
+// that items that end there every time do not add up.
+type side struct{ file *os.File } // nil: none so far
+
+func (s *side) append(path string, text []byte) (err error) {
+	if len(text) == 0 {
+		return nil
+	}
+	if s.file == nil {
+		if s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+			return err
+		}
+	}
+	_, err = s.file.Write(text)
+	return err
+}
+
+func (s *side) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
 }
 
 // span is where an entry stands in the file.
@@ -82,27 +109,27 @@ func (j *Journal) Keep(results []run.Result) error {
 }
 
 func (j *Journal) keep(results []run.Result) (err error) {
-	answers, failed := j.buffer[:0], []byte(nil)
+	answers := j.buffer[:0]
+	var failed, without []byte
 	for _, r := range results {
 		to := &answers
-		if r.Failure != nil {
+		switch {
+		case r.Failure != nil:
 			to = &failed
+		case len(r.Missing) > 0:
+			to = &without
 		}
 		if *to, err = appendEntry(*to, r); err != nil {
 			return err
 		}
 	}
 	j.buffer = answers
-	if err := j.write(); err != nil || len(failed) == 0 {
+	if err := j.write(); err != nil {
 		return err
 	}
-	if j.failures == nil {
-		if j.failures, err = os.OpenFile(filepath.Join(j.dir, failuresFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-			return err
-		}
-	}
-	_, err = j.failures.Write(failed)
-	return err
+	return errors.Join(
+		j.failures.append(filepath.Join(j.dir, failuresFile), failed),
+		j.without.append(filepath.Join(j.dir, withoutFile), without))
 }
 
 // write appends the buffer to the journal. What a full disk took only part of
@@ -121,26 +148,41 @@ func (j *Journal) write() error {
 
 // read finds the answers of earlier parts of the run, and takes away what
 // follows the last whole line.
-func (j *Journal) read() error {
-	j.known = map[int]span{}
-	r := bufio.NewReaderSize(j.lines, 256<<10)
+func (j *Journal) read() (err error) {
+	if j.known, j.size, err = scan(j.lines); err != nil {
+		return err
+	}
+	return j.lines.Truncate(j.size)
+}
+
+// scan finds the answers in a journal, by line of the input, and where its last
+// whole line ends.
+func scan(lines io.Reader) (known map[int]span, size int64, err error) {
+	known = map[int]span{}
+	r := bufio.NewReaderSize(lines, 256<<10)
 	for {
 		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return j.lines.Truncate(j.size)
+			return known, size, nil
 		}
 		if err != nil {
-			return err
+			return known, size, err
 		}
 		var e struct {
 			Line   int     `json:"line"`
 			Answer *string `json:"answer"`
 		}
-		if json.Unmarshal(text, &e) == nil && e.Answer != nil { // else the line is damaged, or of an item that failed: once those stood here, too
-			j.known[e.Line] = span{j.size, len(text)}
+		if json.Unmarshal(text, &e) == nil && e.Answer != nil && !unusable(text) { // else the line is damaged, or of an item that failed: once those stood here, too
+			known[e.Line] = span{size, len(text)}
 		}
-		j.size += int64(len(text))
+		size += int64(len(text))
 	}
+}
+
+// unusable reports whether a number of an answer could not be written, since it was
+// not finite: once stages could return such. The item is then answered again.
+func unusable(line []byte) bool {
+	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
 
 // Close ends the writing, with how the run ended.
@@ -151,20 +193,7 @@ func (j *Journal) Close(end *Totals) error {
 	if end != nil {
 		err = writeJSON(filepath.Join(j.dir, totalsFile), end)
 	}
-	if j.failures != nil {
-		err = errors.Join(err, j.failures.Close())
-	}
-	return errors.Join(err, j.lines.Close()) // and with it the lock
-}
-
-// Discard closes the journal of a run that did not begin, and removes its folder
-// unless the run is one that is gone on with.
-func (j *Journal) Discard() error {
-	err := j.Close(nil)
-	if j.known != nil {
-		return err
-	}
-	return errors.Join(err, os.RemoveAll(j.dir))
+	return errors.Join(err, j.failures.close(), j.without.close(), j.lines.Close()) // and with it the lock
 }
 
 // writeJSON writes a file that is there as a whole or not at all.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,33 +166,76 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A run that did not begin leaves nothing, unless an earlier part of it did begin:
-// that can be gone on with also where all that it met failed.
-func TestDiscard(t *testing.T) {
-	state := t.TempDir()
-	j := begin(t, state, journal.Manifest{})
-	folder := filepath.Join(state, "runs", j.ID())
-	if err := errors.Join(j.Keep(results()[4:]), j.Close(nil)); err != nil {
+// TestProvisional keeps answers that lack a voter apart: a resumed run asks again,
+// however often that ends in the same way.
+func TestProvisional(t *testing.T) {
+	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
+	stop := errors.New("the budget is spent")
+	lacks := run.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*run.Failure{{Stage: "sample.llm", Err: stop}}}
+	j := begin(t, state, m)
+	for range 3 {
+		totals := run.Totals{Items: 2, Provisional: 1, Missing: []run.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
+		if err := errors.Join(j.Keep([]run.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
+		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"]}` + "\n"; err != nil || string(kept) != want {
+			t.Errorf("provisional answers %q, %v", kept, err)
+		}
+		if end := journal.Of(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
+			t.Errorf("end %+v", end)
+		}
+		if newest, ok := journal.Of(state).Newest("/p.hcl", "p"); !ok || newest.ID != j.ID() {
+			t.Errorf("newest %q, %v", newest.ID, ok)
+		}
+		j = resume(t, state, j.ID())
+		if _, ok := j.Answered(source.Row{Line: 9, ID: "g"}); ok || j.Known() != 1 {
+			t.Errorf("the item is not asked again: %d known", j.Known())
+		}
+	}
+	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	j = resume(t, state, j.ID())
-	if err := j.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("a run that was gone on with: %v", err)
-	}
-	j = begin(t, state, journal.Manifest{})
-	folder = filepath.Join(state, "runs", j.ID())
-	if err := j.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a run that did not begin: %v", err)
+	if _, ok := journal.Of(state).Newest("/p.hcl", "p"); ok {
+		t.Error("a run that lacks nothing any more is offered")
 	}
 }
 
 // TestTornLines cuts a journal at every byte of its last line, as a kill may.
+// A line whose numbers could not be written is no answer: the item is worked on
+// again, and its line then counts.
+func TestLinesWithoutANumber(t *testing.T) {
+	state := t.TempDir()
+	j := begin(t, state, journal.Manifest{})
+	answer := func(line int, weight, agreement float64) run.Result {
+		return run.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []run.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+	}
+	if err := j.Keep([]run.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}); err != nil {
+		t.Fatal(err)
+	}
+	id := j.ID()
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, id)
+	for line, want := range map[int]bool{2: true, 3: false, 4: false} {
+		if _, ok := j.Answered(source.Row{Line: line, ID: "i"}); ok != want {
+			t.Errorf("line %d is answered: %v", line, ok)
+		}
+	}
+	if err := j.Keep([]run.Result{answer(3, .5, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, id)
+	defer j.Close(nil)
+	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+}
+
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
 	j := begin(t, state, journal.Manifest{})
@@ -312,31 +356,54 @@ func TestRunsAreKeptApart(t *testing.T) {
 	}
 }
 
+// folders are the names of the runs that are left.
+func folders(t *testing.T, state string) (names []string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(state, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range left {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
+// TestOldRunsAreRemoved ends runs in each way, and begins many after them: of those
+// that resuming would not add to, the newest 20 stay.
 func TestOldRunsAreRemoved(t *testing.T) {
 	state := t.TempDir()
 	busy := begin(t, state, journal.Manifest{})
 	defer busy.Close(nil)
 	want := []string{busy.ID()}
-	for range 25 { // within a second, most likely
+	for _, end := range []*journal.Totals{
+		nil, // killed
+		journal.NewTotals(run.Totals{Items: 1152}, errors.New("interrupted")),
+		journal.NewTotals(run.Totals{Items: 5, Provisional: 1}, nil),
+		journal.NewTotals(run.Totals{Items: 5, Left: 1}, nil),
+	} {
 		j := begin(t, state, journal.Manifest{})
-		if err := j.Close(nil); err != nil {
+		if err := j.Close(end); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, j.ID())
+	}
+	if n := journal.Of(state).Unfinished(); n != len(want) {
+		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
+	}
+	for i := range 25 { // within a second, most likely
+		j := begin(t, state, journal.Manifest{})
+		if err := j.Close(journal.NewTotals(run.Totals{Items: 2, Failed: i % 2}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if last := want[len(want)-1]; j.ID() <= last {
 			t.Errorf("run %s began after %s", j.ID(), last)
 		}
-		want = append(want, j.ID())
+		if i > 3 { // 20, and the one that began after the last pruning
+			want = append(want, j.ID())
+		}
 	}
-	want = slices.Delete(want, 1, 6) // the oldest are gone, but for the one at work
-	left, err := os.ReadDir(filepath.Join(state, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, d := range left {
-		got = append(got, d.Name())
-	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, folders(t, state)); d != "" {
 		t.Errorf("runs that are left (-want +got):\n%s", d)
 	}
 }

@@ -12,7 +12,7 @@ type Totals struct {
 	// Complete says that the input was worked through to its end, or to the
 	// limit that was set.
 	Complete bool   `json:"complete"`
-	Reason   string `json:"reason,omitempty"` // why it is not complete
+	Reason   string `json:"reason,omitempty"` // why it is not complete, or answers are provisional
 
 	Items     int `json:"items"`   // that the output holds
 	Earlier   int `json:"earlier"` // of them: answered by an earlier part of the run
@@ -21,6 +21,8 @@ type Totals struct {
 	Flagged   int `json:"flagged"`
 	Failed    int `json:"failed"`
 	Left      int `json:"left"` // read and left unanswered
+	// Provisional is how many were answered without a voter that had to stop.
+	Provisional int `json:"provisional,omitempty"`
 
 	InputTokens  uint64 `json:"input_tokens"` // of the answers, whenever they were made
 	CachedTokens uint64 `json:"cached_tokens"`
@@ -28,6 +30,13 @@ type Totals struct {
 
 	Seconds float64     `json:"seconds"`
 	Stages  []StageTime `json:"stages"`
+}
+
+// Unfinished reports whether the run owes answers: it was cut off (there are no
+// totals), it ended before its input, items were left, or answers are provisional.
+// Items that failed are tried again by a resumed run, too; they may fail for good.
+func (t *Totals) Unfinished() bool {
+	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
 // StageTime is the work of one stage.
@@ -41,12 +50,15 @@ type StageTime struct {
 func NewTotals(t run.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
-		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left,
+		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional,
 		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens,
 		Seconds: t.Elapsed.Seconds(),
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		end.Reason = err.Error()
+	case len(t.Missing) > 0:
+		end.Reason = t.Missing[0].First.Error()
 	}
 	for _, s := range t.Stages {
 		end.Stages = append(end.Stages, StageTime{s.Stage, s.Rows, s.Busy.Seconds()})

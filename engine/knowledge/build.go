@@ -23,12 +23,22 @@ type builder struct {
 	old       map[string]stored // what the store holds of units, by id; at last of the changed ones
 	changed   map[string]bool   // entries of the store that get another content
 	refused   refusals
+	embeds    worker
+	chunks    worker
+	uncut     map[string]error // units that the chunker failed on, by id: where they come by again it is not asked
 	unusable  map[string]error // units that turned out to be so when they were loaded, by id
 	held      int              // entries before this build
 	streaming string           // what is done to documents that stream on; empty: nothing that takes long
 	fitted    bool             // by this build: what services add is there already
 	fresh     bool             // nothing was ever committed
 	completed bool             // this build is the one that completed the generation
+}
+
+func newBuilder(k *Knowledge, stages Stages, o Options, source *rows) *builder {
+	return &builder{
+		Knowledge: k, stages: stages, options: o, rows: source,
+		embeds: worker{stage: k.block.Embed}, chunks: worker{stage: k.block.Chunk},
+	}
 }
 
 func (b *builder) build(ctx context.Context) error {
@@ -53,6 +63,9 @@ func (b *builder) build(ctx context.Context) error {
 	digest, err := b.digestOf(ctx)
 	if err != nil {
 		return &SourceError{b.block.Source.Range, err}
+	}
+	if !b.note.Complete {
+		b.Report.Anew = b.whyAnew(ctx)
 	}
 	changed := map[string]bool{} // labels whose centroid must be made again
 	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults+b.note.Bare == 0 {
@@ -96,7 +109,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	first := !b.note.Complete
 	if !b.options.Plan {
 		b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
-		b.note.describe(b.block)
+		b.describe()
 	}
 	surplus, err := b.put(ctx, todo, first)
 	if err != nil {
@@ -132,7 +145,7 @@ func (b *builder) begin(ctx context.Context) error {
 		return nil
 	}
 	b.note.Source = b.rows.digest
-	b.note.describe(b.block)
+	b.describe()
 	return b.commit(ctx)
 }
 

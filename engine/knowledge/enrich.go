@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
 )
 
 // addition is what an enricher has for a document.
@@ -66,22 +67,12 @@ func (e *enricher) call(ctx context.Context, t turn, documents []chunked, made [
 	if len(passages) == 0 {
 		return nil
 	}
-	if err := t.take(ctx, e.slots); err != nil {
-		return err
-	}
-	defer func() { <-e.slots }()
-	var found []sdk.Addition
-	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) (err error) {
-		found, err = e.process.Enrich(ctx, passages)
-		return err
-	})
+	found, err := e.ask(ctx, t, passages)
 	var rows sdk.RowErrors
-	alone := errors.As(err, &rows)
-	if err == nil || alone {
-		if len(found) != len(passages) {
-			err, alone = fmt.Errorf("it returned %d additions for %d passages", len(found), len(passages)), false
-		}
+	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err)) {
+		found, err = e.divide(ctx, t, passages, err)
 	}
+	alone := errors.As(err, &rows)
 	worst, first := sdk.RowErrors{}, 0
 	for i, n := range at {
 		for k, j := range asked[i] {
@@ -118,6 +109,50 @@ func (e *enricher) call(ctx context.Context, t turn, documents []chunked, made [
 	return err
 }
 
+// ask calls the process. An error that is not sdk.RowErrors is of all passages.
+func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if err := t.take(ctx, e.slots); err != nil {
+		return nil, err
+	}
+	defer func() { <-e.slots }()
+	found := make([]sdk.Addition, len(passages))
+	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+		all, err := e.process.Enrich(ctx, passages)
+		return spread(found, seq(len(passages)), all, err)
+	})
+	return found, err
+}
+
+// divide asks again about the passages of one document that failed together with
+// why, in parts, so that only the one to blame is lost. The stage does not see the
+// whole document then, which is what happens where a passage is left out, too.
+func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
+	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
+	if errors.Is(why, sdk.ErrCrashed) {
+		ctx = remote.Alone(ctx)
+	}
+	half := len(passages) / 2
+	for _, part := range [][]int{seq(len(passages))[:half], seq(len(passages))[half:]} {
+		w := retry.Work{Retries: e.stage.Retries, Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
+			Call: func(ctx context.Context, at []int) error {
+				all, err := e.ask(ctx, t, pick(pick(passages, part), at))
+				return spread(found, pick(part, at), all, err)
+			}}
+		for i, err := range w.Do(ctx, len(part)) {
+			if err != nil {
+				failed[part[i]] = err
+			}
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return found, nil
+	case len(passages): // it is not a passage that is to blame
+		return nil, failed[len(passages)-1]
+	}
+	return found, failed
+}
+
 // worse reports whether an error of a passage means more for its document than
 // another one, or than nil does: that the build ends, or that the document is to be
 // tried again, and how much later.
@@ -151,10 +186,15 @@ func (e *enricher) ended(err error) error {
 	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
 		return nil
 	}
+	return &endedError{e.named(err)}
+}
+
+// named names the enricher in an error, unless its process has.
+func (e *enricher) named(err error) error {
 	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
-		err = fmt.Errorf("%s%w", by, err)
+		return fmt.Errorf("%s%w", by, err)
 	}
-	return &endedError{err}
+	return err
 }
 
 // endedError says that an enricher cannot go on now, and that a later build can.

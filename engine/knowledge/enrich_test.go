@@ -26,6 +26,7 @@ type adder struct {
 	add  func(sdk.Passage) sdk.Addition
 	fail func(sdk.Passage) error // nil: it never does
 	slow func(sdk.Passage)       // nil: it is not
+	ends func(sdk.Passage) error // of a whole call; nil: it never does
 
 	mu             sync.Mutex
 	kept           map[string]bool
@@ -55,6 +56,9 @@ func (a *adder) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addit
 	for i, p := range passages {
 		if a.slow != nil {
 			a.slow(p)
+		}
+		if a.ends != nil && a.ends(p) != nil {
+			return nil, a.ends(p)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

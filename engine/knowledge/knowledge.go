@@ -16,6 +16,7 @@ type Knowledge struct {
 	enrichers []*enricher
 	embedder  Embedder
 	store     Store
+	origin    Origin // of what a build makes
 	main      string // collection of the entries
 	centroids string // collection of the label centroids
 	content   string

@@ -32,9 +32,10 @@ type letters struct {
 	passages    []string
 	fingerprint string
 	fail        error
-	lost        int  // calls that fail from now on in a way that may pass
-	failAfter   int  // passages; 0: never
-	strict      bool // it refuses some texts
+	lost        int                     // calls that fail from now on in a way that may pass
+	failAfter   int                     // passages; 0: never
+	strict      bool                    // it refuses some texts
+	ends        func(text string) error // of a whole call; nil: it never does
 }
 
 func (l *letters) Dimension() int { return 4 }
@@ -52,6 +53,13 @@ func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 	}
 	if l.fits && l.state == nil {
 		return nil, errors.New("embedding before being fitted")
+	}
+	if l.ends != nil {
+		for _, text := range texts {
+			if err := l.ends(text); err != nil {
+				return nil, err
+			}
+		}
 	}
 	vectors, failed := make([][]float32, len(texts)), sdk.RowErrors{}
 	for i, text := range texts {

@@ -70,7 +70,7 @@ func (b *builder) leavesBare(d chunked, added []addition) bool {
 			}
 			if missing = true; b.Report.Bare == 0 {
 				at := b.rows.places[d.ID]
-				at.Err = fmt.Errorf("enrich.%s: %w", b.enrichers[n].stage.Name, why)
+				at.Err = b.enrichers[n].named(why)
 				if b.chunker != nil {
 					at.Err = fmt.Errorf("chunk %d: %w", i, at.Err)
 				}

@@ -18,15 +18,16 @@ const layout = 1
 const hashLength = 12
 
 // collectionName names a collection after all that its content depends on,
-// the rows themselves aside: not keys, timeouts, or how much is asked at a time. Another source file is another collection: two
-// runs over two files must not remove each other's rows.
+// the rows themselves aside: not keys, timeouts, or how much is asked at a time.
+// Another source file is another collection: two runs over two files must not
+// remove each other's rows.
 func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher, e Embedder) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	s := block.Source
 	parts := []any{
 		layout, s.Path, s.Format, s.ID, s.Text, s.Label, s.Meta,
-		block.Embed.Use, block.Embed.Config.Identity, e.Fingerprint(), e.Dimension(), block.Analyzer,
+		block.Embed.Use, block.Embed.Config.Identity, identityOf(e), e.Dimension(), block.Analyzer,
 	}
 	if s.Context != "" { // a knowledge without one keeps the name that it always had
 		parts = append(parts, s.Context)
@@ -35,11 +36,11 @@ func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher,
 		parts = append(parts, document.Version, d.Exclude, d.Max)
 	}
 	if c != nil {
-		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Identity, c.Fingerprint())
+		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Identity, identityOf(c))
 	}
 	for i, made := range enrichments(block) {
 		made.Config = enrichers[i].stage.Config.Identity
-		parts = append(parts, "enrich", made, enrichers[i].process.Fingerprint())
+		parts = append(parts, "enrich", made, identityOf(enrichers[i].process))
 	}
 	for _, part := range parts {
 		if err := enc.Encode(part); err != nil {

@@ -35,8 +35,12 @@ type Origin struct {
 	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
 	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
 	Analyzer string          `json:"analyzer,omitempty"` // of the lexical side
-	Built    time.Time       `json:"built,omitzero"`     // when it was complete for the first time
-	Changed  time.Time       `json:"changed,omitzero"`   // when it was committed last
+	// The plugins of an embedder and a chunker of third parties; nil: built-in ones.
+	EmbedderPlugin *Plugin `json:"embedder_plugin,omitempty"`
+	ChunkerPlugin  *Plugin `json:"chunker_plugin,omitempty"`
+
+	Built   time.Time `json:"built,omitzero"`   // when it was complete for the first time
+	Changed time.Time `json:"changed,omitzero"` // when it was committed last
 }
 
 // Enrichment is an enrich block that was enabled.
@@ -46,26 +50,23 @@ type Enrichment struct {
 	Config   json.RawMessage `json:"config,omitempty"` // secrets left out
 	Embedded bool            `json:"embedded"`
 	Lexical  bool            `json:"lexical"`
+	Plugin   *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
 }
 
 // enrichments are the enabled enrich blocks of a knowledge.
 func enrichments(block *pipeline.Knowledge) []Enrichment {
 	var all []Enrichment
 	for _, s := range block.Enrichers() {
-		all = append(all, Enrichment{s.Name, s.Use, s.Config.Public, s.Embedded, s.Lexical})
+		all = append(all, Enrichment{Name: s.Name, Use: s.Use, Config: s.Config.Public, Embedded: s.Embedded, Lexical: s.Lexical})
 	}
 	return all
 }
 
-// describe notes what the block says; the times are those of commits.
-func (o *Origin) describe(block *pipeline.Knowledge) {
-	o.File = fileOf(block)
-	o.Path, o.Analyzer = block.Source.Path, block.Analyzer
-	o.Embedder, o.Config = block.Embed.Use, block.Embed.Config.Public
-	if o.Chunker, o.Cut = "", nil; block.Chunk != nil {
-		o.Chunker, o.Cut = block.Chunk.Use, block.Chunk.Config.Public
-	}
-	o.Enrich = enrichments(block)
+// describe notes what this build makes entries from; the times are those of commits.
+func (b *builder) describe() {
+	made := b.origin
+	made.Built, made.Changed = b.note.Built, b.note.Changed
+	b.note.Origin = made
 }
 
 // fileOf returns the file that a block stands in; empty if it is not known.

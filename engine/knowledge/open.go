@@ -34,6 +34,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	}
 	// Before anything is learnt: what has learnt has a fingerprint of its own.
 	name := collectionName(block, chunker, enrichers, embedder)
+	origin := origin(block, chunker, enrichers, embedder)
 	if o.Plan {
 		for _, e := range enrichers {
 			e.process = nil
@@ -43,9 +44,9 @@ func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Optio
 	for try := 1; ; try++ {
 		k := &Knowledge{block: block, chunker: chunker, enrichers: enrichers, embedder: embedder, store: store, all: new(entries)}
 		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
-		k.main = name
+		k.main, k.origin = name, origin
 		k.centroids = labelsOf(k.main)
-		b := builder{Knowledge: k, stages: stages, options: o, rows: source}
+		b := newBuilder(k, stages, o, source)
 		err := b.build(ctx)
 		var busy *busyError
 		if err == nil {

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -78,7 +77,8 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		done, committed := 0, time.Now()
 		for m := range embedded {
 			if len(m.entries) > 0 {
-				if _, err := b.refused.take(m.entries, b.store.Put(ctx, b.main, m.entries)); err != nil {
+				err := b.store.Put(ctx, b.main, m.entries)
+				if err := b.refused.takeRows(m.entries, err); err != nil {
 					return written("store", err)
 				}
 			}
@@ -110,13 +110,15 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 // pass is tried again: one lost reply is not to end a build of hours.
 func (b *builder) embed(ctx context.Context, m batch) (vectors [][]float32, failed sdk.RowErrors, err error) {
 	texts := m.texts()
-	w := retry.Work{Retries: b.block.Embed.Retries, Call: func(ctx context.Context, _ []int) (err error) {
-		vectors, err = b.embedder.Embed(ctx, sdk.RolePassage, texts)
-		failed, err = b.refused.take(m.entries, err)
-		return err
-	}}
-	err = w.Do(ctx, 1)[0] // the batch is one
-	return vectors, failed, err
+	vectors = make([][]float32, len(texts))
+	errs, err := b.embeds.do(ctx, len(texts), func(ctx context.Context, at []int) error {
+		found, err := b.embedder.Embed(ctx, sdk.RolePassage, pick(texts, at))
+		return spread(vectors, at, found, err)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return vectors, b.refused.take(m.entries, errs), nil
 }
 
 func (b *builder) tell(doing string, done, total int) {

@@ -2,8 +2,9 @@ package knowledge
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -14,29 +15,57 @@ import (
 // Retrieve embeds the texts of the queries where the ranking has a dense side,
 // and searches. It returns the queries' vectors, too, so that they need not be
 // made twice; they are nil in a lexical search. With sdk.RowErrors, where single
-// queries failed, the others' candidates stand.
+// queries failed, the others' candidates and vectors stand.
 func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
 	var vectors [][]float32
+	failed := sdk.RowErrors{}
 	if r.Mode != sdk.ModeLexical {
 		texts := make([]string, len(queries))
 		for i, q := range queries {
 			texts[i] = q.Text
 		}
 		var err error
-		if vectors, err = k.Embed(ctx, texts); err != nil {
+		if vectors, err = k.Embed(ctx, texts); TakeRows(failed, err) != nil {
 			return nil, nil, err
 		}
-		queries = slices.Clone(queries)
-		for i := range queries {
-			queries[i].Vector = vectors[i]
+	}
+	var at []int
+	var asked []sdk.Query
+	for i, q := range queries {
+		if failed[i] == nil {
+			if vectors != nil {
+				q.Vector = vectors[i]
+			}
+			at, asked = append(at, i), append(asked, q)
 		}
 	}
-	defer k.searches.add(len(queries), time.Now())
-	candidates, err := k.store.Retrieve(ctx, k.main, r, queries)
-	if err != nil {
-		err = fmt.Errorf("search: %w", err)
+	defer k.searches.add(len(asked), time.Now())
+	found, err := k.store.Retrieve(ctx, k.main, r, asked)
+	missed := sdk.RowErrors{}
+	if err := TakeRows(missed, err); err != nil {
+		return nil, nil, fmt.Errorf("search: %w", err)
 	}
-	return candidates, vectors, err
+	candidates := make([][]sdk.Candidate, len(queries))
+	for i, n := range at {
+		if candidates[n] = found[i]; missed[i] != nil {
+			failed[n] = missed[i]
+		}
+	}
+	if len(failed) > 0 {
+		return candidates, vectors, failed
+	}
+	return candidates, vectors, nil
+}
+
+// TakeRows moves the errors of single rows from err to failed. It returns any other
+// error.
+func TakeRows(failed sdk.RowErrors, err error) error {
+	var rows sdk.RowErrors
+	if err == nil || !errors.As(err, &rows) {
+		return err
+	}
+	maps.Copy(failed, rows)
+	return nil
 }
 
 // Prototypes returns for each vector the nearest label centroids, at most
@@ -59,14 +88,22 @@ func nearest(n int) sdk.Ranking {
 	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
 }
 
-// Embed embeds texts as queries.
+// Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,
+// the others' vectors stand.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	defer k.embeds.add(len(texts), time.Now())
 	vectors, err := k.embedder.Embed(ctx, sdk.RoleQuery, texts)
-	if err != nil {
+	failed := sdk.RowErrors{}
+	if err := TakeRows(failed, err); err != nil {
 		return nil, fmt.Errorf("embed: %w", err)
 	}
-	return vectors, nil
+	if len(failed) == 0 {
+		return vectors, nil
+	}
+	for i := range failed {
+		vectors[i] = nil // it is not to spoil a search
+	}
+	return vectors, failed
 }
 
 // Meter counts the work of a stage.

@@ -16,29 +16,39 @@ type refusals struct {
 	why map[string]error
 }
 
-// take notes the rows of a batch that failed alone and returns their errors. An
-// error of the whole batch it returns, and one that may pass: whoever tries
-// again then gets that row too.
-func (r *refusals) take(batch []sdk.Entry, err error) (sdk.RowErrors, error) {
+// takeRows notes the rows of a batch that failed alone. An error of the whole batch
+// it returns, and one that may pass: whoever tries again then gets that row too.
+func (r *refusals) takeRows(batch []sdk.Entry, err error) error {
 	var failed sdk.RowErrors
 	if err == nil || !errors.As(err, &failed) {
-		return nil, err
+		return err
 	}
-	for _, why := range failed {
-		switch sdk.CodeOf(why) {
-		case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeDeadline:
-			return nil, why
+	errs := make([]error, len(batch))
+	for i, why := range failed {
+		if passes(why) {
+			return why
 		}
+		errs[i] = why
 	}
+	_ = r.take(batch, errs)
+	return nil
+}
+
+// take notes the rows of a batch that failed, and returns their errors.
+func (r *refusals) take(batch []sdk.Entry, errs []error) sdk.RowErrors {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, why := range failed {
+	failed := sdk.RowErrors{}
+	for i, why := range errs {
+		if why == nil {
+			continue
+		}
 		if r.why == nil {
 			r.why = map[string]error{}
 		}
-		r.why[batch[i].ID] = why
+		r.why[batch[i].ID], failed[i] = why, why
 	}
-	return failed, nil
+	return failed
 }
 
 // without returns the rows of a batch that did not fail.

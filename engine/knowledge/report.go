@@ -12,7 +12,8 @@ type Report struct {
 	Documents               int // that the entries are made of; 0: they are rows
 	Entries                 int
 	Added, Changed, Removed int
-	Unchanged               bool // the source is as it was: no row was looked at
+	Anew                    []string // which plugins are others than before, so that all is made again
+	Unchanged               bool     // the source is as it was: no row was looked at
 	Faults                  []Fault
 	FaultCount              int // Faults keeps the first maxFaults only
 	Bare                    int // passages that are kept without an addition that they should have

@@ -96,6 +96,8 @@ func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) e
 			return f(chunked{unit: u})
 		case b.chunker == nil:
 			return f(chunked{u, []sdk.Chunk{{End: len(u.Text)}}})
+		case b.uncut[u.ID] != nil:
+			return b.fault(u.ID, b.uncut[u.ID])
 		}
 		if len(waiting) > 0 && size+len(u.Text) > batchBytes || len(waiting) == most {
 			if err := chunk(); err != nil {
@@ -113,8 +115,7 @@ func (b *builder) documents(ctx context.Context, units []unit, f func(chunked) e
 
 // fault notes that a unit cannot be used. A fault that may pass ends the build.
 func (b *builder) fault(id string, err error) error {
-	switch sdk.CodeOf(err) {
-	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeDeadline:
+	if passes(err) {
 		return err
 	}
 	if b.unusable == nil {
@@ -130,14 +131,21 @@ func (b *builder) chunk(ctx context.Context, units []unit, f func(chunked) error
 	for i, u := range units {
 		documents[i] = sdk.Document{ID: u.ID, Text: u.Text, Meta: u.Meta}
 	}
-	chunks, err := b.chunker.Chunk(ctx, documents)
-	var failed sdk.RowErrors
-	if err != nil && !errors.As(err, &failed) {
+	chunks := make([][]sdk.Chunk, len(units))
+	errs, err := b.chunks.do(ctx, len(units), func(ctx context.Context, at []int) error {
+		found, err := b.chunker.Chunk(ctx, pick(documents, at))
+		return spread(chunks, at, found, err)
+	})
+	if err != nil {
 		return fmt.Errorf("cut into chunks: %w", err)
 	}
 	for i, u := range units {
-		if why := failed[i]; why != nil {
-			if err := b.fault(u.ID, fmt.Errorf("cut into chunks: %w", why)); err != nil {
+		if why := errs[i]; why != nil {
+			if b.uncut == nil {
+				b.uncut = map[string]error{}
+			}
+			b.uncut[u.ID] = fmt.Errorf("cut into chunks: %w", why)
+			if err := b.fault(u.ID, b.uncut[u.ID]); err != nil {
 				return err
 			}
 			continue

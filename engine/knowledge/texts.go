@@ -20,7 +20,7 @@ func Texts(ctx context.Context, block *pipeline.Knowledge, stages Stages, f func
 	if k.enrichers, err = startEnrichers(ctx, block, stages, local); err != nil {
 		return k.Report, err
 	}
-	b := builder{Knowledge: k, stages: stages}
+	b := newBuilder(k, stages, Options{}, nil)
 	if err := b.read(ctx); err != nil {
 		return k.Report, &SourceError{block.Source.Range, err}
 	}

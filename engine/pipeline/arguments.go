@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -36,12 +35,22 @@ func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool
 	if !v.IsWhollyKnown() || v.IsNull() {
 		return cty.NilVal, at, false
 	}
-	v, err := convert.Convert(v, want)
+	v, err := a.convert(v, want, at)
 	if err != nil {
 		a.fault(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
 		return cty.NilVal, at, false
 	}
 	return v, at, true
+}
+
+// null reports whether an argument is given as null.
+func (a arguments) null(name string) bool {
+	attr, ok := a.attrs[name]
+	if !ok {
+		return false
+	}
+	v := a.eval(attr.Expr) // a diagnostic is kept once, however often it comes
+	return v.IsKnown() && v.IsNull()
 }
 
 func article(t cty.Type) string {

@@ -9,12 +9,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
-
-// hidden stands for a secret wherever a config is shown.
-const hidden = "(secret)"
 
 // readConfig makes the config of the stage that is used from the config blocks
 // beside it: the unlabelled one, and over it the one labelled with its name.
@@ -31,6 +29,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
+			l.spend(b, overhead)
 			if labelled != (len(b.Labels) > 0) {
 				continue
 			}
@@ -57,7 +56,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				}
 				open[name], public[name] = v.raw, v.raw
 				if v.secret {
-					public[name], _ = json.Marshal(hidden)
+					public[name], _ = json.Marshal(redact.Placeholder)
 				}
 				if !w.argument.Secret && !w.argument.Neutral {
 					identity[name] = public[name]
@@ -67,6 +66,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	}
 	slices.Sort(c.Secrets)
 	c.Secrets = slices.Compact(c.Secrets)
+	l.Secrets.Add(c.Secrets...)
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)
@@ -80,7 +80,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, unknown bool) {
 	err := sdk.CheckArguments(given, used.Arguments)
 	if v, ok := l.Catalog.(Validator); err == nil && !unknown && ok {
-		err = v.Validate(used.Kind, used.Name, c.Open, c.Secrets)
+		err = v.Validate(used.Kind, used.Name, c.Open)
 	} else if err == nil && !unknown {
 		err = used.Validate(c.Open)
 	}

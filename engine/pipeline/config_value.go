@@ -45,6 +45,9 @@ func (w written) place(path []string) hcl.Range {
 	return e.Range()
 }
 
+// Range is where the argument stands.
+func (w written) Range() hcl.Range { return w.at }
+
 // elementOf returns the part of an expression that an element is made by; nil: the
 // expression does not spell it out.
 func elementOf(e hcl.Expression, step string) hcl.Expression {
@@ -84,7 +87,7 @@ func (l *loader) configValue(w written) configured {
 		return out
 	}
 	want := configTypes[w.argument.Type]
-	converted, err := convert.Convert(v, want)
+	converted, err := l.convert(v, want, w.at)
 	if err != nil {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
@@ -103,6 +106,7 @@ func (l *loader) configValue(w written) configured {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
 	}
+	l.spend(w, len(out.raw)) // which is copied a few times
 	return out
 }
 

@@ -235,9 +235,9 @@ type Catalog interface {
 }
 
 // Validator is a Catalog that can ask stages of other processes about a config, as
-// sdk.Stage.Validate asks those of this one. It gets Config.Open and Config.Secrets.
+// sdk.Stage.Validate asks those of this one. It gets Config.Open, secrets included.
 type Validator interface {
-	Validate(kind sdk.Kind, use string, config []byte, secrets []string) error
+	Validate(kind sdk.Kind, use string, config []byte) error
 }
 
 // Explainer is a Catalog that can say why it does not offer a stage. Nil means

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"os"
 	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
@@ -17,7 +16,7 @@ const maxFile = 1 << 20
 // functions are what expressions in a file can call: what touches the world
 // here, what computes from go-cty.
 func (l *loader) functions() map[string]function.Function {
-	return map[string]function.Function{
+	all := map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
 		"secret": l.environment("secret", l.markSecret),
 		"file": onPath(func(path string) (string, error) {
@@ -40,6 +39,10 @@ func (l *loader) functions() map[string]function.Function {
 		"trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
 		"values": stdlib.ValuesFunc,
 	}
+	for name, cost := range costs {
+		all[name] = l.bounded(all[name], cost)
+	}
+	return all
 }
 
 // environment makes env and secret: name, and a default for where it is not
@@ -72,7 +75,7 @@ func (l *loader) markSecret(v cty.Value) cty.Value {
 	if !v.IsKnown() || v.AsString() == "" {
 		return v.Mark(secret{})
 	}
-	l.secrets[v.AsString()] = true
+	l.Secrets.Add(v.AsString())
 	return v.Mark(secret{v.AsString()})
 }
 
@@ -91,20 +94,13 @@ func onPath(f func(path string) (string, error)) function.Function {
 }
 
 func readText(path string) (string, error) {
-	info, err := os.Stat(path)
+	b, err := readRegular(path, maxFile)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w; a path is relative to this file", err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a file", path)
-	case info.Size() > maxFile:
-		return "", fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	if !utf8.Valid(b) {
+	case len(b) > maxFile:
+		return "", fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	case !utf8.Valid(b):
 		return "", fmt.Errorf("%s is not UTF-8 text", path)
 	}
 	return string(b), nil

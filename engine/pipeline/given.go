@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -17,16 +15,21 @@ import (
 // list is written ["a", "b"] or a,b, a map { knn = 2 }.
 func (l *loader) set(v *variable, text, from string) {
 	v.from = from
+	if len(text) > maxSource {
+		l.fault(v.block.DefRange, "Source too large", "%s gives %q a value of %d bytes; it has at most %d KiB.", from, v.name, len(text), maxSource>>10)
+		v.value = cty.UnknownVal(v.typ)
+		return
+	}
 	value := cty.StringVal(text)
 	if v.typ.IsListType() {
-		if value = split(text); value == cty.NilVal {
+		if value = l.split(text); value == cty.NilVal {
 			l.fault(v.block.DefRange, "Wrong type", "%s gives the list %q the value %s. Write a,b or [\"a\", \"b\"].", from, v.name, text)
 			v.value = cty.UnknownVal(v.typ)
 			return
 		}
 	}
 	if v.typ.IsMapType() {
-		if value = expression(text); value == cty.NilVal || !value.CanIterateElements() {
+		if value = l.expression(text); value == cty.NilVal || !value.CanIterateElements() {
 			l.fault(v.block.DefRange, "Wrong type", "%s gives the map %q the value %s. Write { name = value, ... }.", from, v.name, text)
 			v.value = cty.UnknownVal(v.typ)
 			return
@@ -39,7 +42,7 @@ func (l *loader) set(v *variable, text, from string) {
 	}
 }
 
-func split(text string) cty.Value {
+func (l *loader) split(text string) cty.Value {
 	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
 		list := []cty.Value{}
 		for s := range strings.SplitSeq(text, ",") {
@@ -49,17 +52,17 @@ func split(text string) cty.Value {
 		}
 		return cty.TupleVal(list)
 	}
-	return expression(text)
+	return l.expression(text)
 }
 
 // expression is the value of a text that is HCL without names; NilVal where it
 // is none.
-func expression(text string) cty.Value {
-	e, diags := hclsyntax.ParseExpression([]byte(text), "value", hcl.InitialPos)
+func (l *loader) expression(text string) cty.Value {
+	e, diags := parseExpression([]byte(text), "value")
 	if diags.HasErrors() {
 		return cty.NilVal
 	}
-	v, diags := e.Value(nil)
+	v, diags := l.meter(e).Value(nil)
 	if diags.HasErrors() || !v.IsWhollyKnown() {
 		return cty.NilVal
 	}
@@ -73,7 +76,7 @@ func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 	if !value.IsWhollyKnown() {
 		return
 	}
-	converted, err := convert.Convert(value, v.typ)
+	converted, err := l.convert(value, v.typ, at)
 	if err != nil {
 		l.fault(at, "Wrong type", "The variable %q is %s: %v.", v.name, article(v.typ), err)
 		return

@@ -2,15 +2,19 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // Options are what the command line adds to a file.
@@ -22,56 +26,92 @@ type Options struct {
 	Input    string                           // replaces the path of every input block; "-" is standard input
 	Set      []Override                       // of arguments, by target
 	Catalog  Catalog
+	Secrets  *redact.Secrets // gets those of the file; may be nil
 }
 
 // Load reads and checks a pipeline file. The File is never nil, so that its
 // Sources can print the diagnostics; without errors it is complete.
-func Load(path string, o Options) (*File, hcl.Diagnostics) {
-	src, err := os.ReadFile(absolute(path, o.Dir))
-	if err != nil {
-		return &File{Path: path}, hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "Cannot read the pipeline file", Detail: fmt.Sprintf("%v.", err),
-		}}
+//
+// What a file may take is bounded. When ctx ends, Load returns within half a
+// second with a diagnostic that says so.
+func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, errSlow)
+	defer cancel()
+	l := newLoader(ctx, path, o)
+	type loaded struct {
+		file  *File
+		diags hcl.Diagnostics
 	}
-	return parse(src, path, o)
+	got, err := interrupt.Do(ctx, func() (loaded, error) {
+		src, err := readRegular(absolute(path, o.Dir), maxSource)
+		if err != nil {
+			return loaded{l.file, hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Cannot read the pipeline file", Detail: fmt.Sprintf("%v.", err),
+			}}}, nil
+		}
+		diags := l.parse(src)
+		return loaded{l.file, diags}, nil
+	})
+	if err != nil { // the loader is still at work, so its file is left alone
+		return &File{Path: path}, hcl.Diagnostics{l.interrupted()}
+	}
+	return got.file, got.diags
 }
-
-// Format lays out a pipeline file in the canonical style.
-func Format(src []byte) []byte { return hclwrite.Format(src) }
 
 // loader is the work on one file.
 type loader struct {
 	Options
-	dir   string // of the file; paths in it are relative to this
+	ctx   context.Context
+	left  int                     // of maxWork
+	at    atomic.Pointer[located] // what it is busy with
+	dir   string                  // of the file; paths in it are relative to this
 	src   []byte
 	file  *File
 	diags hcl.Diagnostics
 
 	vars, locals map[string]cty.Value // unknown: at fault, and reported already
-	context      *hcl.EvalContext
-	secrets      map[string]bool // that secret() has read
+	visible      map[string]cty.Value // the variables as rules see them
+	calls        map[string]function.Function
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
 	off          bool     // a stage that is not enabled is being read: its environment may be missing
 }
 
-func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
+func newLoader(ctx context.Context, path string, o Options) *loader {
 	if dir, err := filepath.Abs(o.Dir); err == nil {
 		o.Dir = dir
 	}
 	l := &loader{
-		Options: o, dir: filepath.Dir(absolute(path, o.Dir)), src: src,
+		Options: o, ctx: ctx, left: maxWork, dir: filepath.Dir(absolute(path, o.Dir)),
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
-		secrets: map[string]bool{},
+	}
+	if l.Secrets == nil {
+		l.Secrets = &redact.Secrets{}
 	}
 	if l.Getenv == nil {
 		l.Getenv = func(string) (string, bool) { return "", false }
 	}
-	f, diags := hclsyntax.ParseConfig(src, path, hcl.InitialPos)
-	l.file.Sources[path] = f
-	if diags.HasErrors() {
-		return l.file, diags // what follows a fault of syntax cannot be told apart from it
+	l.calls = l.functions()
+	return l
+}
+
+// parse reads and checks the content of the file.
+func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stopped:
+			diags = append(l.sorted(), r.diag)
+		default:
+			panic(r)
+		}
+	}()
+	l.src = src
+	f, diags := Parse(src, l.file.Path)
+	l.file.Sources[l.file.Path] = f
+	if l.add(diags); diags.HasErrors() {
+		return l.diags // what follows a fault of syntax cannot be told apart from it
 	}
 	content, diags := f.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 		{Type: "variable", LabelNames: []string{"name"}},
@@ -82,10 +122,8 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 	}})
 	l.add(diags)
 	blocks := content.Blocks.ByType()
-	l.setContext()
 	l.readOverrides(blocks["variable"])
 	l.readVariables(blocks["variable"])
-	l.setContext()
 	l.readLocals(blocks["locals"])
 	for _, b := range l.distinct(blocks["limit"]) {
 		l.file.Limits = append(l.file.Limits, l.readLimit(b))
@@ -97,13 +135,23 @@ func parse(src []byte, path string, o Options) (*File, hcl.Diagnostics) {
 		l.file.Pipelines = append(l.file.Pipelines, l.readPipeline(b))
 	}
 	l.checkOverrides()
-	return l.file, l.sorted()
+	return l.sorted()
 }
 
 // add keeps diagnostics, each once: a fallback is read together with the stage
-// it stands in, and would repeat that stage's faults.
+// it stands in, and would repeat that stage's faults. Too many errors end
+// loading; of the warnings no more are kept.
 func (l *loader) add(diags hcl.Diagnostics) {
 	for _, d := range diags {
+		if d.Detail = short(d.Detail); showsMuch(d) {
+			d.EvalContext = nil
+		}
+		if len(l.diags) >= maxDiagnostics {
+			if d.Severity == hcl.DiagWarning {
+				continue
+			}
+			panic(stopped{tooMany()})
+		}
 		if !slices.ContainsFunc(l.diags, func(have *hcl.Diagnostic) bool {
 			return have.Summary == d.Summary && have.Detail == d.Detail && sameRange(have.Subject, d.Subject)
 		}) {

@@ -145,7 +145,7 @@ func TestDiagnostics(t *testing.T) {
 				t.Fatal(err)
 			}
 			path, o := unpack(t, a)
-			file, diags := Load(path, o)
+			file, diags := Load(t.Context(), path, o)
 			var out bytes.Buffer
 			w := hcl.NewDiagnosticTextWriter(&out, file.Sources, 0, false)
 			for _, d := range diags {

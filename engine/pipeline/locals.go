@@ -26,7 +26,6 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 	for name := range all {
 		l.locals[name] = cty.DynamicVal // known by name before it is by value
 	}
-	l.setContext()
 	done := map[string]bool{}
 	var visit func(name string, above []string)
 	visit = func(name string, above []string) {
@@ -39,10 +38,8 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 			return
 		}
 		for _, t := range all[name].Expr.Variables() {
-			if t.RootName() == "local" && len(t) > 1 {
-				if a, ok := t[1].(hcl.TraverseAttr); ok && all[a.Name] != nil {
-					visit(a.Name, append(above, name))
-				}
+			if needed, ok := nameIn(t); ok && t.RootName() == "local" && all[needed] != nil {
+				visit(needed, append(above, name))
 			}
 		}
 		if done[name] {
@@ -50,7 +47,6 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 		}
 		done[name] = true
 		l.locals[name] = l.eval(all[name].Expr)
-		l.setContext()
 	}
 	for _, name := range keys(all) {
 		visit(name, nil)

@@ -42,11 +42,14 @@ func (p *Pipeline) Used(i int) bool {
 	}
 	for j := i + 1; j < len(p.Stages); j++ {
 		s := p.Stages[j]
-		if s.Enabled && s.reads().Has(sdk.ColumnPrompts) && p.Used(j) {
-			return true
+		reads := s.Enabled && s.reads().Has(sdk.ColumnPrompts)
+		if s.Enabled && s.Block == "prompt" {
+			// Its prompts take the place of these. Where nobody reads those either,
+			// nobody reads what stands above them.
+			return reads && p.Used(j)
 		}
-		if s.Enabled && s.Block == "prompt" && p.Used(j) {
-			return false // its prompts take the place of these
+		if reads {
+			return true
 		}
 	}
 	return false

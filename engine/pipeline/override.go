@@ -118,7 +118,7 @@ func prefixed(stage string, names []string) []string {
 func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
 	name, src := r.String(), []byte(r.Value)
 	l.file.Sources[name] = &hcl.File{Bytes: src}
-	e, diags := hclsyntax.ParseExpression(src, name, hcl.InitialPos)
+	e, diags := parseExpression(src, name)
 	end := hcl.Pos{Line: 1, Column: len(src) + 1, Byte: len(src)}
 	whole := hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}
 	if diags.HasErrors() || slices.ContainsFunc(e.Variables(), unknownRoot) {

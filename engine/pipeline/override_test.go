@@ -65,7 +65,7 @@ func loadWith(t *testing.T, overrides ...string) (*File, string) {
 	o.Catalog = append(o.Catalog.(catalog), sdk.ElectStage("weighing", "", opener[struct {
 		Weights map[string]string `config:"weights" doc:"Of the voters."`
 	}, sdk.Elector]))
-	file, diags := Load(path, o)
+	file, diags := Load(t.Context(), path, o)
 	var all []string
 	for _, d := range diags {
 		all = append(all, d.Detail)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/racflow/racflow/engine/rule"
@@ -18,11 +19,18 @@ import (
 func load(t testing.TB, archive string) (file *File, root string) {
 	t.Helper()
 	path, o := unpack(t, txtar.Parse([]byte(archive)))
-	file, diags := Load(path, o)
+	file, diags := Load(t.Context(), path, o)
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
 	return file, filepath.Dir(absolute(path, o.Dir))
+}
+
+// parse loads a file that is not on disk.
+func parse(t testing.TB, src []byte, path string, o Options) (*File, hcl.Diagnostics) {
+	l := newLoader(t.Context(), path, o)
+	diags := l.parse(src)
+	return l.file, diags
 }
 
 const intent = `-var model=gpt
@@ -298,7 +306,7 @@ pipeline "p" {
   }
 }
 `)))
-	file, diags := Load(path, o)
+	file, diags := Load(t.Context(), path, o)
 	want := []string{"dense > 0.2", "", "lexical > 1", "lexical > 1"}
 	for i, f := range file.Pipelines[0].Stages[0].Fallbacks {
 		if got := f.Stage.Keep; want[i] == "" && got != nil || want[i] != "" && got.Text() != want[i] {
@@ -534,7 +542,7 @@ pipeline "two" {
 `
 
 func TestPathsFromARelativeFolder(t *testing.T) {
-	file, diags := parse([]byte(`
+	file, diags := parse(t, []byte(`
 variable "x" {
   type    = path
   default = "data/x.tsv"
@@ -562,12 +570,12 @@ func TestValuesFromTheCommandLine(t *testing.T) {
 		{`type = string`, `007`, "007"},
 	} {
 		src := "variable \"x\" { " + tt.decl + " }\n"
-		file, diags := parse([]byte(src), "p.hcl", Options{Vars: map[string]string{"x": tt.text}, Catalog: stages()})
+		file, diags := parse(t, []byte(src), "p.hcl", Options{Vars: map[string]string{"x": tt.text}, Catalog: stages()})
 		if diags.HasErrors() || file.Variables[0].Value != tt.want {
 			t.Errorf("%s of %q: got %q, %v", tt.decl, tt.text, file.Variables[0].Value, diags)
 		}
 	}
-	_, diags := parse([]byte(`variable "x" { type = list(string) }`), "p.hcl", Options{Vars: map[string]string{"x": `["a`}, Catalog: stages()})
+	_, diags := parse(t, []byte(`variable "x" { type = list(string) }`), "p.hcl", Options{Vars: map[string]string{"x": `["a`}, Catalog: stages()})
 	if !diags.HasErrors() {
 		t.Error("a broken list is accepted")
 	}
@@ -580,8 +588,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// FuzzLoad checks that no file makes Load panic, and that every diagnostic
-// points into the file.
+// FuzzLoad checks that no file makes Load panic or take much, and that every
+// diagnostic points into the file.
 func FuzzLoad(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -596,8 +604,19 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(string(txtar.Parse([]byte(intent)).Files[0].Data))
 	dir := f.TempDir()
+	for _, src := range hostile() {
+		if len(src) < 10_000 { // the fuzzer mutates short ones best
+			f.Add(src)
+		}
+	}
 	f.Fuzz(func(t *testing.T, src string) {
-		file, diags := parse([]byte(src), "p.hcl", Options{Dir: dir, Catalog: stages()})
+		before := allocated()
+		defer func() {
+			if n := allocated() - before; n > 2*maxAllocated {
+				t.Errorf("%d MB allocated", n>>20)
+			}
+		}()
+		file, diags := parse(t, []byte(src), "p.hcl", Options{Dir: dir, Catalog: stages()})
 		for _, d := range diags {
 			if d.Subject != nil && (d.Subject.End.Byte > len(src) || d.Subject.Start.Byte > d.Subject.End.Byte) {
 				t.Errorf("%v points outside of the file", d)

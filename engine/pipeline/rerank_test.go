@@ -42,7 +42,7 @@ pipeline "p" {
 }
 `)))
 	o.Catalog = rerankers{o.Catalog}
-	file, diags := Load(path, o)
+	file, diags := Load(t.Context(), path, o)
 	var faults []string
 	for _, d := range diags {
 		faults = append(faults, d.Summary+": "+d.Detail)

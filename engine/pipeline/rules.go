@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -31,14 +33,27 @@ func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
 	return f
 }
 
+// What a rule takes of maxWork for each byte of it, and of the expression that
+// it is written in.
+const (
+	compiling = 128
+	reading   = 32
+)
+
 // source reads the text of a rule.
 func (a arguments) source(name string) (rule.Source, bool) {
 	attr, ok := a.attrs[name]
 	if !ok || !a.givesRule(name, attr.Expr) {
 		return rule.Source{}, false
 	}
-	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.context)
+	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.contextOf(attr.Expr))
 	a.add(diags)
+	a.spend(attr.Expr, compiling*min(len(src.Text), rule.MaxSource)+reading*len(attr.Expr.Range().SliceBytes(a.bytes(attr.Expr))))
+	if strings.Contains(src.Text, "var") { // whose values become part of the rule
+		for _, v := range a.vars {
+			a.spend(attr.Expr, weigh(v, a.left))
+		}
+	}
 	return src, !diags.HasErrors()
 }
 

@@ -72,7 +72,8 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	return nil
 }
 
-// readPrice reads what a stage's calls cost.
+// readPrice reads what a stage's calls cost; nil: nobody says so. That is also where
+// its arguments are null, as those of a variable that was given no value.
 func (l *loader) readPrice(b stageBody) *Price {
 	if len(b.prices) == 0 {
 		return nil
@@ -93,6 +94,14 @@ func (l *loader) readPrice(b stageBody) *Price {
 		}
 	}
 	a := arguments{l, content.Attributes}
+	unsaid := slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return !a.null(name) })
+	switch len(unsaid) {
+	case 0:
+	case len(needed):
+		return nil
+	default:
+		l.fault(content.Attributes[unsaid[0]].Expr.Range(), "Half a price", "%s is null, while the price says what the other direction costs. What is free costs 0.", unsaid[0])
+	}
 	var ok bool
 	var p Price
 	p.Input, _ = a.price("input")
@@ -143,23 +152,26 @@ func (l *loader) checkCalls(s *Stage, written stageBody) {
 	}
 }
 
-// checkBudget warns of a max_cost that cannot see what is spent.
+// checkBudget refuses a max_cost that cannot see what is spent.
 func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 	attr, ok := attrs["max_cost"]
 	if !ok {
 		return
 	}
-	if free := p.Unpriced(); len(free) > 0 {
-		l.warn(attr.Range, "Budget without a price", "%s has no price, or one of 0, so its calls count as free.", free[0])
+	if without := p.Unpriced(); len(without) > 0 {
+		l.fault(attr.Range, "Budget without a price", "%s has no price, so max_cost cannot bound what it spends: %s.", without[0], PriceAdvice)
 	}
 }
 
-// Unpriced names the enabled stages that call services and have no price, or
-// one of 0: that of a variable that nobody has given a value.
+// PriceAdvice says what to do where a price is missing.
+const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'`
+
+// Unpriced names the enabled stages that call services and have no price. A price of
+// 0 is one: what the file declares to be free.
 func (p *Pipeline) Unpriced() []string {
 	var free []string
 	check := func(s *Stage, name string) {
-		if s.Enabled && s.Info.Network && (s.Price == nil || *s.Price == Price{}) && !slices.Contains(free, name) {
+		if s.Enabled && s.Info.Network && s.Price == nil && !slices.Contains(free, name) {
 			free = append(free, name)
 		}
 	}

@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 )
 
 func TestServices(t *testing.T) {
@@ -131,9 +133,60 @@ pipeline "p" {
 	if free := p.Unpriced(); free != nil {
 		t.Errorf("without a price: %q", free)
 	}
-	*two.Price = Price{} // the variable of a file that nobody has given a value
+	*two.Price = Price{} // declared to be free
 	situate.Price = nil
-	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate", "sample.two"}) {
+	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate"}) {
 		t.Errorf("without a price: %q", free)
+	}
+}
+
+// A price whose arguments are null is none: that of a variable without a value. One
+// of 0 is what the file declares to be free.
+func TestPriceThatNobodyGave(t *testing.T) {
+	for name, test := range map[string]struct {
+		price string
+		want  string // of the first diagnostic; empty: none
+		given *Price
+	}{
+		"given":    {`{ input = 1, output = 2 }`, "", &Price{1, 1, 2}},
+		"free":     {`{ input = 0, output = 0 }`, "", &Price{}},
+		"nobody's": {`{}`, "sample.llm has no price, so max_cost cannot bound what it spends: write price { ... } in its block", nil},
+		"half":     {`{ input = 1 }`, "output is null, while the price says", &Price{1, 1, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, o := unpack(t, txtar.Parse([]byte(`
+-- p.hcl --
+variable "price" {
+  type    = map(number)
+  default = `+test.price+`
+}
+knowledge "k" {
+  source { path = "-" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  max_cost = 5
+  retrieve "near" { from = knowledge.k }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use = "openai"
+    config { model = "m" }
+    price {
+      input  = length(var.price) == 0 ? null : var.price.input
+      output = length(var.price) < 2 ? null : var.price.output
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`)))
+			file, diags := Load(t.Context(), path, o)
+			if d := cmp.Diff(test.given, file.Pipelines[0].Stages[2].Price); d != "" {
+				t.Errorf("price (-want +got):\n%s", d)
+			}
+			if test.want == "" && diags.HasErrors() || test.want != "" && (!diags.HasErrors() || !strings.HasPrefix(diags[0].Detail, test.want)) {
+				t.Errorf("diagnostics %v, want %q", diags, test.want)
+			}
+		})
 	}
 }

@@ -2,13 +2,14 @@ package pipeline
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -17,13 +18,38 @@ import (
 // a thing is known to know the secret.
 type secret struct{ value string }
 
-// setContext makes what expressions can refer to from the variables and locals
-// that are known so far.
-func (l *loader) setContext() {
-	l.context = &hcl.EvalContext{
-		Functions: l.functions(),
-		Variables: map[string]cty.Value{"var": cty.ObjectVal(l.vars), "local": cty.ObjectVal(l.locals)},
+// contextOf makes what an expression can refer to: the variables and locals
+// that it names, as far as they are known.
+func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
+	named := map[string]map[string]cty.Value{"var": {}, "local": {}}
+	for _, t := range e.Variables() {
+		known := l.vars
+		if t.RootName() == "local" {
+			known = l.locals
+		}
+		name, _ := nameIn(t)
+		if v, ok := known[name]; ok && named[t.RootName()] != nil {
+			named[t.RootName()][name] = v
+		}
 	}
+	return &hcl.EvalContext{
+		Functions: l.calls,
+		Variables: map[string]cty.Value{"var": cty.ObjectVal(named["var"]), "local": cty.ObjectVal(named["local"])},
+	}
+}
+
+// nameIn is x in var.x and var["x"].
+func nameIn(t hcl.Traversal) (name string, ok bool) {
+	if len(t) < 2 {
+		return "", false
+	}
+	switch step := t[1].(type) {
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		return text(step.Key), step.Key.Type() == cty.String
+	}
+	return "", false
 }
 
 // eval evaluates an expression. The value of a faulty one is unknown.
@@ -31,24 +57,20 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	if !l.checkNames(e) {
 		return cty.DynamicVal
 	}
-	v, diags := e.Value(l.context)
+	metered := e
+	if native, ok := e.(hclsyntax.Expression); ok {
+		metered = l.meter(native)
+	}
+	v, diags := metered.Value(l.contextOf(e))
 	for _, d := range diags {
-		d.Detail = l.hide(d.Detail) // a function may quote what it cannot use
+		l.spend(e, len(d.Detail)+overhead)
+		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
 	}
 	l.add(diags)
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
 	return v
-}
-
-// hide replaces the secrets that have been read so far.
-func (l *loader) hide(text string) string {
-	for _, s := range slices.Backward(keys(l.secrets)) { // the longer of two that begin alike first
-		text = strings.ReplaceAll(text, s, hidden)
-		text = strings.ReplaceAll(text, strings.Trim(strconv.Quote(s), `"`), hidden)
-	}
-	return text
 }
 
 // checkNames finds unknown variables and locals: HCL itself would not say
@@ -77,14 +99,11 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 			l.fault(t.SourceRange(), "Incomplete reference", "Name the %s: %s.x.", what, t.RootName())
 			continue
 		}
-		name, isAttr := t[1].(hcl.TraverseAttr)
-		if !isAttr {
-			continue
-		}
-		if _, is := known[name.Name]; !is {
+		name, isName := nameIn(t)
+		if _, is := known[name]; isName && !is {
 			ok = false
 			l.fault(t.SourceRange(), "Unknown "+what, "There is no %s %q in this file.%s",
-				what, name.Name, rule.DidYouMean(name.Name, keys(known)))
+				what, name, rule.DidYouMean(name, keys(known)))
 		}
 	}
 	return ok
@@ -94,7 +113,7 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 func show(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():
-		return "(secret)"
+		return redact.Placeholder
 	case !v.IsWhollyKnown():
 		return "(unknown)"
 	case v.Type().IsListType():

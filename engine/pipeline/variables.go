@@ -2,10 +2,8 @@ package pipeline
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/rule"
@@ -91,12 +89,14 @@ func (l *loader) readVariable(b *hcl.Block) *variable {
 
 // readVarFile reads lines of the form name = value.
 func (l *loader) readVarFile(name string, known map[string]*variable) {
-	src, err := os.ReadFile(absolute(name, l.Dir))
+	done := l.busy(top(name))
+	src, err := readAny(absolute(name, l.Dir), maxSource)
+	done()
 	if err != nil {
 		l.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read a file of variables", Detail: fmt.Sprintf("-var-file %s: %v.", name, err)}})
 		return
 	}
-	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	f, diags := Parse(src, name)
 	l.file.Sources[name] = f
 	l.add(diags)
 	if diags.HasErrors() {
@@ -119,6 +119,9 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 // seen is the variables as rules see them: one that is at fault is the zero
 // value of its type, so that its rules are still checked.
 func (l *loader) seen() map[string]cty.Value {
+	if l.visible != nil {
+		return l.visible
+	}
 	all := map[string]cty.Value{}
 	for name, v := range l.vars {
 		if !v.ContainsMarked() && !v.IsWhollyKnown() {
@@ -138,5 +141,6 @@ func (l *loader) seen() map[string]cty.Value {
 		}
 		all[name] = v
 	}
+	l.visible = all
 	return all
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/knowledge"
-	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // writeEnrich shows what enriching would ask of services.
@@ -17,13 +16,13 @@ func (p Plan) writeEnrich(w io.Writer) error {
 		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\tTOKENS IN\tTOKENS OUT, AT MOST\tCOST, AT MOST\n")
+	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\tTOKENS IN\tTOKENS OUT\tCOST\n")
 	guessed, total := false, 0.0
 	for _, k := range p.Knowledge {
 		for _, a := range k.Asks {
 			used, assumed := estimate.Enrichment(a.Stage, a.Passages, a.Characters)
 			cost := "no price given"
-			if a.Stage.Price != nil && *a.Stage.Price != (pipeline.Price{}) {
+			if a.Stage.Price != nil {
 				c := a.Stage.Price.Of(used)
 				total += c
 				cost = money(c)
@@ -35,7 +34,7 @@ func (p Plan) writeEnrich(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Found asking nobody: a call per passage, with %d tokens of instructions; a stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again.\n", estimate.Instructions)
+	fmt.Fprintf(w, "Found asking nobody: a call per passage, with %d tokens of instructions; a stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached. Answers in the cache cost nothing again. This is an estimate: what enriching takes at most is not known.\n", estimate.Instructions)
 	if guessed {
 		fmt.Fprintf(w, "Where the config has no max_tokens, an addition counts as %d tokens.\n", estimate.Addition)
 	}

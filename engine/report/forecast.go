@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -18,7 +17,6 @@ type Forecast struct {
 	Failed  int    // of these
 	Cause   error  // of the first failure
 	Voters  map[string]estimate.Voter
-	Mask    func(string) string // hides secrets
 }
 
 // maxShown bounds the prompt that is shown, in characters.
@@ -31,30 +29,27 @@ func (p Plan) writeForecast(w io.Writer) error {
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "\nESTIMATE\tITEMS\tPROMPTS\tANSWERS\tTOKENS IN\tTOKENS OUT, AT MOST\tCOST, AT MOST\n")
+	fmt.Fprintf(tw, "\nESTIMATE\tITEMS\tREQUESTS\tANSWERS\tTOKENS IN\tTOKENS OUT\tCOST\n")
 	var total float64
-	priced, assumed := 0, false
+	priced := 0
 	var shown *sdk.Prompt
 	var shownOf string
-	var again []string
-	for _, s := range p.Pipeline.Stages {
-		v, ok := f.Voters[s.Name]
-		if !ok || s.Block != "sample" {
-			continue
+	for _, s := range p.asked() {
+		v := f.Voters[s.Name]
+		likely, out, cost := f.scaled(v.Likely, p.Items), "not known", "no price given"
+		limited := v.Answers == 0 || likely.OutputTokens > 0
+		if limited {
+			out = fmt.Sprint(likely.OutputTokens)
 		}
-		scale := func(n int) int { return int(float64(n)*float64(p.Items)/float64(max(f.Tried, 1)) + .5) }
-		cost := "no price given"
-		if s.Price != nil && *s.Price != (pipeline.Price{}) {
-			c := s.Price.Of(sdk.Usage{InputTokens: uint64(scale(v.Input)), OutputTokens: uint64(scale(v.Output))})
+		if s.Price != nil {
+			c := s.Price.Of(likely)
 			total += c
 			priced++
-			cost = money(c)
+			if cost = money(c); !limited {
+				cost += " without its answers"
+			}
 		}
-		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Name, scale(v.Items), scale(v.Prompts), scale(v.Answers), scale(v.Input), scale(v.Output), cost)
-		if s.Tries > 1 && v.Items > 0 {
-			again = append(again, fmt.Sprintf("sample.%s asks an item whose answers are not accepted up to %d times, each as much again.\n", s.Name, s.Tries))
-		}
-		assumed = assumed || v.Assumed && v.Items > 0
+		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Name, f.scale(v.Items, p.Items), f.scale(v.Requests, p.Items), f.scale(v.Answers, p.Items), likely.InputTokens, out, cost)
 		if shown == nil && v.Shown != nil {
 			shown, shownOf = v.Shown, s.Name
 		}
@@ -62,25 +57,19 @@ func (p Plan) writeForecast(w io.Writer) error {
 	if priced > 1 {
 		fmt.Fprintf(tw, "all\t\t\t\t\t\t%s\n", money(total))
 	}
+	most := p.writeMost(tw)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Tokens are characters / 4; answers in the cache cost nothing again.\n", f.Tried)
-	fmt.Fprint(w, strings.Join(again, ""))
-	if assumed {
-		fmt.Fprintf(w, "Where the config has no max_tokens, an answer counts as %d tokens of text or %d of JSON, one that cites passages as %d.\n",
-			estimate.LabelAnswer, estimate.JSONAnswer, estimate.CitedAnswer)
-	}
-	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
-		fmt.Fprintf(w, "That is more than max_cost = %s, at which a run stops.\n", money(b))
-	}
+	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. The estimate: tokens in are characters / 4, tokens out as many as the answers may have. At most: a token per byte, a request per answer, and every try. Requests that fail and are sent again come on top; answers in the cache cost nothing again.\n", f.Tried)
+	p.writeBudget(w, total, most)
 	if f.Failed > 0 {
 		fmt.Fprintf(w, "%d of these items failed, the first with: %v\n", f.Failed, f.Cause)
 	}
 	if shown == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nA PROMPT OF sample.%s\n%s\n", shownOf, f.Mask(promptText(*shown)))
+	_, err := fmt.Fprintf(w, "\nA PROMPT OF sample.%s\n%s\n", shownOf, promptText(*shown))
 	return err
 }
 

@@ -38,6 +38,9 @@ type generation struct {
 	Cut        json.RawMessage `json:"cut,omitempty"` // config of the chunker
 	Analyzer   string          `json:"analyzer,omitempty"`
 
+	EmbedderPlugin *knowledge.Plugin `json:"embedder_plugin,omitempty"` // of third parties
+	ChunkerPlugin  *knowledge.Plugin `json:"chunker_plugin,omitempty"`
+
 	Enrich  []knowledge.Enrichment `json:"enrich,omitempty"`
 	File    string                 `json:"file,omitempty"` // that built it
 	Built   time.Time              `json:"built,omitzero"`
@@ -52,7 +55,7 @@ func (l *Generations) Add(name, store string, h *knowledge.History) {
 	for _, g := range h.Generations {
 		row := generation{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
-			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich,
+			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
 			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
@@ -80,7 +83,7 @@ func (l *Generations) Table() error {
 	for _, r := range l.rows {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
-			recorded(strings.TrimSpace(r.Embedder+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
+			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
 	}
 	return tw.Flush()
 }
@@ -89,9 +92,17 @@ func (l *Generations) Table() error {
 func enrichers(all []knowledge.Enrichment) string {
 	var names []string
 	for _, e := range all {
-		names = append(names, e.Use)
+		names = append(names, e.Use+versionOf(e.Plugin))
 	}
 	return cmp.Or(strings.Map(visible, strings.Join(names, ", ")), "-")
+}
+
+// versionOf is what stands behind the name of a third party's stage.
+func versionOf(p *knowledge.Plugin) string {
+	if p == nil || p.Version == "" {
+		return ""
+	}
+	return " " + p.Version
 }
 
 // moment shows a time in the reader's own zone.

@@ -43,10 +43,13 @@ func (p Plan) Write(w io.Writer) error {
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
 		if t, ok := p.Texts[k.Name]; ok {
-			fmt.Fprintf(tw, "%s\t%s\tat most %d (%d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, k.Embedder, k.Store)
+			fmt.Fprintf(tw, "%s\t%s\tat most %d (about %d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, k.Embedder, k.Store)
 			continue
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
+		for _, why := range k.Anew {
+			fmt.Fprintf(tw, "\t%s\n", Legible(why))
+		}
 		if k.FaultCount > 0 {
 			what := "rows"
 			if k.Faults[0].Line == 0 {

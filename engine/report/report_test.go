@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,13 +72,55 @@ func TestJSONL(t *testing.T) {
 }
 
 func TestTSV(t *testing.T) {
-	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\n" +
-		"1\ttab here, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\t\n" +
-		"2\tnothing\t\t0.0000\ttrue\t\t\t\n" +
-		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy again\t\t\n" +
-		"4\tfind\t\t0.0000\tfalse\t\t\tc1\n"
+	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n" +
+		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\t\t\n" +
+		"2\tnothing\t\t0.0000\ttrue\t\t\t\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy\\nagain\t\t\t\n" +
+		"4\tfind\t\t0.0000\tfalse\t\t\tc1\t\n"
 	if d := cmp.Diff(want, render(t, TSV, some()[:4])); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestTSVIsOneLine puts into every field what would make it two, or be obeyed by a
+// terminal, and reads it again.
+func TestTSVIsOneLine(t *testing.T) {
+	var hostile strings.Builder
+	for r := range rune(0x100) {
+		hostile.WriteRune(r)
+	}
+	hostile.WriteString(`C:\new\` + "\u2028\u2029\u202e")
+	text := hostile.String()
+	got := render(t, TSV, []run.Result{
+		{ID: text, Text: text, Answer: text, Citations: []run.Citation{{Number: 1, Passage: sdk.Candidate{ID: text}}}},
+		{ID: text, Text: text, Failure: &run.Failure{Stage: "s", Err: errors.New(text)}},
+		{ID: text, Text: text, RetrievalOnly: true, Candidates: []sdk.Candidate{{ID: text}}},
+	})
+	for _, r := range got {
+		if r != '\t' && r != '\n' && (unicode.IsControl(r) || strings.ContainsRune("\u2028\u2029\u202e", r)) {
+			t.Errorf("%q is in the output", r)
+		}
+	}
+	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 9 {
+			t.Errorf("%d fields in %q", len(fields), line)
+		}
+		if line == lines[0] {
+			continue
+		}
+		for _, field := range fields[:2] {
+			if again, err := strconv.Unquote(`"` + strings.ReplaceAll(field, `"`, `\"`) + `"`); err != nil || again != text {
+				t.Errorf("%q reads as %q, %v", field, again, err)
+			}
+		}
+	}
+	if plain := `grüße, "quoted" 日本`; Escape(plain) != plain {
+		t.Errorf("%q becomes %q", plain, Escape(plain))
 	}
 }
 
@@ -150,10 +194,26 @@ func TestCitedAnswers(t *testing.T) {
 		JSONL: `{"id":"1","text":"which port?","answer":"Port 80 [2],\n\nor\t81 [1].\u001b[31m","agreement":1,"flagged":false,"citations":[` +
 			`{"number":2,"id":"a#1","path":"a\n.md","title":"A","headings":"Use > Ports","first_line":3,"last_line":9},` +
 			`{"number":1,"id":"b.pdf#4","path":"b.pdf","first_page":2,"last_page":3},{"number":3,"id":"17"}],"votes":[]}` + "\n",
-		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\n" +
-			"1\twhich port?\tPort 80 [2],  or 81 [1].\x1b[31m\t1.0000\tfalse\t\t[2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\n",
+		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n" +
+			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\tfalse\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\n",
 		Table: "TEXT         ANSWER                        AGREEMENT  \n" +
 			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
+	}
+	for format, want := range want {
+		if d := cmp.Diff(want, render(t, format, []run.Result{result})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", format, d)
+		}
+	}
+}
+
+// An answer that lacks a voter says so in every format.
+func TestMissing(t *testing.T) {
+	stop := errors.New("the budget is spent")
+	result := run.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*run.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
+	want := map[string]string{
+		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
+		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n1\tx\ta\t1.0000\tfalse\t\t\t\tsample.llm; sample.judge\n",
+		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      without sample.llm, sample.judge\n",
 	}
 	for format, want := range want {
 		if d := cmp.Diff(want, render(t, format, []run.Result{result})); d != "" {

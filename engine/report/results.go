@@ -58,6 +58,7 @@ type resultJSON struct {
 	Agreement  float64         `json:"agreement"`
 	Flagged    bool            `json:"flagged"`
 	Reason     string          `json:"reason,omitempty"`
+	Missing    []string        `json:"missing,omitempty"` // voters that had to stop: the answer is that of the others
 	Citations  []citationJSON  `json:"citations,omitempty"`
 	Votes      []voteJSON      `json:"votes"`
 	Candidates []candidateJSON `json:"candidates,omitempty"` // of a pipeline without an election
@@ -105,7 +106,7 @@ type errorJSON struct {
 func (j *jsonl) Write(r run.Result) error {
 	out := resultJSON{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Flagged: r.Flagged, Reason: r.Reason, Votes: []voteJSON{},
+		Agreement: round(r.Agreement), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []voteJSON{},
 	}
 	for _, v := range run.Heaviest(r.Votes) {
 		out.Votes = append(out.Votes, voteJSON{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason})
@@ -148,17 +149,16 @@ func scored(score float32) *float64 {
 // order of addition.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
+// tsv writes a line per result: its fields are as Escape has them.
 type tsv struct {
 	*bufio.Writer
 	started bool
 }
 
-var clean = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
-
 func (t *tsv) Write(r run.Result) error {
 	if !t.started {
 		t.started = true
-		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\n"); err != nil {
+		if _, err := t.WriteString("id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n"); err != nil {
 			return err
 		}
 	}
@@ -167,11 +167,12 @@ func (t *tsv) Write(r run.Result) error {
 		answer, failure = "", fmt.Sprintf("line %d: %v", r.Line, r.Failure)
 	}
 	fields := []string{
-		r.ID, strings.ToValidUTF8(r.Text, "\uFFFD"), answer,
+		r.ID, r.Text, answer,
 		strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged), failure, cited(r.Citations), found(r),
+		strings.Join(r.Without(), "; "),
 	}
 	for i := range fields {
-		fields[i] = clean.Replace(fields[i])
+		fields[i] = Escape(fields[i])
 	}
 	_, err := t.WriteString(strings.Join(fields, "\t") + "\n")
 	return err

@@ -42,7 +42,7 @@ func (t *table) Flush() error {
 	tw := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "TEXT\tANSWER\tAGREEMENT\t")
 	for _, r := range t.rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", shorten(r.Text, tableWidth), answer(r), agreement(r), remark(r))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", shorten(r.Text, tableWidth), answerOf(r), agreement(r), remark(r))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (t *table) Flush() error {
 	return t.w.Flush()
 }
 
-func answer(r run.Result) string {
+func answerOf(r run.Result) string {
 	switch {
 	case r.RetrievalOnly && len(r.Candidates) > 0:
 		return shorten(r.Candidates[0].ID, 40)
@@ -79,6 +79,9 @@ func remark(r run.Result) string {
 		all = append(all, r.Reason)
 	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
 		all = append(all, "expected "+r.Expected)
+	}
+	if len(r.Missing) > 0 {
+		all = append(all, "without "+strings.Join(r.Without(), ", "))
 	}
 	if r.Flagged {
 		all = append(all, "flagged")
@@ -117,8 +120,11 @@ func Legible(message string) string {
 
 // visible replaces what a terminal would obey.
 func visible(r rune) rune {
-	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+	if obeyed(r) {
 		return utf8.RuneError
 	}
 	return r // a byte that is no UTF-8 comes as utf8.RuneError
 }
+
+// obeyed reports whether a terminal would obey a character instead of showing it.
+func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

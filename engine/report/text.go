@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -53,6 +54,33 @@ func split(line string, n int) (head, rest string) {
 // show is replaced, and tabs are spaces.
 func legible(line string) string {
 	return strings.Map(visible, strings.ReplaceAll(strings.TrimRight(line, "\r\n\t "), "\t", "    "))
+}
+
+// Escape makes one line of a text, without losing any of it: \t, \n, \r and \\ stand
+// for a tab, the ends of lines and a backslash; \u001b and the like, by its code
+// point, for any other character that breaks lines or that a terminal would obey.
+// Bytes that are not UTF-8 become U+FFFD.
+func Escape(text string) string {
+	if !strings.ContainsFunc(text, escaped) {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch at := strings.IndexRune("\t\n\r\\", r); {
+		case at >= 0:
+			b.WriteByte('\\')
+			b.WriteByte(`tnr\`[at])
+		case escaped(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func escaped(r rune) bool {
+	return r == '\\' || r == '\u2028' || r == '\u2029' || obeyed(r)
 }
 
 // wrap breaks a text into lines of at most n columns, between words where it can.

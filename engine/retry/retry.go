@@ -37,7 +37,7 @@ func (w Work) Do(ctx context.Context, n int) []error {
 	}
 	start, failed := time.Now(), make([]int, n) // how often
 	for len(at) > 0 {
-		results := w.apart(ctx, at)
+		results := (&isolation{call: w.Call}).apart(ctx, at)
 		var again []int
 		var wait time.Duration
 		most := 1
@@ -76,32 +76,6 @@ func (w Work) Do(ctx context.Context, n int) []error {
 			}
 			break
 		}
-	}
-	return errs
-}
-
-// apart calls with rows and, where that fails as a whole for a reason that may lie
-// in one of them, or in their number, with each half. What ends the process or
-// runs out of time is not tried again in parts: that would cost as many processes,
-// or as much time.
-func (w Work) apart(ctx context.Context, at []int) []error {
-	err := w.Call(ctx, at)
-	errs := make([]error, len(at))
-	var rows sdk.RowErrors
-	if errors.As(err, &rows) {
-		for i := range errs {
-			errs[i] = rows[i]
-		}
-		return errs
-	}
-	code := sdk.CodeOf(err)
-	if err != nil && len(at) > 1 && ctx.Err() == nil && !errors.Is(err, sdk.ErrCrashed) &&
-		(code == sdk.CodeInternal || code == sdk.CodeInvalid) {
-		half := len(at) / 2
-		return append(w.apart(ctx, at[:half]), w.apart(ctx, at[half:])...)
-	}
-	for i := range errs {
-		errs[i] = err
 	}
 	return errs
 }

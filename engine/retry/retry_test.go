@@ -3,7 +3,6 @@ package retry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -39,7 +38,7 @@ func TestDo(t *testing.T) {
 			}
 			return nil
 		}, [][]int{{0, 1, 2}, {0}, {1, 2}, {1}, {2}}, []int{1}},
-		{"the process ended", 2, func(int, []int) error { return fmt.Errorf("x: %w", sdk.ErrCrashed) }, [][]int{{0, 1, 2}}, []int{0, 1, 2}},
+		{"it is not worth another try", 2, func(int, []int) error { return &sdk.Error{Code: sdk.CodeUnavailable, Err: busy} }, [][]int{{0, 1, 2}}, []int{0, 1, 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +19,32 @@ const (
 	networkTimeout = time.Hour
 )
 
-// Bounded makes one call of a stage within the stage's timeout. That it took
-// longer is an error of sdk.CodeDeadline.
+// leastTime is what a part of a batch has at least, unless the stage's timeout is
+// shorter: a call takes some time however few its rows are.
+const leastTime = 5 * time.Second
+
+var errNoAnswer = errors.New("no answer")
+
+// TimedOut reports whether err says that a call took longer than Bounded allows.
+func TimedOut(err error) bool { return errors.Is(err, errNoAnswer) }
+
+type partKey struct{}
+
+// withPart returns a context in which Bounded allows a part of the timeout.
+func withPart(ctx context.Context, part float64) context.Context {
+	return context.WithValue(ctx, partKey{}, part)
+}
+
+func partOf(ctx context.Context) float64 {
+	if part, ok := ctx.Value(partKey{}).(float64); ok {
+		return part
+	}
+	return 1
+}
+
+// Bounded makes one call of a stage within the stage's timeout, of which a part of
+// a batch has as large a part. That it took longer is an error of sdk.CodeDeadline
+// and TimedOut.
 func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) error) error {
 	timeout := s.Timeout
 	switch {
@@ -29,11 +54,19 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	default:
 		timeout = defaultTimeout
 	}
-	within, cancel := context.WithTimeout(ctx, timeout)
+	limit := timeout
+	if part := partOf(ctx); part < 1 {
+		limit = max(time.Duration(float64(timeout)*part), min(timeout, leastTime))
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := call(within)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("no answer within %s; timeout = \"...\" sets another limit", timeout)}
+		why := fmt.Errorf("%w within %s; timeout = \"...\" sets another limit", errNoAnswer, limit)
+		if limit < timeout {
+			why = fmt.Errorf("%w within %s, its part of the %s of its batch; timeout = \"...\" sets another limit", errNoAnswer, limit, timeout)
+		}
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: why}
 	}
 	return err
 }

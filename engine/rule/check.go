@@ -165,6 +165,7 @@ func constant(v cty.Value) (node ast.Node, fault string) {
 // checkPatterns asks for patterns that are known now: their size bounds what
 // they may read.
 func (c *compiling) checkPatterns(tree *parser.Tree) {
+	program := 0
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		b, ok := (*n).(*ast.BinaryNode)
 		if !ok || b.Operator != "matches" {
@@ -173,8 +174,13 @@ func (c *compiling) checkPatterns(tree *parser.Tree) {
 		text, ok := b.Right.(*ast.StringNode)
 		if !ok {
 			c.fault(b.Right.Location(), "The pattern of matches is written out as a text.")
-		} else if _, err := newPattern(text.Value); err != nil {
+			return
+		}
+		size, err := PatternSize(text.Value)
+		if err != nil {
 			c.fault(b.Right.Location(), "The pattern cannot be read: %v.", err)
+		} else if program += size; program > maxProgram {
+			c.fault(b.Right.Location(), "The pattern is too large. Repeat less, and name fewer classes of letters.")
 		}
 	}))
 }

@@ -75,8 +75,8 @@ func newCompiling(kind Kind, scope Scope, src Source) *compiling {
 
 // check returns the tree of a rule, or nil where there is a fault.
 func (c *compiling) check() *parser.Tree {
-	if len(c.src.Text) > maxSource {
-		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", maxSource, len(c.src.Text))
+	if len(c.src.Text) > MaxSource {
+		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))
 		return nil
 	}
 	if strings.TrimSpace(c.src.Text) == "" {
@@ -153,6 +153,9 @@ func (c *compiling) fault(at file.Location, format string, args ...any) {
 }
 
 func (c *compiling) say(severity hcl.DiagnosticSeverity, summary string, at file.Location, detail string) {
+	if len(c.diags) >= maxFaults {
+		return
+	}
 	whole := c.src.Range(0, len(c.src.Text))
 	subject := c.src.Range(at.From, at.To)
 	if at.To == 0 {

@@ -10,14 +10,19 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// The bounds of a rule. They leave room for any rule that a person would
+// MaxSource is how many bytes a rule, or a pattern, may have. It also bounds
+// nesting, and so the parser's stack.
+const MaxSource = 4 << 10
+
+// The other bounds of a rule. They leave room for any rule that a person would
 // write by hand.
 const (
-	maxSource  = 4 << 10 // bytes of source; also bounds nesting, and so the parser's stack
 	maxNodes   = 1000    // of the syntax tree
 	maxMemory  = 1 << 20 // elements of the lists that one evaluation makes
 	maxText    = 1 << 20 // bytes of the texts that one evaluation joins
 	maxPattern = 4 << 20 // instructions of a pattern × bytes of its input
+	maxProgram = 10_000  // instructions of all patterns of a rule
+	maxFaults  = 20      // that are reported of one rule
 	maxTime    = 50 * time.Millisecond
 	tickEvery  = 16 // predicates between two looks at the clock
 )
@@ -67,6 +72,30 @@ func (c *clock) join(a, b any) (any, error) {
 type pattern struct {
 	re   *regexp.Regexp
 	size int
+}
+
+// PatternSize returns how many instructions a regular expression is compiled
+// to, or more. Unlike compiling it, this takes little time and memory.
+func PatternSize(text string) (int, error) {
+	if len(text) > MaxSource {
+		return 1 << 40, nil
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return instructions(re), nil
+}
+
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1) // of at most 1000, and those in each other as well
+	}
+	return n
 }
 
 func newPattern(text string) (*pattern, error) {

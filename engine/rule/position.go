@@ -3,6 +3,7 @@ package rule
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/apparentlymart/go-textseg/v15/textseg"
@@ -90,26 +91,39 @@ func ranges(file []byte, e hcl.Expression, text string) func(from, to int) hcl.R
 	if !ok {
 		return func(int, int) hcl.Range { return whole }
 	}
+	places := sync.OnceValue(func() []hcl.Pos { return positions(file, whole.Start, offsets) })
 	last := len(offsets) - 1
 	return func(from, to int) hcl.Range {
 		from = min(max(from, 0), last)
 		to = min(max(to, from+1), last)
-		return hcl.Range{
-			Filename: whole.Filename,
-			Start:    position(file, whole.Start, offsets[from]),
-			End:      position(file, whole.Start, offsets[to]),
-		}
+		return hcl.Range{Filename: whole.Filename, Start: places()[from], End: places()[to]}
 	}
 }
 
-// position walks from a known place to a byte offset, counting columns in
-// grapheme clusters, as HCL does.
-func position(file []byte, from hcl.Pos, offset int) hcl.Pos {
-	sc := hcl.NewRangeScannerFragment(file[:offset], "", from, textseg.ScanGraphemeClusters)
-	for sc.Scan() {
-		from = sc.Range().End
+// positions walks from a known place to each of some byte offsets, which
+// ascend, counting columns in grapheme clusters, as HCL does.
+func positions(file []byte, at hcl.Pos, offsets []int) []hcl.Pos {
+	all := make([]hcl.Pos, 0, len(offsets))
+	after := at // the cluster that begins at
+	for _, offset := range offsets {
+		for after.Byte <= offset && after.Byte < len(file) {
+			at = after
+			n, cluster, _ := textseg.ScanGraphemeClusters(file[at.Byte:], true)
+			after.Byte += n
+			if after.Column++; cluster[0] == '\n' || cluster[0] == '\r' {
+				after.Line, after.Column = after.Line+1, 1
+			}
+		}
+		p := at
+		if offset > at.Byte {
+			p.Byte, p.Column = offset, at.Column+1
+		}
+		if offset >= after.Byte {
+			p = after
+		}
+		all = append(all, p)
 	}
-	return from
+	return all
 }
 
 // offsets returns for each rune of text, and for its end, the offset in the

@@ -4,10 +4,36 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apparentlymart/go-textseg/v15/textseg"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
+
+// TestPositionsInClusters compares with HCL's own scanner, which counts what
+// people see as one character.
+func TestPositionsInClusters(t *testing.T) {
+	const file = "e\u0301 \U0001F469\u200d\U0001F469\u200d\U0001F467 \r\n\tx\u0308y\n\n\u200d"
+	start := hcl.Pos{Line: 3, Column: 7}
+	var offsets []int
+	for i := range file {
+		offsets = append(offsets, i)
+	}
+	offsets = append(offsets, len(file))
+	got := positions([]byte(file), start, offsets)
+	for i, offset := range offsets {
+		want := start
+		for sc := hcl.NewRangeScannerFragment([]byte(file)[:offset], "", start, textseg.ScanGraphemeClusters); sc.Scan(); {
+			want = sc.Range().End
+		}
+		if strings.HasSuffix(file[:offset], "\r") {
+			continue // between the two halves of a line end there is no position
+		}
+		if got[i] != want {
+			t.Errorf("byte %d: got %v, want %v", offset, got[i], want)
+		}
+	}
+}
 
 // TestPositions looks up a word of each rule and expects the range in the file
 // that holds it.

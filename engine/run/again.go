@@ -54,7 +54,7 @@ func (r *Run) Again(ctx context.Context, p *pipeline.Pipeline, launch Launch) (*
 	if len(r.voters) > 64 {
 		return nil, fmt.Errorf("the pipeline has %d voters; at most 64 can be told apart here", len(r.voters))
 	}
-	s := &stage{Stage: p.Stages[r.elect], index: r.elect, in: r.stages[r.elect].in, ending: r.ending}
+	s := &stage{Stage: p.Stages[r.elect], run: r, index: r.elect, in: r.stages[r.elect].in, ending: newEnding()}
 	process, err := launch(ctx, LaunchRequest{Stage: s.Stage})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,14 +71,15 @@ func (r *Run) result(rec *record) Result {
 		return result
 	}
 	for i := range rec.outputs {
-		if f := rec.outputs[i].failure; f.stops() {
-			result.left = true
-		} else if f != nil && result.Failure == nil {
+		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
 			result.Failure = f
 		}
 		if f := rec.outputs[i].skipped; f != nil {
 			result.Skipped = append(result.Skipped, f)
 		}
+	}
+	if result.Failure == nil {
+		result.Missing, result.left = r.without(rec)
 	}
 	if r.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
 		result.Reason = "no election was held: its when rule does not hold"
@@ -87,6 +89,9 @@ func (r *Run) result(rec *record) Result {
 	result.Votes = votes(samples)
 	for _, s := range samples {
 		result.Usage.Add(s.Usage)
+		if len(s.Answers) > 1 && !slices.Contains(result.spread, s.Voter) {
+			result.spread = append(result.spread, s.Voter)
+		}
 		if s.Usage != (sdk.Usage{}) {
 			if result.Usages == nil {
 				result.Usages = map[string]sdk.Usage{}

@@ -63,9 +63,14 @@ func (s *stage) callOnce(ctx context.Context, records []*record) error {
 			return ctx.Err()
 		}
 	}
+	if s.stopped.Load() {
+		return s.ending.err()
+	}
 	start := time.Now()
 	err := retry.Bounded(ctx, s.Stage, func(ctx context.Context) error { return s.work(ctx, records) })
-	s.ending.begin(err)
+	if cause := stopOf(err); cause != nil {
+		s.run.stop(s, cause)
+	}
 	s.busy.Add(int64(time.Since(start)))
 	s.rows.Add(int64(len(records)))
 	return err

@@ -193,7 +193,7 @@ func TestKnowledgeWithoutLabels(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			file, diags := pipeline.Load(filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: readerCatalog(&reader{})})
+			file, diags := pipeline.Load(context.Background(), filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: readerCatalog(&reader{})})
 			if diags.HasErrors() {
 				t.Fatal(diags)
 			}

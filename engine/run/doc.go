@@ -24,10 +24,16 @@
 // with passages are texts, which need no labels; what the elected one cites is in
 // its result.
 //
-// A stage may end the run (sdk.CodeStopped): its budget is spent, or its service
-// stays away or serves none of its calls, and nothing takes over. Items that need
-// it are then left, which is no failure, and no other stage stands in for it;
-// those that need it no more are answered; nothing else is read.
+// A stage may have to stop (sdk.CodeStopped): its budget is spent, or its service
+// stays away or serves none of its calls. It is not called again, its prompts are
+// not made, and no fallback takes over: nobody would ask it about these items
+// again. The other voters answer them, and the results say which voters are
+// missing; an item to which they have no acceptable answer is left. A when rule
+// that does not hold makes nothing missing. Where no other voter remains, one of
+// the election's rules names the voter, or figures have to be of one method
+// (Options.Strict), the run ends early: items that need the stage are left, which
+// is no failure, the others of those that were read are answered, and nothing else
+// is read.
 //
 // What becomes of items goes to a Journal as it is reached, and comes from there
 // where an earlier part of the run has reached it.

@@ -7,10 +7,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// ending is the end of a run before that of its input: a stage said that it has
-// to end, because its budget is spent, or because its service stays away or serves
-// none of its calls and nothing takes over. What needs no more of that stage is
-// still answered; nothing new is begun.
+// ending is the end of a stage, or of the run before that of its input: nothing
+// more is begun.
 type ending struct {
 	once  sync.Once
 	begun chan struct{} // closed once it is known
@@ -19,27 +17,14 @@ type ending struct {
 
 func newEnding() *ending { return &ending{begun: make(chan struct{})} }
 
-// begin looks for the word of a stage among the errors of a call.
-func (e *ending) begin(err error) {
-	if err == nil {
-		return
-	}
-	var rows sdk.RowErrors
-	if errors.As(err, &rows) {
-		for _, err := range rows {
-			e.begin(err)
-		}
-		return
-	}
-	if sdk.CodeOf(err) == sdk.CodeStopped {
-		e.once.Do(func() {
-			e.cause = err
-			close(e.begun)
-		})
-	}
+func (e *ending) begin(cause error) {
+	e.once.Do(func() {
+		e.cause = cause
+		close(e.begun)
+	})
 }
 
-// err returns why the run ends; nil: it does not.
+// err returns the cause; nil: nothing ends.
 func (e *ending) err() error {
 	select {
 	case <-e.begun:
@@ -49,5 +34,23 @@ func (e *ending) err() error {
 	}
 }
 
-// stops reports whether the item did not fail but is left for another run.
+// stopOf returns the error by which a stage says that it has to stop, among the
+// errors of a call; nil: there is none.
+func stopOf(err error) error {
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		for _, err := range rows {
+			if stop := stopOf(err); stop != nil {
+				return stop
+			}
+		}
+		return nil
+	}
+	if sdk.CodeOf(err) == sdk.CodeStopped {
+		return err
+	}
+	return nil
+}
+
+// stops reports whether the item did not fail, but its stage is stopped.
 func (f *Failure) stops() bool { return f != nil && sdk.CodeOf(f.Err) == sdk.CodeStopped }

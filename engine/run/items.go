@@ -12,9 +12,13 @@ import (
 // Items takes all rows that next returns (io.EOF ends them) through the
 // pipeline and gives the results to sink in the order of the input, a batch at
 // a time, from one goroutine. It ends early when next or sink fails or ctx is
-// done; what sink got until then is complete. It ends early, too, when a stage
-// says that the run has to (sdk.CodeStopped): what does not need that stage any
-// more is then still answered, and the error is that stage's.
+// done; what sink got until then is complete.
+//
+// A stage that has to stop (sdk.CodeStopped) is not called again. The other voters
+// answer the items that need it, which Result.Missing says; those for which they
+// have no acceptable answer are left. Where the election cannot be held without
+// the stage, the run ends early: what does not need it is still answered, and the
+// error is that stage's.
 func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func([]Result) error) (Totals, error) {
 	return r.Journalled(ctx, next, nil, sink)
 }
@@ -86,6 +90,11 @@ func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), j
 		if err = r.ending.err(); err == nil {
 			err = inputErr
 		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.halt {
+		count(&totals.Missing, f, 0)
 	}
 	totals.Elapsed = time.Since(start)
 	totals.Stages = r.times()

@@ -2,7 +2,8 @@ package run
 
 import "slices"
 
-// Skipped is what a stage with on_error = "skip" hid.
+// Skipped is a stage that items went on without: it has on_error = "skip", or had
+// to stop.
 type Skipped struct {
 	Stage string // as "sample.llm"
 	Items int    // that went on without it
@@ -20,16 +21,14 @@ type Reason struct {
 // model said into them.
 const maxReasons = 1000
 
-// skip counts the stages that an item went on without.
-func (t *Totals) skip(skipped []*Failure) {
-	for _, f := range skipped {
-		at := slices.IndexFunc(t.Skipped, func(s Skipped) bool { return s.Stage == f.Stage })
-		if at < 0 {
-			at = len(t.Skipped)
-			t.Skipped = append(t.Skipped, Skipped{Stage: f.Stage, First: f.Err})
-		}
-		t.Skipped[at].Items++
+// count counts items that went on without a stage.
+func count(all *[]Skipped, f *Failure, items int) {
+	at := slices.IndexFunc(*all, func(s Skipped) bool { return s.Stage == f.Stage })
+	if at < 0 {
+		at = len(*all)
+		*all = append(*all, Skipped{Stage: f.Stage, First: f.Err})
 	}
+	(*all)[at].Items += items
 }
 
 // undecided counts the reasons of an item without an answer, each once: those

@@ -23,6 +23,7 @@ type record struct {
 type output struct {
 	failure    *Failure
 	skipped    *Failure    // the item goes on in spite of it
+	missing    *Failure    // the stage is stopped, or needs one that is
 	filter     *sdk.Filter // of a retrieve stage: what it searches for this item
 	vector     []float32
 	candidates []sdk.Candidate
@@ -60,6 +61,7 @@ type inputs struct {
 	prompt   int
 	voters   []int
 	needs    []int // all stages that must be done first, transitively
+	firm     []int // of an election: what it cannot be held without, which a voter is if one of its rules names it
 }
 
 // sees reports whether the stage may look at another's output.

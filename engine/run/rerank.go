@@ -21,7 +21,7 @@ func (s *stage) rerank(rec *record, ranked []sdk.Ranked) {
 func (s *stage) passOn(records []*record) {
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
-		if out.reranked || out.failure != nil || rec.failure(s.in.needs) != nil {
+		if out.reranked || out.failure != nil || out.missing != nil || rec.failure(s.in.needs) != nil {
 			continue
 		}
 		above := rec.outputs[s.in.found].candidates

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/source"
@@ -32,11 +33,15 @@ type Result struct {
 	Usages   map[string]sdk.Usage // the same by voter; none of an earlier part of the run
 	Failure  *Failure             // set: the item was not answered
 	Skipped  []*Failure           // of stages that the item went on without; none of an earlier part of the run
-	Latency  time.Duration        // from being read to being answered; 0: an earlier part of the run answered it
+	// Missing are the voters that are stopped, so that the answer is that of the
+	// others alone: a later part of the run asks the item again. nil: none.
+	Missing []*Failure
+	Latency time.Duration // from being read to being answered; 0: an earlier part of the run answered it
 
-	earlier bool    // an earlier part of the run answered it
-	record  *record // for Again; nil: not kept
-	left    bool    // not answered because the run has to end: no failure of the item
+	earlier bool     // an earlier part of the run answered it
+	spread  []string // voters that handed in distributions; none of an earlier part of the run
+	record  *record  // for Again; nil: not kept
+	left    bool     // not answered because the run has to end: no failure of the item
 }
 
 // List are the candidates that one stage left to those below it.
@@ -90,7 +95,19 @@ func (f *Failure) Error() string {
 	if f.Stage == "" {
 		return f.Err.Error()
 	}
+	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // its process names it, too
+		return text
+	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
+}
+
+// Without names the voters that the answer is without.
+func (r Result) Without() []string {
+	var all []string
+	for _, f := range r.Missing {
+		all = append(all, f.Stage)
+	}
+	return all
 }
 
 // Totals sums up a run.
@@ -98,21 +115,34 @@ type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
 	Earlier int // of Items: answered by an earlier part of the run
-	Left    int // not among Items: read and left unanswered, because the run had to end
+	Left    int // not among Items: read and left unanswered, because a stage had to stop
+	// Provisional is how many of Items were answered without a voter that had to stop.
+	Provisional int
 
 	Usage   sdk.Usage
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages that items went on without
+	Missing []Skipped   // stages that had to stop, and the voters that need them, with the provisional items
 	Reasons []Reason    // why items are undecided, as they first came up
 
 	reasons map[string]int // places among Reasons
+	voters  []*Dropped
 }
 
 func (t *Totals) add(r Result) {
 	t.Items++
 	t.Usage.Add(r.Usage)
-	t.skip(r.Skipped)
+	for _, f := range r.Skipped {
+		count(&t.Skipped, f, 1)
+	}
+	for _, f := range r.Missing {
+		count(&t.Missing, f, 1)
+	}
+	if len(r.Missing) > 0 {
+		t.Provisional++
+	}
+	t.answers(r)
 	switch {
 	case r.Failure != nil:
 		t.Failed++

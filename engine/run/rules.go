@@ -74,14 +74,16 @@ func votes(samples []sdk.Sample) []Vote {
 }
 
 // wanted splits off the records that a stage works on: those that nothing has
-// failed on before and for which its when rule holds.
+// failed on before and for which its when rule holds. Where what it needs is
+// missing, so is the stage.
 func (s *stage) wanted(ctx context.Context, records []*record) []*record {
 	var wanted []*record
 	for _, rec := range records {
 		if rec.failure(s.in.needs) != nil {
 			continue
 		}
-		if s.When != nil {
+		lacks := s.lacks(rec)
+		if s.When != nil && (lacks == nil || s.asks(rec)) {
 			ok, err := s.When.Eval(ctx, s.env(rec, s.When))
 			if err != nil {
 				rec.fail(s, fmt.Errorf("when: %w", err))
@@ -90,6 +92,10 @@ func (s *stage) wanted(ctx context.Context, records []*record) []*record {
 			if !ok {
 				continue
 			}
+		}
+		if lacks != nil {
+			rec.outputs[s.index].missing = &Failure{Stage: s.String(), Err: lacks.Err}
+			continue
 		}
 		wanted = append(wanted, rec)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,10 +29,13 @@ type LaunchRequest struct {
 
 // Options are what Open needs beside the pipeline.
 type Options struct {
-	Launch    Launch
-	Stdin     io.Reader
-	Again     bool                   // keep ballots with the results, so that Again can elect
-	Lists     bool                   // keep what each retrieve and rerank stage found with the results
+	Launch Launch
+	Stdin  io.Reader
+	Again  bool // keep ballots with the results, so that Again can elect
+	Lists  bool // keep what each retrieve and rerank stage found with the results
+	// Strict ends the run early where a stage has to stop, rather than answer items
+	// without it: figures are then of one method.
+	Strict    bool
 	Knowledge func(knowledge.Report) // told of every knowledge that is ready; may be nil
 	// Building is told while knowledge is built what is done ("embedding"), and how
 	// far that is; may be nil.
@@ -54,12 +58,18 @@ type Run struct {
 	network   bool    // a stage asks other machines
 	again     bool    // as Options.Again
 	lists     bool    // as Options.Lists
+	strict    bool    // as Options.Strict
 	ending    *ending // of the run, before its input has ended
+
+	mu   sync.Mutex
+	lost []bool     // by stage: it, or a fallback of it, had to stop; nil: none had to
+	halt []*Failure // why they had to
 }
 
 // stage is a stage of the pipeline that is run.
 type stage struct {
 	*pipeline.Stage
+	run       *Run
 	index     int
 	in        inputs
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
@@ -70,8 +80,10 @@ type stage struct {
 	fallbacks []*stage      // as Stage.Fallbacks
 	rescue    bool          // it is a fallback itself
 	slots     chan struct{} // holds its calls that are under way; nil: the batches under way are few
-	ending    *ending
-	print     string // fingerprint of its process
+	readers   []*stage      // of a prompt stage: those that read its prompts
+	ending    *ending       // of its waits: it has to stop, or the run ends
+	stopped   atomic.Bool   // it had to stop, and is not called again
+	print     string        // fingerprint of its process
 	rows      atomic.Int64
 	busy      atomic.Int64
 }
@@ -85,7 +97,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
 		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
 		stages:    make([]*stage, len(p.Stages)),
-		ending:    newEnding(), again: o.Again, lists: o.Lists,
+		ending:    newEnding(), again: o.Again, lists: o.Lists, strict: o.Strict,
 	}
 	r.arrange()
 	r.measure()
@@ -122,7 +134,7 @@ func (r *Run) arrange() {
 			continue
 		}
 		in.needs = r.needs(i)
-		r.stages[i] = &stage{Stage: s, index: i, in: in, ending: r.ending}
+		r.stages[i] = &stage{Stage: s, run: r, index: i, in: in, ending: newEnding()}
 		r.stages[i].in.voters = slices.Clone(in.voters)
 		switch s.Block {
 		case "retrieve":
@@ -136,6 +148,14 @@ func (r *Run) arrange() {
 			in.voters = append(in.voters, i)
 		case "elect":
 			r.elect = i
+		}
+		for _, n := range r.pipeline.Needs(i) {
+			switch above := r.stages[n]; {
+			case above.Block == "prompt":
+				above.readers = append(above.readers, r.stages[i])
+			case s.Block == "elect" && (above.Block != "sample" || r.stages[i].names(above)):
+				r.stages[i].in.firm = append(r.stages[i].in.firm, n)
+			}
 		}
 	}
 	r.voters = in.voters
@@ -183,7 +203,7 @@ func (r *Run) prepare(ctx context.Context, s *stage, process any, launch Launch)
 	}
 	s.print = fingerprint(process)
 	for _, f := range s.Fallbacks {
-		fs := &stage{Stage: f.Stage, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above, rescue: true, ending: r.ending}
+		fs := &stage{Stage: f.Stage, run: r, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above, rescue: true, ending: newEnding()}
 		fs.slots = r.slotsOf(fs.Stage)
 		if fs.Retrieve == nil { // one of those searches
 			fs.whole = s.whole

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,12 +132,12 @@ func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...st
 	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")
-	for name, content := range map[string]string{"rows.tsv": rows, "p.hcl": block + "pipeline \"p\" {\n" + body + "\n}\n"} {
+	for name, content := range map[string]string{"rows.tsv": rows, "poison.tsv": poisonRows, "hang.tsv": hangRows(), "p.hcl": block + "pipeline \"p\" {\n" + body + "\n}\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file, diags := pipeline.Load(path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
+	file, diags := pipeline.Load(context.Background(), path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
 	if diags.HasErrors() {
 		var text bytes.Buffer
 		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
@@ -144,6 +145,13 @@ func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...st
 	}
 	o.Launch = func(_ context.Context, l run.LaunchRequest) (any, error) {
 		s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: filepath.Join(dir, l.Knowledge), State: l.State, Samples: l.Stage.N}, string(l.Stage.Config.Open))
+		if err == nil { // as the host does
+			block := l.Stage.Name
+			if l.Knowledge != "" {
+				block = l.Knowledge
+			}
+			s.Name = fmt.Sprintf("%s.%s: plugin test 0.1.0", l.Stage.Kind, block)
+		}
 		return process{s}, err
 	}
 	r, err := run.Open(t.Context(), file.Pipelines[0], o)
@@ -480,7 +488,7 @@ func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
 	want(t, answers(t, r, "red apple", "fast car"), "fruit", "vehicle")
 }
 
-// lengths embeds a text as its length.
+// lengths embeds a text as the direction of its length and 1.
 type lengths struct{ broken *atomic.Bool }
 
 func (lengths) Dimension() int { return 2 }
@@ -491,7 +499,8 @@ func (l lengths) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float
 	}
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
-		vectors[i] = []float32{float32(len(text)), 1}
+		norm := math.Hypot(float64(len(text)), 1)
+		vectors[i] = []float32{float32(float64(len(text)) / norm), float32(1 / norm)}
 	}
 	return vectors, nil
 }
@@ -669,7 +678,7 @@ func TestNoLabelsToVoteFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file, diags := pipeline.Load(filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
+	file, diags := pipeline.Load(context.Background(), filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}

@@ -21,6 +21,9 @@ func (s *stage) step(ctx context.Context, records []*record) {
 			return
 		}
 	}
+	if s.idle() {
+		return
+	}
 	records = s.wanted(ctx, records)
 	if len(records) == 0 {
 		return
@@ -35,15 +38,14 @@ func (s *stage) step(ctx context.Context, records []*record) {
 		records = slices.DeleteFunc(records, func(rec *record) bool { return rec.outputs[s.index].failure != nil })
 	}
 	s.attempt(ctx, records)
-	// An item that is left for another run keeps its place here: to do without
-	// this stage would be another answer than the one that it has coming.
-	records = slices.DeleteFunc(records, func(rec *record) bool { return rec.outputs[s.index].failure.stops() })
 	s.fallBack(ctx, records)
-	if s.OnError == pipeline.SkipItem {
-		for _, rec := range records {
-			if f := rec.outputs[s.index].failure; f != nil && !f.stops() {
-				rec.outputs[s.index] = output{skipped: f}
-			}
+	for _, rec := range records {
+		out := &rec.outputs[s.index]
+		switch f := out.failure; {
+		case f.stops():
+			*out = output{missing: f}
+		case f != nil && s.OnError == pipeline.SkipItem:
+			*out = output{skipped: f}
 		}
 	}
 }
@@ -94,7 +96,8 @@ func (s *stage) settle(ctx context.Context, rec *record) error {
 }
 
 // fallBack lets the first fallback whose rule holds take over an item that
-// failed or was left without candidates.
+// failed or was left without candidates. None takes over one that the stage has
+// stopped for: nobody would ask the stage about it again.
 func (s *stage) fallBack(ctx context.Context, records []*record) {
 	if len(s.fallbacks) == 0 {
 		return
@@ -102,6 +105,9 @@ func (s *stage) fallBack(ctx context.Context, records []*record) {
 	taken := make([][]*record, len(s.fallbacks))
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
+		if out.failure.stops() {
+			continue
+		}
 		for i, f := range s.fallbacks {
 			when := s.Fallbacks[i].When
 			e := f.env(rec, when)

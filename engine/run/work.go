@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -122,21 +123,22 @@ func (r *Run) retrieveWork(s *stage) work {
 			texts[i] = rec.row.Text
 			queries[i] = sdk.Query{Text: rec.row.Text, Filter: rec.outputs[s.index].filter}
 		}
-		candidates, vectors, failed := s.knowledge.Retrieve(ctx, ranking, queries)
-		var rows sdk.RowErrors
-		if failed != nil && !errors.As(failed, &rows) {
-			return failed
+		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, queries)
+		failed := sdk.RowErrors{}
+		if err := knowledge.TakeRows(failed, err); err != nil {
+			return err
 		}
-		var err error
 		var nearest [][]sdk.Candidate
 		if prototypes {
 			if vectors == nil && !s.rescue { // a fallback works without what may have failed
-				if vectors, err = s.knowledge.Embed(ctx, texts); err != nil {
+				vectors, err = s.knowledge.Embed(ctx, texts)
+				if err := knowledge.TakeRows(failed, err); err != nil {
 					return err
 				}
 			}
 			if vectors != nil {
-				if nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes); err != nil {
+				nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes)
+				if err := knowledge.TakeRows(failed, err); err != nil {
 					return err
 				}
 			}
@@ -151,6 +153,9 @@ func (r *Run) retrieveWork(s *stage) work {
 				out.prototypes = nearest[i]
 			}
 		}
-		return failed
+		if len(failed) > 0 {
+			return failed
+		}
+		return nil
 	}
 }

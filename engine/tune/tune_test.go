@@ -167,7 +167,7 @@ func (b bench) load(set ...string) *pipeline.File {
 
 func (b bench) loadWith(set []pipeline.Override) *pipeline.File {
 	b.t.Helper()
-	f, diags := pipeline.Load("p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, Set: set})
+	f, diags := pipeline.Load(context.Background(), "p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, Set: set})
 	if diags.HasErrors() {
 		var text bytes.Buffer
 		_ = hcl.NewDiagnosticTextWriter(&text, f.Sources, 100, false).WriteDiagnostics(diags)
@@ -286,7 +286,7 @@ func TestRun(t *testing.T) {
 			if err := os.WriteFile(name, []byte(s.Variables(o, "rows.tsv", "00")), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, faults := pipeline.Load("p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, VarFiles: []string{name}})
+			_, faults := pipeline.Load(context.Background(), "p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, VarFiles: []string{name}})
 			if faults.HasErrors() {
 				t.Error(faults)
 			}

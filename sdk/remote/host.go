@@ -40,7 +40,10 @@ func (d *desk) handle(req *stagepb.HostRequest) {
 	case *stagepb.HostRequest_Done:
 		d.end(req.GetId(), wire.DecodeOutcome(body.Done))
 	case *stagepb.HostRequest_Admit:
-		d.admit(req.GetId(), sdk.Call{Endpoint: body.Admit.GetEndpoint(), Tokens: int(body.Admit.GetTokens())})
+		d.admit(req.GetId(), sdk.Call{
+			Endpoint: body.Admit.GetEndpoint(), Tokens: int(body.Admit.GetTokens()),
+			Most: sdk.Usage{InputTokens: body.Admit.GetMostInputTokens(), OutputTokens: body.Admit.GetMostOutputTokens()},
+		})
 	default:
 		go func() { d.reply(req.GetId(), func(r *stagepb.HostReply) error { return d.work(req, r) }) }()
 	}

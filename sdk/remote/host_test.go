@@ -164,7 +164,7 @@ func TestAdmit(t *testing.T) {
 	if _, err := host.Admit(short, sdk.Call{Endpoint: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the second call: %v", err)
 	}
-	busy := sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: 1500 * time.Millisecond, Usage: sdk.Usage{InputTokens: 5, CachedTokens: 4, OutputTokens: 1}, Reason: "why \xff"}
+	busy := sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: 1500 * time.Millisecond, Usage: sdk.Usage{InputTokens: 5, CachedTokens: 4, OutputTokens: 1}, Reason: "why \xff", Lost: true}
 	done(busy)
 	done(sdk.Outcome{Status: sdk.StatusOK}) // only the first word counts
 	busy.Reason = "why ?"

@@ -98,21 +98,40 @@ func (s *Session) Stuck() bool {
 	return held >= wire.Window
 }
 
+// Settle waits until the requests that nobody waits for any longer have been
+// answered, or the session has ended. It returns false where ctx ends first: the
+// plugin then still works on one of them.
+func (s *Session) Settle(ctx context.Context) bool {
+	s.mu.Lock()
+	var left []*pending
+	for _, p := range s.pending {
+		if p.left {
+			left = append(left, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range left {
+		select {
+		case <-p.reply:
+		case <-s.done:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // Call sends a request and waits for its reply. The deadline of ctx travels
 // with it; when ctx ends first, the request is cancelled and the call returns
 // at once. Call sets the sequence number and the budget in a message of its
-// own; req is only read.
+// own; req is only read. Where ctx is one of Alone, the call waits until nothing
+// else is asked of the plugin.
 func (s *Session) Call(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
-	return s.call(ctx, req, 1)
-}
-
-// CallAlone is Call while nothing else is asked of the plugin, so that a
-// request which ends the process takes no other with it.
-func (s *Session) CallAlone(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
-	return s.call(ctx, req, wire.Window)
-}
-
-func (s *Session) call(ctx context.Context, req *stagepb.Request, credits int64) (*stagepb.Reply, error) {
+	credits := int64(1)
+	if IsAlone(ctx) {
+		credits = wire.Window
+	}
 	msg := &stagepb.Request{Attempt: req.GetAttempt(), Body: req.GetBody()}
 	if size := proto.Size(msg); size > wire.MaxMessage-64 {
 		return nil, sdk.Invalid(fmt.Errorf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, wire.MaxMessage>>20))
@@ -121,7 +140,8 @@ func (s *Session) call(ctx context.Context, req *stagepb.Request, credits int64)
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		msg.BudgetMs = uint32(min(max(time.Until(deadline).Milliseconds(), 1), 1<<31))
+		// Rounded up: a plugin that gives up first would say less of why.
+		msg.BudgetMs = uint32(min(max(time.Until(deadline).Milliseconds(), 0)+1, 1<<31))
 	}
 	p := &pending{reply: make(chan *stagepb.Reply, 1), credits: credits}
 	s.mu.Lock()
@@ -248,6 +268,7 @@ func (s *Session) receive(stream stagepb.Stage_RunClient) {
 		if p := s.take(reply.GetSeq()); p != nil {
 			s.answered.Add(1)
 			p.reply <- reply
+			close(p.reply) // several may wait in Settle
 			s.credits.Release(p.credits)
 		}
 	}

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,7 @@ type Call func(context.Context, *stagepb.Request) (*stagepb.Reply, error)
 // kind; those that the stage lacks return an error of sdk.CodeInvalid.
 type Stage struct {
 	Call      Call
+	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
 	Reads     sdk.Columns // of an item; no other column is sent
 	Vector    int         // the dimension of an embedder's vectors
 	FitsFirst bool        // an embedder that wants Fit before Embed
@@ -48,7 +50,7 @@ func (s *Stage) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]f
 	req := &stagepb.Request_Embed{Embed: &stagepb.Embed{Role: stagepb.Role(role), Texts: wire.ValidAll(texts)}}
 	return rows(ctx, s, &stagepb.Request{Body: req}, len(texts), func(r *stagepb.Rows, n int) ([][]float32, error) {
 		return wire.DecodeVectors(r, n, s.Vector)
-	})
+	}, wire.CheckVector)
 }
 
 // Fit implements sdk.Fitter.
@@ -72,7 +74,7 @@ func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Ch
 	req := &stagepb.Request{Body: &stagepb.Request_Chunk{Chunk: &stagepb.Chunk{Rows: in}}}
 	return rows(ctx, s, req, len(documents), func(r *stagepb.Rows, _ int) ([][]sdk.Chunk, error) {
 		return wire.DecodeChunks(r, documents)
-	})
+	}, nil)
 }
 
 // Enrich implements sdk.Enricher. The passages of a document must stand together;
@@ -83,7 +85,7 @@ func (s *Stage) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addit
 		return nil, sdk.Invalid(err)
 	}
 	req := &stagepb.Request{Body: &stagepb.Request_Enrich{Enrich: &stagepb.Enrich{Rows: in}}}
-	return rows(ctx, s, req, len(passages), wire.DecodeAdditions)
+	return rows(ctx, s, req, len(passages), wire.DecodeAdditions, nil)
 }
 
 // Rerank implements sdk.Reranker.
@@ -99,7 +101,7 @@ func (s *Stage) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error)
 	req := &stagepb.Request{Body: &stagepb.Request_Rerank{Rerank: &stagepb.Rerank{Rows: in}}}
 	return rows(ctx, s, req, len(b.Items), func(r *stagepb.Rows, _ int) ([][]sdk.Ranked, error) {
 		return wire.DecodeRankings(r, candidates)
-	})
+	}, wire.CheckRanking)
 }
 
 // Prompt implements sdk.Prompter.
@@ -109,7 +111,7 @@ func (s *Stage) Prompt(ctx context.Context, b sdk.Batch) ([][]sdk.Prompt, error)
 		return nil, sdk.Invalid(err)
 	}
 	req := &stagepb.Request{Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodePrompts)
+	return rows(ctx, s, req, len(b.Items), wire.DecodePrompts, nil)
 }
 
 // Sample implements sdk.Sampler.
@@ -119,7 +121,7 @@ func (s *Stage) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 		return nil, sdk.Invalid(err)
 	}
 	req := &stagepb.Request{Body: &stagepb.Request_Sample{Sample: &stagepb.Sample{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodeSamples)
+	return rows(ctx, s, req, len(b.Items), wire.DecodeSamples, wire.CheckSamples)
 }
 
 // Elect implements sdk.Elector.
@@ -129,7 +131,7 @@ func (s *Stage) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 		return nil, sdk.Invalid(err)
 	}
 	req := &stagepb.Request{Body: &stagepb.Request_Elect{Elect: &stagepb.Elect{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodeVerdicts)
+	return rows(ctx, s, req, len(b.Items), wire.DecodeVerdicts, wire.CheckVerdict)
 }
 
 // ask sends a request that succeeds or fails as a whole.
@@ -149,20 +151,32 @@ func (s *Stage) do(ctx context.Context, req *stagepb.Request) error {
 	return err
 }
 
-// rows sends a request and decodes the n rows of its reply. It returns
-// sdk.RowErrors beside the results where single rows failed.
-func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, decode func(*stagepb.Rows, int) ([]T, error)) ([]T, error) {
+// rows sends a request, decodes the n rows of its reply and checks the numbers in
+// them; a nil check finds nothing. It returns sdk.RowErrors beside the results
+// where single rows failed.
+func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
 	reply, err := s.ask(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	results, err := decode(reply.GetRows(), n)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, s.malformed(err)
 	}
 	failed, err := wire.DecodeRowErrors(reply.GetErrors(), n)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, s.malformed(err)
+	}
+	for i := range results {
+		if check == nil {
+			break
+		}
+		if err := check(results[i]); err != nil && failed[i] == nil {
+			if failed == nil {
+				failed = sdk.RowErrors{}
+			}
+			failed[i] = s.returned(err)
+		}
 	}
 	if failed != nil {
 		return results, failed
@@ -170,7 +184,24 @@ func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, dec
 	return results, nil
 }
 
-func malformed(err error) error { return fmt.Errorf("the plugin's reply is malformed: %w", err) }
+func (s *Stage) name() string { return cmp.Or(s.Name, "the plugin") }
+
+func (s *Stage) malformed(err error) error {
+	return fmt.Errorf("%s sent a reply that is malformed: %w", s.name(), err)
+}
+
+func (s *Stage) returned(err error) error { return &NumberError{s.name(), err} }
+
+// NumberError is the error of a row in whose result a number is not finite or out
+// of its bounds. It is the stage's own fault, and that of no other.
+type NumberError struct {
+	Stage string
+	Err   error // which number, and what it should be
+}
+
+func (e *NumberError) Error() string { return e.Stage + " returned " + e.Err.Error() }
+
+func (e *NumberError) Unwrap() error { return e.Err }
 
 // DrawOf returns which random examples a configured stage wants.
 func DrawOf(r *stagepb.ConfigureReply) sdk.Draw {

@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -50,7 +51,7 @@ func (s *Stage) Put(ctx context.Context, collection string, entries []sdk.Entry)
 	}
 	failed, err := wire.DecodeRowErrors(reply.GetErrors(), len(entries))
 	if err != nil {
-		return malformed(err)
+		return s.malformed(err)
 	}
 	if failed != nil {
 		return failed
@@ -77,14 +78,14 @@ func (s *Stage) Retrieve(ctx context.Context, collection string, r sdk.Ranking, 
 		return nil, sdk.Invalid(err)
 	}
 	req := &stagepb.Request{Body: &stagepb.Request_Search{Search: search}}
-	return rows(ctx, s, req, len(queries), wire.DecodeCandidates)
+	return rows(ctx, s, req, len(queries), wire.DecodeCandidates, wire.CheckCandidates)
 }
 
 // Get returns entries by id; see sdk.Store.
 func (s *Stage) Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error) {
 	get := &stagepb.Get{Collection: wire.Valid(collection), Ids: wire.ValidAll(ids)}
 	req := &stagepb.Request{Body: &stagepb.Request_Get{Get: get}}
-	return rows(ctx, s, req, len(ids), wire.DecodeEntries)
+	return rows(ctx, s, req, len(ids), wire.DecodeEntries, nil)
 }
 
 // Scan walks through a collection; see sdk.Store.
@@ -99,7 +100,12 @@ func (s *Stage) Scan(ctx context.Context, collection string, q sdk.Scan) (sdk.Pa
 	}
 	entries, err := wire.DecodeEntries(reply.GetRows(), int(reply.GetRows().GetN()))
 	if err != nil {
-		return sdk.Page{}, malformed(err)
+		return sdk.Page{}, s.malformed(err)
+	}
+	for i := range entries {
+		if err := wire.CheckDirection(entries[i].Vector); err != nil {
+			return sdk.Page{}, fmt.Errorf("%w (entry %d of a page)", s.returned(err), i+1)
+		}
 	}
 	return sdk.Page{Entries: entries, Next: reply.GetCursor()}, nil
 }

@@ -2,6 +2,7 @@ package sdktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -107,6 +108,9 @@ func flatten[T any](rows []T, err error) ([]string, error) {
 	}
 	all := make([]string, len(rows))
 	for i := range rows {
+		if unusable := new(remote.NumberError); errors.As(failed[i], &unusable) {
+			return nil, fmt.Errorf("row %d: %w", i, unusable)
+		}
 		all[i] = fmt.Sprintf("%+v %v", rows[i], failed[i])
 	}
 	return all, nil

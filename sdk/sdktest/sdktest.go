@@ -194,7 +194,7 @@ func unknownArgument(t testing.TB, stage sdk.Stage, config string) error {
 // cancelled checks that a stage gives up a request that is no longer wanted.
 func cancelled(session *remote.Session, call, probe *stagepb.Request) error {
 	// The first request opens the stream, which may take longer than the pause.
-	if _, err := session.CallAlone(context.Background(), probe); err != nil {
+	if _, err := session.Call(remote.Alone(context.Background()), probe); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -203,7 +203,7 @@ func cancelled(session *remote.Session, call, probe *stagepb.Request) error {
 	// The probe gets its turn only when the cancelled request has its reply.
 	ctx, cancel = context.WithTimeout(context.Background(), promptly)
 	defer cancel()
-	if _, err := session.CallAlone(ctx, probe); err != nil {
+	if _, err := session.Call(remote.Alone(ctx), probe); err != nil {
 		return fmt.Errorf("%v after a cancelled request: %w", promptly, err)
 	}
 	return nil

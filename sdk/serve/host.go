@@ -103,6 +103,7 @@ func (h *host) Keep(ctx context.Context, key sdk.Key, value []byte) error {
 func (h *host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), error) {
 	req := &stagepb.HostRequest{Body: &stagepb.HostRequest_Admit{Admit: &stagepb.Admit{
 		Endpoint: wire.Valid(call.Endpoint), Tokens: uint32(min(max(call.Tokens, 0), 1<<31)),
+		MostInputTokens: call.Most.InputTokens, MostOutputTokens: call.Most.OutputTokens,
 	}}}
 	_, err := h.ask(ctx, req)
 	var once sync.Once

@@ -14,12 +14,16 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Plugin serves the stages of p until the engine that started this process
 // lets go of it. It is all that a plugin's main function does. A process that
 // no engine has started says what it is and exits with status 1.
+//
+// On Linux, other processes of the same user cannot read this one from then on;
+// see package nodump.
 //
 // Standard error carries the log, as lines of JSON. Standard output belongs to
 // the engine until the first request; what is printed later reaches its log.
@@ -28,13 +32,18 @@ func Plugin(p sdk.Plugin) {
 		fmt.Fprintf(os.Stderr, "%s is a plugin for racflow, which starts it where a pipeline file uses one of its stages.\n", p.Name)
 		os.Exit(1)
 	}
+	if err := nodump.Set(); err != nil { // Configure brings secrets
+		fmt.Fprintln(os.Stderr, "warning:", err)
+	}
 	go exitWithHost(os.Stdin)
 	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
-	// go-plugin replaces os.Stderr; the log keeps the real one, so that it has
-	// the last words of a process that crashes. The engine filters by level.
+	// go-plugin replaces os.Stderr by one that is read while the process lives. The
+	// log and the stage have the real one, so that the last words of a process that
+	// crashes are not lost. The engine filters by level.
 	s := NewServer(p, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.stderr = os.Stderr
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{"stage": registrar{server: s}},

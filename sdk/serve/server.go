@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -30,7 +31,8 @@ type Server struct {
 	stage   any // nil until Configure has succeeded
 	opening bool
 	closed  bool
-	host    host // what the stage can ask the engine
+	host    host     // what the stage can ask the engine
+	stderr  *os.File // what os.Stderr is for the stage; nil: as it is
 }
 
 // NewServer makes the service of a plugin. It logs to log, and so do the
@@ -77,6 +79,9 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	s.mu.Unlock()
 	if busy {
 		return nil, status.Error(codes.FailedPrecondition, "a process runs one stage, and this one has been configured")
+	}
+	if s.stderr != nil {
+		os.Stderr = s.stderr
 	}
 	stage, err := s.open(ctx, req)
 	s.mu.Lock()

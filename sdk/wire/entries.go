@@ -15,7 +15,7 @@ func EncodeCollection(c sdk.Collection) *stagepb.Collection {
 
 // DecodeCollection is the inverse of EncodeCollection.
 func DecodeCollection(c *stagepb.Collection) sdk.Collection {
-	return sdk.Collection{Name: c.GetName(), Entries: int(c.GetEntries()), Dimension: int(c.GetDimension()), Note: c.GetNote()}
+	return sdk.Collection{Name: c.GetName(), Entries: int(min(c.GetEntries(), 1<<48)), Dimension: int(c.GetDimension()), Note: c.GetNote()}
 }
 
 // EncodeEntries makes rows of entries.

@@ -56,7 +56,7 @@ func EncodeOutcome(o sdk.Outcome) *stagepb.Done {
 	return &stagepb.Done{
 		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
 		InputTokens: o.Usage.InputTokens, CachedTokens: o.Usage.CachedTokens, OutputTokens: o.Usage.OutputTokens,
-		Reason: strings.ToValidUTF8(o.Reason, "?"),
+		Reason: strings.ToValidUTF8(o.Reason, "?"), Lost: o.Lost,
 	}
 }
 
@@ -70,6 +70,6 @@ func DecodeOutcome(d *stagepb.Done) sdk.Outcome {
 	return sdk.Outcome{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
 		Usage:  sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
-		Reason: d.GetReason(),
+		Reason: d.GetReason(), Lost: d.GetLost(),
 	}
 }

@@ -56,8 +56,6 @@ func DecodeRankings(rows *stagepb.Rows, candidates []int) ([][]sdk.Ranked, error
 				return nil, fmt.Errorf("column rankings: candidate %d of %d in row %d", c, len(seen), i)
 			case seen[c]:
 				return nil, fmt.Errorf("column rankings: candidate %d stands twice in row %d", c, i)
-			case math.IsNaN(float64(score)) || math.IsInf(float64(score), 0):
-				return nil, fmt.Errorf("column rankings: score %v of candidate %d in row %d", score, c, i)
 			}
 			seen[c] = true
 			all[j] = sdk.Ranked{Candidate: int(c), Score: score}

@@ -42,8 +42,6 @@ func TestRankingsAreRefused(t *testing.T) {
 		"no candidates":         {func(*stagepb.Rows) {}, []int{3, 0}},
 		"a huge index":          {func(r *stagepb.Rows) { r.Rankings.Candidate[0] = math.MaxUint32 }, []int{3, 1}},
 		"the same twice":        {func(r *stagepb.Rows) { r.Rankings.Candidate[0] = 0 }, []int{3, 1}},
-		"not a number":          {func(r *stagepb.Rows) { r.Rankings.Score[1] = float32(math.NaN()) }, []int{3, 1}},
-		"infinite":              {func(r *stagepb.Rows) { r.Rankings.Score[1] = float32(math.Inf(1)) }, []int{3, 1}},
 		"a score missing":       {func(r *stagepb.Rows) { r.Rankings.Score = r.Rankings.Score[:2] }, []int{3, 1}},
 		"offsets out of order":  {func(r *stagepb.Rows) { r.Rankings.Offsets[1] = 9 }, []int{3, 1}},
 	} {

@@ -98,10 +98,6 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		if int(in.Answer[i]) >= len(in.Names) {
 			return nil, fmt.Errorf("column samples: answer %d of %d names", in.Answer[i], len(in.Names))
 		}
-		// The comparison is false for a NaN, too.
-		if w := in.Weight[i]; !(w >= 0) {
-			return nil, fmt.Errorf("column samples: weight %v of answer %q; weights are 0 or more", w, in.Names[in.Answer[i]])
-		}
 		answers[i] = sdk.Answer{Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i), Reason: at(in.Reason, i)}
 	}
 	all := make([]sdk.Sample, total)

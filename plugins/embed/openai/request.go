@@ -49,7 +49,7 @@ func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]flo
 // post sends one request. The vectors are kept before the next one goes out.
 func (e *embedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
 	var reply output
-	request := api.Request{Client: e.client, Alone: e.opening, Took: func() error {
+	request := api.Request{Client: e.client, Alone: e.opening, Bounded: true, Took: func() error {
 		e.works.Store(true)
 		if encoding == "base64" {
 			e.base64.Store(true)

@@ -141,7 +141,7 @@ func TestFailures(t *testing.T) {
 		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeInvalid, sdk.StatusDenied, 0, "quota; the account has nothing left"},
 		{"no money, by status", 402, nil, message("Insufficient Balance"), sdk.CodeInvalid, sdk.StatusDenied, 0, "Insufficient Balance; the account has nothing left"},
 		{"overload with a time", 503, map[string]string{"Retry-After": "1"}, "<html>\n <b>busy</b></html>", sdk.CodeTransient, sdk.StatusBusy, time.Second, "<html> <b>busy</b></html>"},
-		{"overload without", 503, nil, "", sdk.CodeTransient, sdk.StatusDown, 0, "503"},
+		{"overload without", 503, nil, "", sdk.CodeTransient, sdk.StatusDown, time.Second, "503"},
 		{"overloaded", 529, nil, message("Overloaded"), sdk.CodeTransient, sdk.StatusBusy, 0, "Overloaded"},
 		{"to be retried", 400, map[string]string{"X-Should-Retry": "true"}, "", sdk.CodeTransient, sdk.StatusRefused, 0, "400"},
 		{"a page", 200, nil, "<html>" + key + "</html>", sdk.CodeInvalid, sdk.StatusDenied, 0, "not JSON"},
@@ -178,8 +178,12 @@ func TestFailures(t *testing.T) {
 			if len(told) != 1 || told[0].Status != test.told || test.told == sdk.StatusBusy && test.after != time.Second && !near(told[0].RetryAfter, test.after) {
 				t.Errorf("told %+v, want status %d after %s", told, test.told, test.after)
 			}
-			if len(told) == 1 && (told[0].Reason != "") != (test.told == sdk.StatusDown || test.told == sdk.StatusDenied) || told[0].Reason != "" && told[0].Reason != err.Error() {
+			reasoned := test.told == sdk.StatusBusy || test.told == sdk.StatusDown || test.told == sdk.StatusDenied
+			if len(told) == 1 && (told[0].Reason != "") != reasoned || told[0].Reason != "" && told[0].Reason != err.Error() {
 				t.Errorf("told %q of %v", told[0].Reason, err)
+			}
+			if lost := test.status == 200 && test.told == sdk.StatusDown && test.text != "answered with an error: Unexpected endpoint"; told[0].Lost != lost {
+				t.Errorf("lost %v: it may have to be paid for", told[0].Lost)
 			}
 			hush(t, err)
 		})
@@ -261,7 +265,7 @@ func TestLost(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Lost: true, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -279,13 +283,71 @@ func TestLost(t *testing.T) {
 
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	host = &apitest.Host{}
 	nobody, err := api.New(api.Config{BaseURL: gone.URL, Timeout: time.Second, Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = (&api.Request{Client: nobody}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
-	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "check base_url") {
-		t.Errorf("error %v", err)
+	coded := new(sdk.Error)
+	if !errors.As(err, &coded) || coded.Code != sdk.CodeTransient || coded.RetryAfter != time.Second || !strings.Contains(fmt.Sprint(err), "check base_url") {
+		t.Errorf("error %#v, want one whose row waits its turn", err)
+	}
+	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+// TestMost: a bound is only where the reply has one, and the file adds nothing that
+// may take more.
+func TestMost(t *testing.T) {
+	for name, test := range map[string]struct {
+		body    string
+		bounded bool
+		known   bool
+	}{
+		"bounded":         {`{"user": "é"}`, true, true},
+		"not bounded":     {``, false, false},
+		"another limit":   {`{"max_tokens": 9}`, true, false},
+		"something else":  {`{"user": "me", "tools": []}`, true, false},
+		"nothing besides": {``, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			c, host := client(t, api.Config{Body: test.body}, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				sent = len(body)
+				fmt.Fprint(w, `{}`)
+			})
+			r := &api.Request{Client: c, Tokens: 50, Bounded: test.bounded}
+			if err := r.Post(t.Context(), "/ask", map[string]any{"text": "a question"}, &struct{}{}); err != nil {
+				t.Fatal(err)
+			}
+			want := sdk.Usage{}
+			if test.known {
+				want = sdk.Usage{InputTokens: uint64(sent), OutputTokens: 50}
+			}
+			if call, err := r.Call(map[string]any{"text": "a question"}); err != nil || call != host.Calls()[0] || call.Most != want {
+				t.Errorf("%+v, %v, asked for %+v, want at most %+v", call, err, host.Calls()[0], want)
+			}
+		})
+	}
+}
+
+// What no call can take goes to the host as it came, and into no result.
+func TestImplausibleUsage(t *testing.T) {
+	for _, number := range []string{"9223372036854775807", "1e300", "18446744073709551616"} {
+		c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"usage": {"prompt_tokens": 5, "completion_tokens": %s}}`, number)
+		})
+		r := &api.Request{Client: c}
+		if err := r.Post(t.Context(), "/ask", map[string]any{}, &struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		told := host.Outcomes(t)[0].Usage
+		if r.Usage() != (sdk.Usage{}) || told.Plausible() || told.InputTokens != 5 {
+			t.Errorf("%s: usage %+v, told %+v", number, r.Usage(), told)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -18,12 +19,26 @@ import (
 const (
 	maxExcerpt = 300            // characters of a server's message that are shown
 	maxWait    = 24 * time.Hour // that a server may ask for
+	// turn is how long the rows of a call wait for their turn that failed for no
+	// fault of theirs. That is no try of theirs, either: how long to leave the
+	// service alone, and when to give up, is for its endpoint to find out.
+	turn = time.Second
 )
+
+// unsent reports whether a request failed because there was nobody to send it to.
+func unsent(err error) bool {
+	failed := new(net.OpError)
+	return errors.As(err, &failed) && failed.Op == "dial"
+}
 
 // lost is the error of a request that got no whole reply.
 func (c *Client) lost(req *http.Request, err error) error {
 	if req.Context().Err() != nil {
 		return req.Context().Err()
+	}
+	wait := time.Duration(0)
+	if unsent(err) {
+		wait = turn
 	}
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
 		err = wrapped.Err // without the whole address
@@ -31,7 +46,7 @@ func (c *Client) lost(req *http.Request, err error) error {
 	if timeout := interface{ Timeout() bool }(nil); errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		err = fmt.Errorf("no reply within %s", c.config.Timeout)
 	}
-	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), 0)
+	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }
 
 // judge says how a call ended that got a reply: an error where it is not a
@@ -51,7 +66,7 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 	case json.Valid(body):
 		return sdk.Outcome{Status: sdk.StatusOK, Usage: usage(body)}, nil
 	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
-		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
+		return sdk.Outcome{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
 	// A page: whoever answers there is not the service.
 	return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
@@ -129,9 +144,7 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	}
 	outcome := sdk.Outcome{Status: sdk.StatusRefused}
 	if res.StatusCode == http.StatusTooManyRequests && after == 0 {
-		// So that an item waits its turn: the limits of services are over after a
-		// while, and how long to leave it alone is for its endpoint to find out.
-		return sdk.Outcome{Status: sdk.StatusBusy}, sdk.Transient(err, time.Second)
+		return sdk.Outcome{Status: sdk.StatusBusy}, sdk.Transient(err, turn)
 	}
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
@@ -140,6 +153,8 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	case res.StatusCode == http.StatusInternalServerError && worded:
 		// A server that can say what went wrong is alive: it may be this request
 		// that it cannot bear, and the next one fares better.
+	case res.StatusCode == http.StatusServiceUnavailable: // a model that is being loaded
+		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(err, turn)
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
 		outcome.Status = sdk.StatusDown
 	}

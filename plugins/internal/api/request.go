@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -19,7 +20,10 @@ type Request struct {
 	Client *Client
 	Fields map[string]any // that go into the body before those of Config.Body; a nil takes one out
 	Tokens int            // that the reply may cost; those of the body are estimated
-	Alone  bool           // it goes out without the Host: for a stage that is opening
+	// Bounded says that the reply has no more than Tokens, since the request sets
+	// that limit, and that its body is all that the service reads.
+	Bounded bool
+	Alone   bool // it goes out without the Host: for a stage that is opening
 	// Took is called when the reply has been decoded, before the Host hears that
 	// the call has ended: what it keeps is safe when the Host lets the next call
 	// through, so that no more than the calls under way are ever lost. Its error
@@ -49,18 +53,20 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	c.head(req)
 	done := func(sdk.Outcome) {}
 	if !r.Alone {
-		call := sdk.Call{Endpoint: c.config.BaseURL, Tokens: Tokens(text) + r.Tokens}
-		if done, err = c.config.Host.Admit(ctx, call); err != nil {
+		if done, err = c.config.Host.Admit(ctx, r.call(text)); err != nil {
 			return err
 		}
 	}
 	outcome := sdk.Outcome{Status: sdk.StatusDown}
 	defer func() {
 		if ctx.Err() != nil && outcome.Status != sdk.StatusOK {
-			outcome.Status = sdk.StatusLeft
+			outcome.Status, outcome.Lost = sdk.StatusLeft, false
 		}
-		if (outcome.Status == sdk.StatusDown || outcome.Status == sdk.StatusDenied) && err != nil {
-			outcome.Reason = err.Error()
+		switch outcome.Status {
+		case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
+			if err != nil {
+				outcome.Reason = err.Error()
+			}
 		}
 		done(outcome)
 	}()
@@ -68,10 +74,47 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	if err != nil {
 		return err
 	}
-	r.usage = outcome.Usage
+	if outcome.Usage.Plausible() { // the Host hears of any, and says what cannot be
+		r.usage = outcome.Usage
+	}
 	err = r.read(answer, reply)
 	outcome.Status = c.worth(err)
 	return err
+}
+
+// Call is what Post would ask the Host for.
+func (r *Request) Call(body any) (sdk.Call, error) {
+	text, err := r.body(body)
+	if err != nil {
+		return sdk.Call{}, sdk.Invalid(err)
+	}
+	return r.call(text), nil
+}
+
+func (r *Request) call(body []byte) sdk.Call {
+	call := sdk.Call{Endpoint: r.Client.config.BaseURL, Tokens: Tokens(body) + r.Tokens}
+	if r.Bounded && r.Client.Plain() {
+		// No token is shorter than a byte.
+		call.Most = sdk.Usage{InputTokens: uint64(len(body)), OutputTokens: uint64(r.Tokens)}
+	}
+	return call
+}
+
+// harmless are fields of Config.Body that do not make a request take more.
+var harmless = []string{
+	"dimensions", "encoding_format", "frequency_penalty", "input_type", "logit_bias", "metadata", "min_p", "presence_penalty",
+	"prompt_cache_key", "repetition_penalty", "safety_identifier", "seed", "stop", "store", "task", "temperature", "top_k", "top_p", "truncate", "user",
+}
+
+// Plain reports whether Config.Body adds nothing by which a request may take more
+// than it seems to: another limit, more answers, tools.
+func (c *Client) Plain() bool {
+	for name := range c.fields {
+		if !slices.Contains(harmless, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // read decodes a reply that is a success, and hands it over.
@@ -89,9 +132,10 @@ func (r *Request) read(answer []byte, reply any) error {
 // send returns a reply that is a success, without secrets, and how the call
 // ended.
 func (c *Client) send(req *http.Request) ([]byte, sdk.Outcome, error) {
-	lost := sdk.Outcome{Status: sdk.StatusDown}
+	lost := sdk.Outcome{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
 	if err != nil {
+		lost.Lost = !unsent(err)
 		return nil, lost, c.lost(req, err)
 	}
 	defer res.Body.Close()
@@ -141,15 +185,16 @@ func (c *Client) head(req *http.Request) {
 // is about right for English.
 func Tokens(text []byte) int { return (utf8.RuneCount(text) + 3) / 4 }
 
-// usage reads what a reply says of its cost; zero where it says nothing.
+// usage reads what a reply says of its cost; zero where it says nothing. A number
+// that no call can take stays one: whoever counts has to know that it is wrong.
 func usage(reply []byte) sdk.Usage {
 	var r struct {
 		Usage struct {
-			Prompt     int64 `json:"prompt_tokens"`
-			Completion int64 `json:"completion_tokens"`
-			Total      int64 `json:"total_tokens"`
+			Prompt     float64 `json:"prompt_tokens"`
+			Completion float64 `json:"completion_tokens"`
+			Total      float64 `json:"total_tokens"`
 			Details    struct {
-				Cached int64 `json:"cached_tokens"`
+				Cached float64 `json:"cached_tokens"`
 			} `json:"prompt_tokens_details"`
 		} `json:"usage"`
 	}
@@ -158,8 +203,9 @@ func usage(reply []byte) sdk.Usage {
 	if u.Prompt == 0 && u.Completion == 0 { // some services for embeddings
 		u.Prompt = u.Total
 	}
-	input := max(0, u.Prompt)
-	return sdk.Usage{
-		InputTokens: uint64(input), CachedTokens: uint64(min(max(0, u.Details.Cached), input)), OutputTokens: uint64(max(0, u.Completion)),
-	}
+	input := count(u.Prompt)
+	return sdk.Usage{InputTokens: input, CachedTokens: min(count(u.Details.Cached), input), OutputTokens: count(u.Completion)}
 }
+
+// count makes a number of tokens of a number.
+func count(n float64) uint64 { return uint64(min(max(n, 0), 1<<62)) }

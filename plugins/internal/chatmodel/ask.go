@@ -25,7 +25,7 @@ const Unlimited = 512
 // the call has ended, to read it and to keep what came of it; its error is Ask's.
 func (m *Model) Ask(ctx context.Context, q Question, took func(Reply) error) error {
 	var got Choices[openai.ChatCompletionChoice]
-	r := api.Request{Client: m.Client, Tokens: q.MaxTokens, Fields: m.Fields(q.Messages, q.Temperature, q.MaxTokens)}
+	r := api.Request{Client: m.Client, Tokens: q.MaxTokens, Bounded: q.MaxTokens > 0, Fields: m.Fields(q.Messages, q.Temperature, q.MaxTokens)}
 	if q.MaxTokens == 0 {
 		r.Tokens = Unlimited
 	}

@@ -75,10 +75,7 @@ func (v *voter) lower(to int) {
 // keeps as many of them as the server gives, and returns how many: at least one.
 func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, err error) {
 	q := slots[0].question
-	r := &api.Request{Client: v.model.Client, Tokens: q.maxTokens * n, Fields: v.fields(q)}
-	if q.maxTokens == 0 { // nobody knows
-		r.Tokens = chatmodel.Unlimited * n
-	}
+	r := v.ready(q, n)
 	take := func(replies []reply) error {
 		if len(replies) == 0 {
 			return chatmodel.NoChoices()
@@ -112,6 +109,15 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 	}
 	err = r.Post(ctx, "/chat/completions", v.chatRequest(q, slots[0].number, n), &got)
 	return given, err
+}
+
+// ready is a request for n answers, but for its body.
+func (v *voter) ready(q *question, n int) *api.Request {
+	r := &api.Request{Client: v.model.Client, Tokens: q.maxTokens * n, Bounded: q.maxTokens > 0, Fields: v.fields(q)}
+	if q.maxTokens == 0 { // nobody knows
+		r.Tokens = chatmodel.Unlimited * n
+	}
+	return r
 }
 
 // each makes a reply of every choice.

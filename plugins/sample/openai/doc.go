@@ -29,6 +29,9 @@
 // same at the same time take turns, so that the second finds what the first
 // got. A request's tokens are counted on the first of its samples.
 //
+// Forecast says what an item would come to without asking: likely, and at most,
+// where each answer has a limit.
+//
 // An item fails alone. Retries, limits and budgets are the engine's. No
 // streaming; a chat is not put into words for the completions endpoint.
 package openai

@@ -33,24 +33,15 @@ func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 // vote returns the samples of one item: those that are kept, and the others as
 // the server gives them.
 func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
-	if len(item.Prompts) == 0 {
-		return nil, nil // the model abstains
+	questions, all, err := v.slots(item)
+	if len(questions) == 0 || err != nil {
+		return nil, err // without a prompt the model abstains
 	}
-	questions := make([]question, min(len(item.Prompts), v.samples))
-	bases := make([]sdk.Key, len(questions))
+	bases, keys := make([]sdk.Key, len(questions)), make([]sdk.Key, len(all))
 	for i := range questions {
-		at := (item.Drawn + i) % len(item.Prompts)
-		q, err := v.question(item.Prompts[at])
-		if err != nil {
-			return nil, err
-		}
-		questions[i], bases[i] = q, q.base
+		bases[i] = questions[i].base
 	}
-	all := make([]slot, v.samples)
-	keys := make([]sdk.Key, v.samples)
 	for i := range all {
-		q := &questions[i%len(questions)]
-		all[i] = slot{question: q, number: item.Drawn + i, key: q.key(item.Drawn + i)}
 		keys[i] = all[i].key
 	}
 	leave, err := v.model.Turn(ctx, bases...)
@@ -80,6 +71,27 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 		samples[i] = v.read(&all[i])
 	}
 	return samples, nil
+}
+
+// slots returns the questions about an item, and a place for each answer: place i is
+// for question i modulo their number.
+func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
+	questions := make([]question, min(len(item.Prompts), v.samples))
+	if len(questions) == 0 {
+		return nil, nil, nil
+	}
+	for i := range questions {
+		var err error
+		if questions[i], err = v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)]); err != nil {
+			return nil, nil, err
+		}
+	}
+	all := make([]slot, v.samples)
+	for i := range all {
+		q := &questions[i%len(questions)]
+		all[i] = slot{question: q, number: item.Drawn + i, key: q.key(item.Drawn + i)}
+	}
+	return questions, all, nil
 }
 
 // slot is a place for one sample's answer.

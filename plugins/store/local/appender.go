@@ -22,7 +22,7 @@ type appender struct {
 // createLog starts a new log under a name of its own, beside the one that it
 // will replace.
 func createLog(path string, schema sdk.Schema, sync bool) (*appender, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (c *collection) begin() (err error) {
 	if c.dropped {
 		return fmt.Errorf("collection %q lost its uncommitted changes to an earlier error: open it again and make them anew", c.name)
 	}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return explain(err)
 	}
 	lock, err := c.takeLock()

@@ -25,7 +25,7 @@ func (c *collection) writeFile(inputs []input) (*segment, error) {
 	_, _ = rand.Read(random[:]) // documented never to fail
 	name := binary.LittleEndian.Uint64(random[:])
 	path := segmentPath(c.dir, name)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 // takeLock makes this process the collection's only writer. The lock ends with
 // the process, however that ends.
 func (c *collection) takeLock() (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -3490,11 +3490,14 @@ func (x *Keep) GetValue() []byte {
 // Admit asks whether a call to a service may be sent. The reply comes when it
 // may, and the plugin then sends Done with the same id; or it is a failure.
 type Admit struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Endpoint      string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"` // the service's address, without a secret
-	Tokens        uint32                 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`    // that the call will cost, roughly
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Endpoint string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"` // the service's address, without a secret
+	Tokens   uint32                 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`    // that the call will cost, roughly
+	// What it can cost at most; both 0: nobody knows, as where an answer has no limit.
+	MostInputTokens  uint64 `protobuf:"varint,3,opt,name=most_input_tokens,json=mostInputTokens,proto3" json:"most_input_tokens,omitempty"`
+	MostOutputTokens uint64 `protobuf:"varint,4,opt,name=most_output_tokens,json=mostOutputTokens,proto3" json:"most_output_tokens,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Admit) Reset() {
@@ -3541,6 +3544,20 @@ func (x *Admit) GetTokens() uint32 {
 	return 0
 }
 
+func (x *Admit) GetMostInputTokens() uint64 {
+	if x != nil {
+		return x.MostInputTokens
+	}
+	return 0
+}
+
+func (x *Admit) GetMostOutputTokens() uint64 {
+	if x != nil {
+		return x.MostOutputTokens
+	}
+	return 0
+}
+
 // Done says how an admitted call ended. Sent before the reply to Admit has come,
 // it withdraws the question.
 type Done struct {
@@ -3550,7 +3567,8 @@ type Done struct {
 	InputTokens   uint64                 `protobuf:"varint,3,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	CachedTokens  uint64                 `protobuf:"varint,4,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
 	OutputTokens  uint64                 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // STATUS_DOWN, STATUS_DENIED: what went wrong, for people to read, without a secret
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // STATUS_BUSY, STATUS_DOWN, STATUS_DENIED: what went wrong, for people to read, without a secret
+	Lost          bool                   `protobuf:"varint,7,opt,name=lost,proto3" json:"lost,omitempty"`    // the call was sent and got no whole reply: it may have to be paid for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3625,6 +3643,13 @@ func (x *Done) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Done) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
 }
 
 type HostReply struct {
@@ -4951,17 +4976,20 @@ const file_stage_proto_rawDesc = "" +
 	"\x04keys\x18\x01 \x03(\fR\x04keys\".\n" +
 	"\x04Keep\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\";\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\x95\x01\n" +
 	"\x05Admit\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\rR\x06tokens\"\xe3\x01\n" +
+	"\x06tokens\x18\x02 \x01(\rR\x06tokens\x12*\n" +
+	"\x11most_input_tokens\x18\x03 \x01(\x04R\x0fmostInputTokens\x12,\n" +
+	"\x12most_output_tokens\x18\x04 \x01(\x04R\x10mostOutputTokens\"\xf7\x01\n" +
 	"\x04Done\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.racflow.stage.v1.StatusR\x06status\x12$\n" +
 	"\x0eretry_after_ms\x18\x02 \x01(\rR\fretryAfterMs\x12!\n" +
 	"\finput_tokens\x18\x03 \x01(\x04R\vinputTokens\x12#\n" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"|\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"|\n" +
 	"\tHostReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x123\n" +
 	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v1.FailureR\afailure\x12*\n" +

@@ -28,6 +28,7 @@ type Ask struct {
 	base64     bool
 	maxTokens  int
 	logprobs   bool
+	schemaText string // as it came
 	fault      string
 }
 
@@ -159,6 +160,7 @@ func (a *Ask) read() {
 			a.fault = "json_schema: it must have a name and be strict"
 			return
 		}
+		a.schemaText = string(r.ResponseFormat.JSONSchema.Schema)
 		a.schema(r.ResponseFormat.JSONSchema.Schema)
 	case "", "text":
 	default:

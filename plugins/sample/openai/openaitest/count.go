@@ -35,6 +35,7 @@ const block = 64
 // all, and those that were cached.
 func (s *Server) charge(a Ask, choices int) (in, cached int) {
 	whole := a.Whole()
+	defer func() { in += s.tokens(a.schemaText) }() // as services do that show it to the model
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given[whole] += choices
@@ -47,7 +48,7 @@ func (s *Server) charge(a Ask, choices int) (in, cached int) {
 		}
 		s.prefixes[sum] = true
 	}
-	return tokens(whole), cached
+	return s.tokens(whole), cached
 }
 
 // Asks returns the requests so far, in the order in which they came.

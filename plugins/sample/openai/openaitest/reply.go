@@ -34,10 +34,10 @@ func (s *Server) complete(a Ask, fault Fault) (object, string) {
 	choices, out := []object{}, 0
 	for i := range n {
 		text, finish := s.text(a, i, fault), "stop"
-		if limit := 4 * a.maxTokens; limit > 0 && len(text) > limit {
+		if limit := s.perToken() * a.maxTokens; limit > 0 && len(text) > limit {
 			text, finish = text[:limit], "length"
 		}
-		out += tokens(text)
+		out += s.tokens(text)
 		choice := object{"index": i, "text": text}
 		if len(a.Messages) > 0 {
 			message := object{"role": "assistant", "content": text}
@@ -106,8 +106,15 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// tokens counts one for every four characters.
-func tokens(text string) int { return (len(text) + 3) / 4 }
+// perToken is how many bytes a token has.
+func (s *Server) perToken() int {
+	if s.options.Bytes {
+		return 1
+	}
+	return 4
+}
+
+func (s *Server) tokens(text string) int { return (len(text) + s.perToken() - 1) / s.perToken() }
 
 // logprobs gives every token of four characters the probability 0.9.
 func logprobs(text string, chat bool) object {
@@ -145,7 +152,7 @@ func (s *Server) embed(a Ask, fault Fault) (object, string) {
 	}
 	data, in := []object{}, 0
 	for i, text := range a.Inputs {
-		in += tokens(text)
+		in += s.tokens(text)
 		vector := s.vector(text, a.dimensions)
 		var value any = vector
 		if fault.Kind == NaN {

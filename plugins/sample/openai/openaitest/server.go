@@ -26,6 +26,7 @@ type Options struct {
 
 	Refuse func(Ask) bool // requests that are answered with 400; nil: none
 
+	Bytes     bool // a token is one byte, not four
 	IgnoreN   bool // one choice, whatever n says
 	MaxN      int  // a larger n is refused; 0: none
 	MaxInputs int  // of one request for embeddings; more are refused; 0: 2,048

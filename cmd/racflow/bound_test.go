@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/plugins/sample/openai"
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk"
+)
+
+// asking is a random voter with its items and the server that it asks.
+type asking struct {
+	stage   *pipeline.Stage
+	items   []sdk.Item
+	limited bool // its answers are
+	schema  bool // goes along
+}
+
+func randomly(t *testing.T, r *rand.Rand) asking {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	long := pick("fruit", "neither of them", strings.Repeat("größer und 更大 ", 100))
+	server := openaitest.Serve(t, openaitest.Options{
+		Bytes: r.IntN(2) == 0, IgnoreN: r.IntN(4) == 0, MaxN: r.IntN(4),
+		Answer: func(a openaitest.Ask, choice int) string {
+			if (a.Number+choice)%5 == 0 {
+				return "label 1"
+			}
+			return long
+		},
+	})
+	model, most := pick("tiny", "tiny", "gpt-5-nano"), []int{0, 0, -1, 1, 7, 300}[r.IntN(6)]
+	chat, structured := r.IntN(2) == 0, pick("auto", "off", "json_schema", "choice")
+	if chat && structured == "choice" {
+		structured = "auto"
+	}
+	config, err := json.Marshal(map[string]any{
+		"base_url": server.URL, "model": model, "max_tokens": most, "max_n": []int{1, 2, 128}[r.IntN(3)], "structured": structured, "stop": []string{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := asking{
+		stage:   &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Tries: 1 + r.IntN(3), Config: pipeline.Config{Open: config}},
+		limited: most > 0 || most == 0 && model == "tiny", schema: structured == "json_schema" || structured == "auto" && chat,
+	}
+	for i := range 3 {
+		item := sdk.Item{ID: fmt.Sprint(i)}
+		for range []int{1, a.stage.N}[r.IntN(2)] {
+			item.Prompts = append(item.Prompts, randomPrompt(r, i, chat))
+		}
+		a.items = append(a.items, item)
+	}
+	return a
+}
+
+// randomPrompt has some shots, and some labels.
+func randomPrompt(r *rand.Rand, item int, chat bool) sdk.Prompt {
+	var p sdk.Prompt
+	for label := range 1 + r.IntN(40) {
+		p.Labels = append(p.Labels, fmt.Sprint("label ", label))
+	}
+	for shot := range r.IntN(8) {
+		p.Messages = append(p.Messages, sdk.Message{Role: sdk.MessageUser, Text: fmt.Sprintf("shot %d: \"Äpfel\" & <苹果>\n", shot)})
+	}
+	p.Messages = append(p.Messages, sdk.Message{Role: sdk.MessageUser, Text: fmt.Sprintf("item %d, drawn %d: which label?", item, r.IntN(1000))})
+	if chat {
+		p.Fields = []string{"reasoning", sdk.LabelProperty}
+		return p
+	}
+	for _, m := range p.Messages {
+		p.Text += m.Text
+	}
+	p.Messages = nil
+	return p
+}
+
+// TestNeverAboveAtMost compares what random voters take with what plan says that they
+// take at most.
+func TestNeverAboveAtMost(t *testing.T) {
+	bounded, schemas, near := 0, 0, 0.
+	for seed := range uint64(50) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			a := randomly(t, rand.New(rand.NewPCG(seed, 3)))
+			log := slog.New(slog.DiscardHandler)
+			control := calls.New(t.Context(), calls.Options{Log: log})
+			opened, err := a.stage.Info.Open(t.Context(), sdk.Setup{Samples: a.stage.N, Host: control.Stage(calls.Stage{Name: "sample.llm"}), Log: log}, a.stage.Config.Open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rehearsal := estimate.New()
+			if _, err := rehearsal.Sampler(a.stage, opened.(sdk.Forecaster)).Sample(t.Context(), sdk.Batch{Items: a.items}); err != nil {
+				t.Fatal(err)
+			}
+			v := rehearsal.Voter("llm")
+			if a.limited != (v.Unknown == "") || v.Items != len(a.items) || control.Snapshot().Total.Calls > 0 {
+				t.Fatalf("%+v, want a bound %v; %+v", v, a.limited, control.Snapshot())
+			}
+			for _, item := range a.items {
+				for accepted, try := false, 0; !accepted && try < a.stage.Tries; try++ { // as engine/run does
+					item.Drawn = try * a.stage.N
+					samples, err := opened.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					accepted = slices.ContainsFunc(samples[0], func(s sdk.Sample) bool { return strings.HasPrefix(s.Answers[0].Label, "label ") })
+				}
+			}
+			if !a.limited {
+				return
+			}
+			bounded++
+			if a.schema {
+				schemas++
+			}
+			took := control.Snapshot().Total
+			if took.InputTokens == 0 || took.InputTokens > v.Most.InputTokens || took.OutputTokens > v.Most.OutputTokens {
+				t.Errorf("took %+v, at most %+v; %s", took, v.Most, a.stage.Config.Open)
+			}
+			near = max(near, float64(took.InputTokens)/float64(v.Most.InputTokens))
+		})
+	}
+	if bounded < 25 || schemas < 8 || near < 0.5 {
+		t.Errorf("%d voters have a bound, %d of them with a schema; the most that was used of a bound is %.2f: nothing was tested", bounded, schemas, near)
+	}
+}
+
+// TestPlanIsABound compares plan with the run that follows it.
+func TestPlanIsABound(t *testing.T) {
+	p := newPaid(t)
+	c := racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl")
+	out, err := c.Output()
+	if err != nil || p.server.Calls() > 0 {
+		t.Fatalf("%v, %d calls\n%s", err, p.server.Calls(), out)
+	}
+	const line = `(?s)AT MOST.*sample\.llm +`
+	requests := count(t, string(out), `sample\.llm +120 +([0-9]+) +240 `)
+	in, most := count(t, string(out), line+`([0-9]+)`), count(t, string(out), line+`[0-9]+ +([0-9]+)`)
+	code, stderr := p.run(t)
+	tookIn, tookOut := count(t, stderr, `([0-9]+) tokens in`), count(t, stderr, `([0-9]+) out`)
+	if code != 0 || tookIn == 0 || tookIn > in || tookOut == 0 || tookOut > most || requests != p.server.Calls() {
+		t.Errorf("exit code %d, %d calls\n%s%s", code, p.server.Calls(), out, stderr)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// gossipConfig is the config of stages that say what stands in a file: the key
+// of another stage.
+type gossipConfig struct {
+	From sdk.Path `config:"from,required" doc:"The file."`
+	Fail bool     `config:"fail" doc:"Say it in errors of rows."`
+}
+
+type gossip struct {
+	what string
+	fail bool
+}
+
+// gossipStages are stages of the plugin leak.
+func gossipStages() []sdk.Stage {
+	open := func(_ context.Context, s sdk.Setup, c gossipConfig) (gossip, error) {
+		what, err := os.ReadFile(string(c.From))
+		fmt.Fprintf(os.Stderr, "a line with %s, and one in two ", what)
+		_, _ = os.Stderr.Write(what[:5]) // halves of it, in two writes
+		_, _ = os.Stderr.Write(append(what[5:], '\n'))
+		s.Log.Warn("opened by "+string(what), string(what), []string{string(what)})
+		return gossip{string(what), c.Fail}, err
+	}
+	return []sdk.Stage{
+		sdk.SampleStage("gossip", "", func(ctx context.Context, s sdk.Setup, c gossipConfig) (sdk.Sampler, error) { return open(ctx, s, c) },
+			sdk.Reads(sdk.ColumnText)),
+		sdk.PromptStage("prompt", "", func(ctx context.Context, s sdk.Setup, c gossipConfig) (sdk.Prompter, error) { return open(ctx, s, c) },
+			sdk.Reads(sdk.ColumnText)),
+		sdk.ElectStage("elect", "", func(ctx context.Context, s sdk.Setup, c gossipConfig) (sdk.Elector, error) { return open(ctx, s, c) }),
+		sdk.EnrichStage("enrich", "", func(ctx context.Context, s sdk.Setup, c gossipConfig) (sdk.Enricher, error) { return open(ctx, s, c) }),
+	}
+}
+
+func (g gossip) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	out, failed := make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{}
+	for i := range b.Items {
+		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "answer " + g.what, Weight: 1}, {Weight: 1, Reason: "no " + g.what}}}}
+		if g.fail {
+			failed[i] = errors.New("failed at " + g.what)
+		}
+	}
+	if g.fail {
+		return out, failed
+	}
+	return out, nil
+}
+
+func (g gossip) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	out := make([][]sdk.Prompt, len(b.Items))
+	for i, item := range b.Items {
+		out[i] = []sdk.Prompt{{Messages: []sdk.Message{{Role: "user", Text: g.what + " about " + item.Text}}}}
+	}
+	return out, nil
+}
+
+func (g gossip) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	out := make([]sdk.Verdict, len(b.Items))
+	for i := range b.Items {
+		if out[i] = (sdk.Verdict{Answer: "elected " + g.what, Agreement: 1}); i%2 > 0 {
+			out[i] = sdk.Verdict{Reason: "none but " + g.what}
+		}
+	}
+	return out, nil
+}
+
+func (g gossip) Enrich(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	out := make([]sdk.Addition, len(passages))
+	for i := range out {
+		out[i] = sdk.Addition{Context: "context " + g.what, Terms: []string{"term " + g.what}}
+	}
+	return out, nil
+}
+
+const gossipFile = `
+variable "from" { type = path }
+variable "fail" { default = false }
+variable "model" { default = "" }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  chunk { use = "recursive" }
+  enrich "aside" {
+    use = "leak/enrich"
+    config { from = var.from }
+  }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "rows.tsv" }
+  batch = 16
+  retrieve "near" { from = knowledge.k }
+  prompt "asked" {
+    use = "leak/prompt"
+    config { from = var.from }
+  }
+  sample "model" {
+    use     = "openai"
+    enabled = var.model != ""
+    config { model = var.model }
+  }
+  sample "other" {
+    use      = "leak/gossip"
+    on_error = "skip"
+    config {
+      from = var.from
+      fail = var.fail
+    }
+  }
+  elect "e" {
+    use = "leak/elect"
+    config { from = var.from }
+  }
+  # It comes last, so that all others start before the stage that has the key.
+  sample "owner" {
+    use = "leak/voter"
+    on_error = "skip"
+    retries = 0
+    config {
+      key   = secret("LEAK_KEY")
+      token = "none"
+      how   = "quiet"
+    }
+  }
+}
+`
+
+// TestNoStageTellsTheSecretOfAnother runs stages that say the key of another one
+// wherever they can say something.
+func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
+	const key = "sk-hush-4711"
+	dir := t.TempDir()
+	from := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(from, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "p.hcl", gossipFile)
+	write(t, dir, "rows.tsv", rows(40))
+	for _, test := range []struct {
+		args []string
+		want string // of the many places where the key was said
+	}{
+		{[]string{"run", "p.hcl"}, `"reason":"none but (secret)"`},
+		{[]string{"run", "--format", "tsv", "p.hcl"}, "elected (secret)"},
+		{[]string{"run", "--format", "table", "p.hcl"}, "none but (secret)"},
+		{[]string{"run", "--output", "out.jsonl", "p.hcl"}, "one in two (secret)"},
+		{[]string{"run", "-var", "fail=true", "p.hcl"}, "failed at (secret)"},
+		{[]string{"eval", "p.hcl"}, "(secret)=[(secret)]"},
+		{[]string{"eval", "--json", "p.hcl"}, "(secret)"},
+		{[]string{"plan", "-var", "model=m", "p.hcl"}, "user: (secret) about"},
+		{[]string{"knowledge", "list", "--json", "p.hcl"}, "opened by (secret)"},
+	} {
+		c := racflow(t, dir, append(test.args, "--plugins", ".", "-var", "from="+from)...)
+		_ = os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak"))
+		c.Env = append(os.Environ(), "LEAK_KEY="+key, "RACFLOW_LOG=debug")
+		out, err := c.CombinedOutput()
+		if n := bytes.Count(out, []byte("sk-hush")); n > 0 || err != nil || !bytes.Contains(out, []byte(test.want)) {
+			t.Errorf("%v: %v, the key is said %d times, want %q in\n%.4000s", test.args, err, n, test.want, out)
+		}
+	}
+	checkFiles(t, dir, "sk-hush")
+}

@@ -1,0 +1,118 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+)
+
+// TestAnswersWithoutTheModel spends the budget, or takes the service away: the
+// statistical voters answer what the model was not asked about, the exit code and
+// standard error say so, and a resumed run with more money asks for the rest.
+func TestAnswersWithoutTheModel(t *testing.T) {
+	const items = 400
+	undisturbed := newPaidItems(t, items)
+	if code, stderr := undisturbed.run(t); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	p := newPaidItems(t, items)
+	code, stderr := p.run(t, "--max-cost", "0.04")
+	first, asked, id := p.output(t), p.server.Calls(), p.runID(t)
+	without := strings.Count(first, `"missing":["sample.llm"]`)
+	if code != 3 || strings.Count(first, "\n") != items || strings.Contains(first, `"answer":null`) || asked == 0 || without != items-asked {
+		t.Fatalf("exit code %d, %d lines, %d calls, %d without the model\n%s", code, strings.Count(first, "\n"), asked, without, stderr)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("%d items in [0-9.]+ s, .*%d provisional", items, without),
+		fmt.Sprintf("\n%d items answered without sample.llm: the budget of 0.0400 is spent: .*; the same command with --resume=%s asks for it\n", without, id),
+	} {
+		if !regexp.MustCompile(want).MatchString(stderr) {
+			t.Errorf("standard error does not say %q:\n%s", want, stderr)
+		}
+	}
+	code, stderr = p.run(t, "--max-cost", "10", "--resume")
+	if code != 0 || !strings.Contains(stderr, fmt.Sprintf("%d items are answered", items-without)) || p.server.Calls() != items {
+		t.Errorf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
+	}
+	if p.output(t) != undisturbed.output(t) {
+		t.Errorf("another output than that of a run that nothing disturbed:\n%s", p.output(t))
+	}
+	if code, stderr := p.run(t, "--resume"); code != 1 || !strings.Contains(stderr, "left anything to do") {
+		t.Errorf("exit code %d for a run that is done\n%s", code, stderr)
+	}
+	t.Run("denied", func(t *testing.T) {
+		p := newPaid(t)
+		p.server = openaitest.Serve(t, openaitest.Options{Key: "another"})
+		code, stderr := p.run(t)
+		out := p.output(t)
+		without, failed := strings.Count(out, `"missing":["sample.llm"]`), strings.Count(out, `"error":`)
+		if code != 3 || failed > 16 || without+failed != paidItems { // those that were asked before it was clear
+			t.Errorf("exit code %d, %d without the model, %d failed\n%s", code, without, failed, stderr)
+		}
+		if !regexp.MustCompile(fmt.Sprintf(`\n%d items answered without sample.llm: none of its calls was served: .*--resume=`, without)).MatchString(stderr) {
+			t.Errorf("standard error:\n%s", stderr)
+		}
+	})
+	t.Run("one question", func(t *testing.T) {
+		p := newPaid(t)
+		c := p.command(t)
+		c.Args = []string{c.Args[0], "ask", "-var", "url=" + p.server.URL, "--max-tokens", "1", "p.hcl", "apple and pear 3"}
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "it was answered without sample.llm: ") || !strings.Contains(string(out), "\nfruit\n") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	t.Run("no figures over a mixture", func(t *testing.T) {
+		p := newPaid(t)
+		c := p.command(t)
+		c.Args = []string{c.Args[0], "eval", "-var", "url=" + p.server.URL, "--max-cost", "0.005", "--input", "rows.tsv", "p.hcl"}
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "there are no figures") || strings.Contains(string(out), "accuracy") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// TestDroppedAnswers has a model whose answers are paid for and do not count, while
+// other voters decide every item.
+func TestDroppedAnswers(t *testing.T) {
+	emphatic := func(every int) openaitest.Options {
+		return openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+			if a.Number%every == 0 {
+				return "**fruit**"
+			}
+			return "vehicle"
+		}}
+	}
+	tests := map[string]struct {
+		every int // request whose answers do not count
+		verb  string
+		want  string
+	}{
+		"run":       {1, "run", `(?m)^warning: sample.llm: 240 of 240 answers do not count, such as "\*\*fruit\*\*" \(240\); nearest = 1 would read 240 of them as labels$`},
+		"eval":      {1, "eval", `(?m)^warning: sample.llm: 80 of 80 answers do not count, such as "\*\*fruit\*\*" \(80\); nearest = 1 would read 80 of them as labels$`},
+		"4 percent": {25, "run", ""}, // 5 of 120
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPaid(t)
+			p.server = openaitest.Serve(t, emphatic(test.every))
+			c := p.command(t)
+			if c.Args[1] = test.verb; test.verb == "eval" {
+				c.Args = []string{c.Args[0], "eval", "-var", "url=" + p.server.URL, "--input", "rows.tsv", "p.hcl"}
+			}
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if test.want == "" && strings.Contains(string(out), "do not count") || !regexp.MustCompile(test.want).Match(out) {
+				t.Errorf("no %q in\n%s", test.want, out)
+			}
+		})
+	}
+}

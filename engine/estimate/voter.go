@@ -1,0 +1,125 @@
+package estimate
+
+import (
+	"context"
+	"sync"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Rehearsal looks at what the voters of a pipeline would ask.
+type Rehearsal struct {
+	mu     sync.Mutex
+	voters map[string]*Voter
+}
+
+// New begins a rehearsal.
+func New() *Rehearsal { return &Rehearsal{voters: map[string]*Voter{}} }
+
+// Voter is what one voter was asked in a rehearsal.
+type Voter struct {
+	Items    int         // that went to it
+	Requests int         // that it would likely send
+	Answers  int         // that it would get
+	Likely   sdk.Usage   // tokens in, and out as many as the answers may have; none out: they have no limit
+	Most     sdk.Usage   // at most, with all tries
+	Unknown  string      // why nobody knows Most; empty: it is known
+	Shown    *sdk.Prompt // one of the prompts; nil: none was read
+
+	shownOf string // the item of Shown
+}
+
+// Voter returns what a voter was asked so far.
+func (r *Rehearsal) Voter(name string) Voter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v := r.voters[name]; v != nil {
+		return *v
+	}
+	return Voter{}
+}
+
+// Sampler returns what stands in for a voter. It abstains from every vote. Asked is
+// the voter itself, which says what it would send; nil: it does not say.
+func (r *Rehearsal) Sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
+	return stand{r, s, asked}
+}
+
+type stand struct {
+	rehearsal *Rehearsal
+	stage     *pipeline.Stage
+	asked     sdk.Forecaster
+}
+
+func (s stand) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	r := s.rehearsal
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.voters[s.stage.Name]
+	if v == nil {
+		v = &Voter{}
+		r.voters[s.stage.Name] = v
+	}
+	failed := sdk.RowErrors{}
+	for i := range b.Items {
+		if err := s.add(v, b.Items[i]); err != nil {
+			failed[i] = err
+		}
+	}
+	samples := make([][]sdk.Sample, len(b.Items))
+	if len(failed) > 0 {
+		return samples, failed
+	}
+	return samples, nil
+}
+
+// add counts what an item would come to, in each of its tries.
+func (s stand) add(v *Voter, item sdk.Item) error {
+	samples := max(s.stage.N, 1)
+	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
+		shown := prompts[0]
+		v.Shown, v.shownOf = &shown, item.ID
+	}
+	v.Items++
+	for try := range max(s.stage.Tries, 1) {
+		item.Drawn = try * samples
+		f, err := s.forecast(item, samples)
+		if err != nil {
+			return err
+		}
+		if try == 0 && f.Requests > 0 {
+			v.Requests += f.Requests
+			v.Answers += samples
+			v.Likely.Add(f.Likely)
+		}
+		v.Most.Add(f.Most)
+		if f.Unknown != "" {
+			v.Unknown = f.Unknown
+		}
+	}
+	return nil
+}
+
+// forecast is what the voter says or, where it says nothing, what its prompts and
+// its max_tokens come to.
+func (s stand) forecast(item sdk.Item, samples int) (sdk.Forecast, error) {
+	if s.asked != nil {
+		return s.asked.Forecast(item)
+	}
+	prompts := item.Prompts
+	if len(prompts) == 0 { // a voter that writes its own
+		prompts = []sdk.Prompt{{Text: item.Text}}
+	}
+	prompts = prompts[:min(len(prompts), samples)]
+	f := sdk.Forecast{Requests: len(prompts), Unknown: "its plugin does not say what a request takes"}
+	for _, p := range prompts {
+		f.Likely.InputTokens += uint64(Tokens(p))
+	}
+	f.Likely.OutputTokens = uint64(samples * maxTokens(s.stage))
+	return f, nil
+}
+
+// before orders items as they are numbered, so that the same prompt is shown
+// whatever the order in which they come.
+func before(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }

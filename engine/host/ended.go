@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ended is the end of one process, as its callers need to know it.
+type ended struct {
+	done chan struct{} // closed once why is known
+	why  string        // with its last words
+	deaf atomic.Bool   // it was ended for a request that it went on working on after its time was over
+}
+
+func newEnded() *ended { return &ended{done: make(chan struct{})} }
+
+// exit waits until a process whose connection broke has exited, ends it where it
+// does not, and says how it ended. The status of a process that is killed here at
+// once would hide the one that it had.
+func (p *Process) exit(now incarnation) string {
+	process := now.child.process
+	if process.failure() == nil {
+		select {
+		case <-process.ended:
+		case <-time.After(p.host.limits.stop):
+			process.fail(errors.New("it closed its connection and was ended"))
+		}
+	}
+	now.child.kill()
+	<-now.session.Done()
+	how := "it does not even end when it is killed"
+	select {
+	case <-process.exited:
+		how = describeStatus(process.cmd.ProcessState.Sys().(syscall.WaitStatus))
+		if at := p.out.panicked(); at != "" {
+			how += ", " + at
+		}
+	default:
+	}
+	if reason := process.failure(); reason != nil {
+		how = reason.Error()
+	}
+	now.ended.why = how + p.out.tail()
+	p.out.forget()
+	close(now.ended.done)
+	return how
+}
+
+// describeStatus says how a process ended.
+func describeStatus(status syscall.WaitStatus) string {
+	if !status.Signaled() {
+		return fmt.Sprintf("exit status %d", status.ExitStatus())
+	}
+	how := fmt.Sprintf("killed by signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
+	if status.Signal() == syscall.SIGKILL {
+		how += ", which is also what the system does when memory ends"
+	}
+	return how
+}
+
+// settle is called when a request has run out of time. It waits until the process
+// has noticed, ends one that works on, and waits for the next: whatever is asked
+// now does not spend its time on that.
+func (p *Process) settle(now incarnation) {
+	within, cancel := context.WithTimeout(p.ctx, p.host.limits.deaf)
+	defer cancel()
+	if !now.session.Settle(within) && p.ctx.Err() == nil {
+		now.child.process.fail(fmt.Errorf("racflow ended it, since it still worked on a request %v after its time was over", p.host.limits.deaf))
+		now.ended.deaf.Store(true)
+		_ = now.child.process.Kill(p.ctx)
+		select {
+		case <-now.session.Done():
+		case <-p.ctx.Done():
+		}
+	}
+	_, _ = p.live(p.ctx) // an error is that of the next request, too
+}

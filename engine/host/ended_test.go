@@ -1,0 +1,195 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Who reads the error of a row that ended the process learns how, whatever is logged.
+func TestEndIsExplained(t *testing.T) {
+	h, _ := newHost(t)
+	h.options.Log = slog.New(slog.DiscardHandler)
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	const ended = `^sample\.it: plugin test 0\.1\.0: the stage's process ended while it worked on this, 3 times: `
+	for text, want := range map[string]string{
+		"crash":       `killed by signal 9 \(SIGKILL\), which is also what the system does when memory ends; its last words:\n`,
+		"panic-aside": `exit status 2, panic: out of cheese, aside at \S*/main_test\.go:\d+; its last words:\n(?s:.*)created by`,
+		"exit":        `exit status 3; its last words:\n(?s:.*)no more cheese$`,
+	} {
+		_, err := ask(t, p, text)
+		if err == nil || !regexp.MustCompile(ended+want).MatchString(err.Error()) || !errors.Is(err, sdk.ErrCrashed) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	if got, err := ask(t, p, "a"); got != "a" || err != nil {
+		t.Errorf("then %q, %v", got, err)
+	}
+}
+
+// A process that works on after a request's time is over, or has stopped, is
+// replaced before the caller goes on; one that notices stays.
+func TestNextRequestFindsAProcess(t *testing.T) {
+	for text, begun := range map[string]string{"deaf": "deaf", "stop": "stopping", "wait": "waiting"} {
+		replaced := text != "wait"
+		t.Run(text, func(t *testing.T) {
+			h, _ := newHost(t)
+			dir := t.TempDir()
+			if replaced {
+				h.limits.deaf = 50 * time.Millisecond
+			} else {
+				h.limits.deaf = patience
+			}
+			p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+			before, err := ask(t, p, "pid")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := deadline{t.Context(), make(chan struct{})}
+			done := make(chan error, 1)
+			go func() { _, err := p.Sample(ctx, say(text)); done <- err }()
+			waitFor(t, "the request is worked on", func() bool { _, err := os.Stat(filepath.Join(dir, begun)); return err == nil })
+			close(ctx.over)
+			if err := <-done; sdk.CodeOf(err) != sdk.CodeDeadline {
+				t.Errorf("got %v", err)
+			}
+			p.mu.Lock()
+			now := p.current.child.process.ID()
+			p.mu.Unlock()
+			if (now != before) != replaced {
+				t.Errorf("process %s follows %s", now, before)
+			}
+			if after, err := ask(t, p, "pid"); err != nil || after != now {
+				t.Errorf("got process %s, want %s: %v", after, now, err)
+			}
+		})
+	}
+}
+
+// deadline is a context whose time is over when a test says so.
+type deadline struct {
+	context.Context
+	over chan struct{}
+}
+
+func (d deadline) Done() <-chan struct{} { return d.over }
+
+func (d deadline) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// A stage whose process ends whatever it is given is given up once, for all rows.
+func TestGivesUpOnAProcessThatAlwaysEnds(t *testing.T) {
+	h, _ := newHost(t)
+	h.limits.ends = 12
+	dir := t.TempDir()
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
+	texts := make([]string, 64)
+	for i := range texts {
+		texts[i] = fmt.Sprint("crash ", i)
+	}
+	work := retry.Work{Retries: 3, Call: func(ctx context.Context, at []int) error {
+		some := make([]string, len(at))
+		for i, n := range at {
+			some[i] = texts[n]
+		}
+		_, err := p.Sample(ctx, say(some...))
+		return err
+	}}
+	for range 2 {
+		errs := work.Do(t.Context(), len(texts))
+		last := errs[len(errs)-1]
+		if want := "sample.it: plugin test 0.1.0 ended 13 times in a row, whatever it was asked, and is not started again: killed by signal 9 (SIGKILL)"; last == nil || !strings.HasPrefix(last.Error(), want) {
+			t.Errorf("got %v, want %s", last, want)
+		}
+		for i, err := range errs {
+			if err == nil || !errors.Is(err, sdk.ErrCrashed) && err.Error() != last.Error() {
+				t.Errorf("row %d: %v", i, err)
+			}
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, "crash")); err != nil || info.Size() != 13 {
+		t.Errorf("the process was ended %d times, %v", info.Size(), err)
+	}
+}
+
+// That a stage has not answered for a while is reported, and again.
+func TestWaitingIsReported(t *testing.T) {
+	h, _ := newHost(t)
+	h.limits.notice = 20 * time.Millisecond
+	reports := make(chan string)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.options.Waiting = func(stage string, waited time.Duration) {
+		if waited < h.limits.notice {
+			stage = "too early"
+		}
+		select {
+		case reports <- stage:
+		case <-ctx.Done():
+		}
+	}
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	done := make(chan error, 1)
+	go func() { _, err := p.Sample(ctx, say("wait")); done <- err }()
+	for range 2 {
+		if stage := <-reports; stage != "sample.it" {
+			t.Errorf("got %q", stage)
+		}
+	}
+	cancel()
+	if err := <-done; sdk.CodeOf(err) != sdk.CodeCancelled {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Answers put the report off, and so does having nothing to do.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := make(chan []time.Duration, 9)
+		start := time.Now()
+		w := &waits{every: 30 * time.Second, report: func(waited time.Duration) {
+			reports <- []time.Duration{time.Since(start), waited}
+		}}
+		w.begin()
+		w.begin()
+		time.Sleep(20 * time.Second)
+		w.end(true) // of two: the other waits from now on
+		time.Sleep(29 * time.Second)
+		w.begin()
+		w.end(false) // that was no answer
+		time.Sleep(35 * time.Second)
+		w.end(true)
+		time.Sleep(time.Hour)
+		w.begin()
+		time.Sleep(29 * time.Second)
+		w.end(true)
+		want := [][]time.Duration{{50 * time.Second, 30 * time.Second}, {80 * time.Second, 60 * time.Second}}
+		for len(reports) > 0 {
+			report := <-reports
+			if len(want) == 0 || !slices.Equal(report, want[0]) {
+				t.Fatalf("got a report of %v, want %v", report, want)
+			}
+			want = want[1:]
+		}
+		if len(want) > 0 {
+			t.Errorf("there is no report of %v", want)
+		}
+	})
+}

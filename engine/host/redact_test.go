@@ -1,0 +1,153 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/racflow/racflow/engine/redact"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+const hushed = "sk-hush-0123"
+
+func knowing(values ...string) *redact.Secrets {
+	s := &redact.Secrets{}
+	s.Add(values...)
+	return s
+}
+
+// fillTexts puts a text into every field that can hold it, and counts the texts, and
+// what is exact.
+func fillTexts(m protoreflect.Message, text string) (texts, kept int) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		var v protoreflect.Value
+		switch f.Kind() {
+		case protoreflect.StringKind:
+			v = protoreflect.ValueOfString(text)
+		case protoreflect.BytesKind:
+			v = protoreflect.ValueOfBytes([]byte(text))
+		case protoreflect.MessageKind:
+			if f.FullName() == "racflow.stage.v1.Reply.host" {
+				continue // a reply with one never gets here
+			}
+			part := m.NewField(f)
+			if f.IsList() {
+				part = m.Mutable(f).List().AppendMutable()
+			} else {
+				m.Set(f, part)
+			}
+			t, k := fillTexts(part.Message(), text)
+			texts, kept = texts+t, kept+k
+			continue
+		default:
+			continue
+		}
+		if exact[f.FullName()] {
+			kept++
+		} else {
+			texts++
+		}
+		if f.IsList() {
+			m.Mutable(f).List().Append(v)
+		} else {
+			m.Set(f, v)
+		}
+	}
+	return texts, kept
+}
+
+// TestEveryTextOfAReply fills all that a reply can hold: a field that the wire gets
+// one day is redacted as well, or stands among the exact ones.
+func TestEveryTextOfAReply(t *testing.T) {
+	reply := &stagepb.Reply{}
+	texts, kept := fillTexts(reply.ProtoReflect(), "it is "+hushed+".")
+	reply.Rows.Candidates.IdBytes = []uint32{uint32(len(reply.Rows.Candidates.Ids))}
+	if !redactMessage(reply, knowing(hushed).Result) {
+		t.Error("nothing is replaced")
+	}
+	raw, err := proto.Marshal(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(raw, []byte("it is (secret).")); n != texts {
+		t.Errorf("%d texts are redacted, want %d", n, texts)
+	}
+	if n := bytes.Count(raw, []byte(hushed)); n != kept {
+		t.Errorf("%d texts are exact, want %d", n, kept)
+	}
+	if redactMessage(reply, knowing("another secret").Result) {
+		t.Error("something is replaced where there is nothing")
+	}
+}
+
+func TestRedactedReplies(t *testing.T) {
+	rows, err := wire.EncodeCandidates([][]sdk.Candidate{
+		{{ID: "a" + hushed, Label: "x", Text: "one"}, {ID: "b", Label: hushed}}, {{ID: "c", Label: "x", Context: "of " + hushed, Meta: sdk.Meta{
+			"n": 4711471147.0, hushed: true, "s": `"` + hushed, "plain": 1.5,
+		}}},
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What another encoder of JSON may write, and a note that is none.
+	reply := &stagepb.Reply{Rows: rows, Collections: []*stagepb.Collection{
+		{Name: hushed, Note: []byte(`{"a": "sk\u002dhush-0123", "n": 10000000000000001}`)}, {Note: []byte("[" + hushed)},
+	}}
+	p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: knowing(hushed, "4711471147", "x")}}
+	p.hide(reply)
+	got, err := wire.DecodeCandidates(reply.Rows, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := got[0][0], got[0][1], got[1][0]; a.ID != "a(secret)" || b.ID != "b" || c.ID != "c" ||
+		a.Label != "x" || b.Label != "(secret)" || c.Label != "x" || c.Context != "of (secret)" ||
+		fmt.Sprint(c.Meta) != fmt.Sprint(sdk.Meta{"n": "(secret)", "(secret)": true, "s": `"(secret)`, "plain": 1.5}) {
+		t.Errorf("got %+v", got)
+	}
+	if c := reply.Collections; c[0].Name != hushed || string(c[0].Note) != `{"a":"(secret)","n":10000000000000001}` || string(c[1].Note) != "[(secret)" {
+		t.Errorf("got %v", c)
+	}
+
+	failed := &stagepb.Reply{Failure: &stagepb.Failure{Message: "no x here"}, Errors: []*stagepb.RowError{{Failure: &stagepb.Failure{Message: "x" + hushed}}}}
+	p.hide(failed)
+	if failed.Failure.Message != "no (secret) here" || failed.Errors[0].Failure.Message != "(secret)(secret)" {
+		t.Errorf("got %v", failed)
+	}
+}
+
+// BenchmarkHide redacts 64 rows with 60 candidates of 200 bytes each.
+func BenchmarkHide(b *testing.B) {
+	lists := make([][]sdk.Candidate, 64)
+	text := strings.Repeat("Where is my parcel? It was sent on Monday, as skilled staff said. ", 4)[:200]
+	for i := range lists {
+		for j := range 60 {
+			lists[i] = append(lists[i], sdk.Candidate{ID: fmt.Sprint("row-", i, "-", j), Label: "status", Text: text, Meta: sdk.Meta{"path": "a.md"}})
+		}
+	}
+	rows, err := wire.EncodeCandidates(lists, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{0, 1, 4, 16} {
+		p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: &redact.Secrets{}}}
+		for i := range n {
+			p.out.secrets.Add(fmt.Sprintf("sk-proj-%032x", i*7919))
+		}
+		reply := &stagepb.Reply{Rows: rows}
+		b.Run(fmt.Sprintf("%d secrets", n), func(b *testing.B) {
+			for b.Loop() {
+				p.hide(reply)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package knowledge_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+var errCrash = fmt.Errorf("embed.k: %w", sdk.ErrCrashed)
+
+func crashesOn(poison string) func(string) error {
+	return func(text string) error {
+		if strings.Contains(text, poison) {
+			return errCrash
+		}
+		return nil
+	}
+}
+
+// A row that ends the embedder is left out, alone, and tried again by the next build.
+func TestARowThatEndsTheEmbedder(t *testing.T) {
+	b := newBench(t)
+	b.embedder.ends = crashesOn("poison")
+	k, embedded := b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
+	same(t, "embedded", embedded, "a", "b", "c")
+	if r := k.Report; r.Entries != 3 || r.FaultCount != 1 || r.Faults[0].Line != 3 || !errors.Is(r.Faults[0].Err, sdk.ErrCrashed) {
+		t.Errorf("report %+v", r)
+	}
+	b.embedder.ends = nil
+	k, embedded = b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
+	same(t, "embedded once it works", embedded, "poison")
+	if r := k.Report; r.Entries != 4 || r.FaultCount != 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// Where the embedder answers nothing, no row is to blame: the build ends, and what
+// was there stays.
+func TestAnEmbedderThatAnswersNothing(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
+	b.open(rows...)
+	changed := "id\ttext\tlabel\n1\taa\tx\n2\tbb\ty\n3\tcc\ty\n"
+	for name, err := range map[string]error{
+		"ends": errCrash, "breaks": errors.New("out of order"), "is gone": &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("not started again")},
+	} {
+		b.embedder.ends = func(string) error { return err }
+		if got := b.openFailing(changed); !errors.Is(got, err) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	b.embedder.ends = nil
+	if k, embedded := b.open(rows...); len(embedded) > 0 || k.Report.Entries != 3 {
+		t.Errorf("embedded %q again, report %+v", embedded, k.Report)
+	}
+}
+
+// An embedder that is gone in the middle ends the build, with one row left, too.
+func TestAnEmbedderThatIsGoneInTheMiddle(t *testing.T) {
+	b := newBench(t)
+	gone := &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("not started again")}
+	b.embedder.ends = func(text string) error {
+		if text == "last" {
+			return gone
+		}
+		return nil
+	}
+	content := "id\ttext\tlabel\n"
+	for i := range 256 {
+		content += fmt.Sprintf("%d\ta\tx\n", i)
+	}
+	if err := b.openFailing(content + "256\tlast\tx\n"); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	// The same row, where it is the row that is to blame.
+	b.embedder.ends = crashesOn("last")
+	if err := b.openFailing(content + "256\tlast\tx\n"); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Of a document that ends the enricher, only the passage that does so is kept bare.
+func TestAPassageThatEndsTheEnricher(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a b c d e", "x.txt": "f"})
+	e.adder.ends = func(p sdk.Passage) error { return crashesOn("d")(p.Text()) }
+	k, asked, _ := e.look()
+	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:c", "a.txt:e", "x.txt:f")
+	if r := k.Report; r.Bare != 1 || !errors.Is(r.FirstBare.Err, sdk.ErrCrashed) || !strings.Contains(r.FirstBare.String(), "a.txt: chunk 3: enrich.situate: ") {
+		t.Errorf("report %+v", r)
+	}
+	for _, text := range []string{"cc", "ee", "ff"} {
+		if found := find(t, k, text); len(found) != 1 || !strings.HasPrefix(found[0].Context, "of ") {
+			t.Errorf("%s: found %+v", text, found)
+		}
+	}
+}

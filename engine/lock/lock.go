@@ -1,0 +1,53 @@
+// Package lock makes a process the only writer of a file. The lock ends with the
+// process, however that ends: it leaves nothing behind.
+//
+// The file that is written is the file that is locked, so it may be renamed or
+// removed while it is locked. A library that opens a lock file by itself knows
+// neither.
+package lock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// ErrBusy says that another process, or another Open of this one, has the lock.
+var ErrBusy = errors.New("another process is writing it")
+
+// Open opens a file as os.OpenFile does, and locks it until it is closed. The error
+// is ErrBusy where the lock is taken. Flags must not ask to truncate: that would
+// happen before the lock is there.
+func Open(path string, flags int, perm fs.FileMode) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, flags, perm)
+		if err != nil {
+			return nil, err
+		}
+		same := false
+		if err = try(f); err == nil {
+			same, err = Names(path, f)
+		}
+		if err == nil && same {
+			return f, nil
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		// Between opening and locking, the file was renamed or removed: what its
+		// name leads to now is another file.
+	}
+}
+
+// Names reports whether a path still leads to an open file.
+func Names(path string, f *os.File) (bool, error) {
+	named, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	opened, err := f.Stat()
+	return err == nil && os.SameFile(named, opened), err
+}

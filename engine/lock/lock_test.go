@@ -1,0 +1,80 @@
+//go:build unix
+
+package lock_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/racflow/racflow/engine/lock"
+)
+
+func open(t *testing.T, path string, flags int) *os.File {
+	t.Helper()
+	f, err := lock.Open(path, os.O_WRONLY|flags, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestOneWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if _, err := lock.Open(path, os.O_RDWR, 0); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	first := open(t, path, os.O_CREATE)
+	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, path, 0)
+	defer second.Close()
+	if err := os.Rename(path, path+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := lock.Names(path, second); same || err != nil {
+		t.Errorf("a renamed file: %v, %v", same, err)
+	}
+	defer open(t, path, os.O_CREATE).Close() // the name is free, the renamed file stays locked
+	if _, err := lock.Open(path+".new", os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("a second writer of a renamed file: %v", err)
+	}
+}
+
+// TestNameGoesToAnotherFile lets writers take turns on one name, each of which
+// renames its file away: no lock may be had on a file that the name has left.
+func TestNameGoesToAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for turns := 0; turns < 50; {
+				f, err := lock.Open(path, os.O_WRONLY|os.O_CREATE, 0o600)
+				if errors.Is(err, lock.ErrBusy) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				turns++
+				if info, err := f.Stat(); err != nil || info.Size() != 0 {
+					t.Error("the file is one that another writer has completed")
+				}
+				_, err = f.WriteString("complete")
+				if err := errors.Join(err, os.Rename(path, filepath.Join(dir, "complete")), f.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+}

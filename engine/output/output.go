@@ -1,0 +1,185 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/racflow/racflow/engine/lock"
+)
+
+// suffix is what the name of a file ends with until it is complete.
+const suffix = ".part"
+
+// File is a file, or a stream, that is being written.
+type File struct {
+	name      string // as it was given
+	target    string // the file to replace; "": a stream
+	file      *os.File
+	stdout    io.Writer // in place of file
+	written   bool
+	committed bool
+}
+
+// Open makes a file ready to be written, and changes nothing of it yet. The name
+// - is standard output, as is a name that leads there; then everything goes to
+// stdout. It refuses a file that another process is writing, one that cannot be
+// replaced, and one that is among inputs.
+func Open(name string, stdout io.Writer, inputs ...string) (*File, error) {
+	if name == "-" || name == "" || isStdout(name, stdout) {
+		return &File{stdout: stdout}, nil
+	}
+	target, stream, err := resolve(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be written: %w", name, err)
+	}
+	if stream {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &File{name: name, file: file}, nil
+	}
+	for _, path := range []string{target, target + suffix} {
+		if isOneOf(path, inputs) {
+			return nil, fmt.Errorf("--output %s would write over what this run reads; choose another file", name)
+		}
+	}
+	f := &File{name: name, target: target}
+	if err := f.claim(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// claim opens and locks the partial file.
+func (f *File) claim() error {
+	part := f.target + suffix
+	before, err := os.Stat(f.target)
+	if err == nil {
+		// Who may not write a file should not replace it either.
+		var old *os.File
+		if old, err = os.OpenFile(f.target, os.O_WRONLY, 0); err != nil {
+			return fmt.Errorf("%s cannot be written: %w; choose another file", f.name, err)
+		}
+		_ = old.Close() // nothing was written
+	}
+	if info, err := os.Lstat(part); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s cannot be written: %s is in the way; remove it, or choose another file", f.name, part)
+	}
+	f.file, err = lock.Open(part, os.O_WRONLY|os.O_CREATE, 0o666)
+	if errors.Is(err, lock.ErrBusy) {
+		return fmt.Errorf("another process is writing %s: wait until it has ended, or choose another file", f.name)
+	}
+	if err == nil && before != nil {
+		if err = allow(f.file, before.Mode().Perm()); err != nil {
+			_ = f.file.Close() // the first error is the one to report
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be written, since it is written to %s first: %w; choose a folder that you can write to, or send results to standard output", f.name, part, err)
+	}
+	return nil
+}
+
+// allow gives a file permissions, where it has others.
+func allow(f *os.File, perm os.FileMode) error {
+	info, err := f.Stat()
+	if err != nil || info.Mode().Perm() == perm {
+		return err
+	}
+	return f.Chmod(perm)
+}
+
+// Write implements io.Writer.
+func (f *File) Write(b []byte) (int, error) {
+	if f.stdout != nil {
+		return f.stdout.Write(b)
+	}
+	if !f.written {
+		if err := f.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return f.file.Write(b)
+}
+
+// begin removes what an earlier process has left in the partial file.
+func (f *File) begin() error {
+	f.written = true
+	if f.target == "" {
+		return nil
+	}
+	return f.file.Truncate(0)
+}
+
+// Name returns the name that the file was given; "": it is standard output.
+func (f *File) Name() string { return f.name }
+
+// Partial returns the name of the file that holds what was written, as long as
+// that is not complete; "": there is none, since nothing was written or it is
+// where it belongs.
+func (f *File) Partial() string {
+	if f.target == "" || f.committed || !f.written {
+		return ""
+	}
+	return f.target + suffix
+}
+
+// Commit completes the file: what was written is under its name from then on.
+func (f *File) Commit() error {
+	if f.target == "" {
+		return nil
+	}
+	var err error
+	if !f.written {
+		err = f.begin()
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	part := f.target + suffix
+	if err == nil {
+		var ours bool
+		if ours, err = lock.Names(part, f.file); err == nil && !ours {
+			return fmt.Errorf("%s is as it was: %s, which was to replace it, has been removed or replaced", f.name, part)
+		}
+	}
+	if err == nil {
+		err = os.Rename(part, f.target)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is as it was: what was to replace it is in %s: %w", f.name, part, err)
+	}
+	f.committed = true
+	return nil
+}
+
+// Close ends the writing. What was written and not committed stays in the partial
+// file.
+func (f *File) Close() error {
+	if f.stdout != nil {
+		return nil
+	}
+	if f.target != "" && !f.committed {
+		if info, err := f.file.Stat(); err == nil && info.Size() == 0 {
+			_ = os.Remove(f.target + suffix) // an empty file is of no use, and of no harm
+		}
+	}
+	return f.file.Close()
+}
+
+// isOneOf reports whether a path leads to one of several regular files.
+func isOneOf(path string, others []string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	for _, other := range others {
+		if same, err := os.Stat(other); err == nil && os.SameFile(info, same) {
+			return true
+		}
+	}
+	return false
+}

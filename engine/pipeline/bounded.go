@@ -1,0 +1,171 @@
+package pipeline
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/racflow/racflow/engine/rule"
+)
+
+// costs are the functions that may make much of little, or take more than
+// linear time, with what a call comes to in bytes. Arguments that are not known
+// or null are given as they are.
+var costs = map[string]func(args []cty.Value) int{
+	"format": costOfFormat,
+	"indent": func(args []cty.Value) int { return times(whole(args[0]), 1+strings.Count(text(args[1]), "\n")) },
+	"join":   costOfJoin,
+	"replace": func(args []cty.Value) int {
+		return times(strings.Count(text(args[0]), text(args[1])), len(text(args[2])))
+	},
+	"split":      func(args []cty.Value) int { return overhead * (1 + strings.Count(text(args[1]), text(args[0]))) },
+	"jsonencode": func(args []cty.Value) int { return times(6, weigh(args[0], maxWork)) },
+	"jsondecode": costOfJSON,
+	"parseint":   func(args []cty.Value) int { return len(text(args[0])) * len(text(args[0])) / 64 },
+	"distinct":   func(args []cty.Value) int { return times(length(args[0]), weigh(args[0], maxWork)/32) },
+	"regex":      costOfRegex,
+	"trim":       func(args []cty.Value) int { return times(len(text(args[0])), len(text(args[1]))/64) },
+	"coalesce":   costOfOneType,
+	"concat":     costOfOneType,
+}
+
+// bounded is a function that computes only what the rest of maxWork allows.
+func (l *loader) bounded(f function.Function, cost func(args []cty.Value) int) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(), VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			n := cost(args)
+			if n > l.left {
+				return cty.NilType, fmt.Errorf("it would take too much: the expressions of a file make at most %d MiB of texts and lists; give it less, or a simpler pattern", maxWork>>20)
+			}
+			l.left -= n
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// costOfFormat adds up the widths and precisions, and counts the longest
+// argument, as JSON, for each verb.
+func costOfFormat(args []cty.Value) int {
+	longest := 0
+	for _, a := range args[1:] {
+		longest = max(longest, weigh(a, maxWork))
+		if a.Type() == cty.String { // a verb may read it as a number, such as 1e1000000000
+			longest = max(longest, weighNumber(text(a)))
+		}
+	}
+	longest = times(6, longest)
+	n := 0
+	_, rest, verb := strings.Cut(text(args[0]), "%")
+	for verb {
+		flags := rest[:len(rest)-len(strings.TrimLeft(rest, " +-#.[]0123456789"))]
+		for _, digits := range strings.FieldsFunc(flags, func(r rune) bool { return r < '0' || r > '9' }) {
+			width, err := strconv.Atoi(digits)
+			if err != nil || width > maxWork {
+				return maxWork + 1
+			}
+			n += width
+		}
+		if n += longest; n > maxWork {
+			return n
+		}
+		_, rest, verb = strings.Cut(rest[len(flags):], "%")
+	}
+	return n
+}
+
+// weighNumber weighs the number that a text says, 0 where it says none.
+func weighNumber(text string) int {
+	number, err := cty.ParseNumberVal(text)
+	if err != nil {
+		return 0
+	}
+	return weigh(number, maxWork)
+}
+
+func costOfJoin(args []cty.Value) int {
+	elements := 0
+	for _, list := range args[1:] {
+		elements += length(list)
+	}
+	return times(elements, len(text(args[0])))
+}
+
+// costOfJSON counts the values, and refuses those that stand too deep in each
+// other for a decoder that is recursive.
+func costOfJSON(args []cty.Value) int {
+	values, depth := 1, 0
+	for _, c := range []byte(text(args[0])) {
+		switch c {
+		case '[', '{':
+			values++
+			depth++
+		case ']', '}':
+			depth--
+		case ',', ':':
+			values++
+		}
+		if depth > maxDepth {
+			return maxWork + 1
+		}
+	}
+	return times(values, 2*overhead)
+}
+
+// costOfRegex counts the instructions that a pattern is compiled to: each may
+// look at every byte.
+func costOfRegex(args []cty.Value) int {
+	size, err := rule.PatternSize(text(args[0]))
+	if err != nil {
+		return 0 // the function says it
+	}
+	return times(size, overhead+len(text(args[1])))
+}
+
+// costOfOneType counts the comparisons that find a type for all arguments.
+func costOfOneType(args []cty.Value) int {
+	all := 0
+	for _, a := range args {
+		types, _ := comparisons(a.Type())
+		all += types
+	}
+	return times(all, len(args))
+}
+
+// times is a product that ends at what no budget allows.
+func times(a, b int) int {
+	if a > 0 && b > maxWork/a {
+		return maxWork + 1
+	}
+	return a * b
+}
+
+// text is an argument's text, "" where it has none.
+func text(v cty.Value) string {
+	v, _ = v.Unmark()
+	if v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
+		return ""
+	}
+	return v.AsString()
+}
+
+// whole is an argument's number, 0 where it is not known, null or less.
+func whole(v cty.Value) int {
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return 0
+	}
+	n, _ := v.AsBigFloat().Int64()
+	return int(min(max(0, n), maxWork+1))
+}
+
+// length is how many elements an argument has, 0 where it is not known or null.
+func length(v cty.Value) int {
+	if v.IsKnown() && !v.IsNull() && v.CanIterateElements() {
+		return v.LengthInt()
+	}
+	return 0
+}

@@ -1,0 +1,49 @@
+package private
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestFolders(t *testing.T) {
+	mode := func(dir string) fs.FileMode {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	wide := filepath.Join(root, "knowledge")
+	if err := os.Mkdir(wide, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(wide, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(wide, "k", "deep"), wide} {
+		if err := MakeBelow(root, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{wide, filepath.Join(wide, "k"), filepath.Join(wide, "k", "deep")} {
+		if got := mode(dir); got != 0o700 {
+			t.Errorf("%s has mode %o", dir, got)
+		}
+	}
+	if got := mode(root); got != 0o755 {
+		t.Errorf("the root has mode %o: it may be anybody's folder", got)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "a", "b")
+	if err := MakeBelow(root, elsewhere); err != nil || mode(elsewhere) != 0o700 {
+		t.Errorf("a folder elsewhere: %v, mode %o", err, mode(elsewhere))
+	}
+	if err := Tighten(filepath.Join(root, "none")); err != nil {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}

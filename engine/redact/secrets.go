@@ -1,0 +1,149 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Placeholder stands in place of a secret.
+const Placeholder = "(secret)"
+
+// shortest is how many bytes a secret has at least that is replaced in results:
+// a shorter one is a part of many words, and results would no longer be true.
+const shortest = 6
+
+// Secrets are the secrets that are known so far. The zero value knows none; its
+// methods may be called by several goroutines at once.
+type Secrets struct {
+	adding sync.Mutex
+	values []string // sorted
+	some   atomic.Bool
+	known  atomic.Pointer[known] // of all values; nil: it is made when it is needed, since a file may add thousands
+}
+
+// known is what texts are searched for.
+type known struct {
+	messages, results replacer
+	longest           int
+}
+
+// Add makes secrets known. Of one with several lines, each line is a secret, too.
+func (s *Secrets) Add(values ...string) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	for _, value := range values {
+		for _, v := range append(strings.Split(value, "\n"), value) {
+			v = strings.TrimSpace(v)
+			if at, known := slices.BinarySearch(s.values, v); v != "" && !known {
+				s.values = slices.Insert(s.values, at, v)
+				s.known.Store(nil)
+				s.some.Store(true)
+			}
+		}
+	}
+}
+
+// get returns what texts are searched for; nil: no secret is known.
+func (s *Secrets) get() *known {
+	if k := s.known.Load(); k != nil || !s.some.Load() {
+		return k
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if k := s.known.Load(); k != nil {
+		return k
+	}
+	k := &known{}
+	var all, long []string
+	for _, v := range s.values {
+		forms := formsOf(v)
+		all = append(all, forms...)
+		if len(v) >= shortest {
+			long = append(long, forms...)
+		}
+	}
+	k.messages, k.results = newReplacer(all), newReplacer(long)
+	for _, form := range all {
+		k.longest = max(k.longest, len(form))
+	}
+	s.known.Store(k)
+	return k
+}
+
+// Message replaces every secret in a message that people read.
+func (s *Secrets) Message(text string) string {
+	if k := s.get(); k != nil {
+		return k.messages.replace(text)
+	}
+	return text
+}
+
+// Result replaces the secrets in a part of a result: those of fewer than six bytes
+// stay, since results are also compared and searched.
+func (s *Secrets) Result(text string) string {
+	if k := s.get(); k != nil {
+		return k.results.replace(text)
+	}
+	return text
+}
+
+// InResults reports whether Result could replace anything.
+func (s *Secrets) InResults() bool {
+	k := s.get()
+	return k != nil && k.results.all != nil
+}
+
+// Longest is how many bytes the longest form of a secret has.
+func (s *Secrets) Longest() int {
+	if k := s.get(); k != nil {
+		return k.longest
+	}
+	return 0
+}
+
+// replacer replaces forms of secrets. Texts mostly hold none, which a search for one
+// form at a time finds out much faster than the search for all, unless they are many.
+type replacer struct {
+	forms []*strings.Replacer // of one form each that holds no other; none: there are more than few
+	all   *strings.Replacer   // nil: there are no forms
+}
+
+// few is how many forms are searched for one at a time.
+const few = 64
+
+func newReplacer(forms []string) replacer {
+	if len(forms) == 0 {
+		return replacer{}
+	}
+	// The replacer takes the first form that fits.
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	forms = slices.Compact(forms)
+	r := replacer{}
+	pairs := make([]string, 0, 2*len(forms))
+	for i, form := range forms {
+		pairs = append(pairs, form, Placeholder)
+		if len(forms) <= few && !slices.ContainsFunc(forms[i+1:], func(shorter string) bool { return strings.Contains(form, shorter) }) {
+			r.forms = append(r.forms, strings.NewReplacer(form, Placeholder))
+		}
+	}
+	r.all = strings.NewReplacer(pairs...)
+	return r
+}
+
+func (r replacer) replace(text string) string {
+	if r.all == nil {
+		return text
+	}
+	if len(r.forms) == 0 {
+		return r.all.Replace(text)
+	}
+	for _, form := range r.forms {
+		if form.Replace(text) != text {
+			return r.all.Replace(text)
+		}
+	}
+	return text
+}

@@ -1,0 +1,56 @@
+package openai
+
+import (
+	"github.com/racflow/racflow/sdk"
+)
+
+// Forecast implements sdk.Forecaster.
+func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
+	var f sdk.Forecast
+	questions, all, err := v.slots(item)
+	if err != nil {
+		return f, err
+	}
+	for i := range questions {
+		q, answers := &questions[i], 0
+		for at := i; at < len(all); at += len(questions) {
+			alone, err := v.call(q, all[at].number, 1)
+			if err != nil {
+				return f, err
+			}
+			f.Most.Add(alone.Most)
+			answers++
+			switch {
+			case q.maxTokens == 0:
+				f.Unknown = "its answers have no limit; max_tokens in its config sets one"
+			case !v.model.Plain():
+				f.Unknown = "body in its config may let a request take more"
+			case alone.Most == sdk.Usage{} || !alone.Most.Plausible():
+				f.Unknown = "its max_tokens is beyond what any answer has"
+			}
+		}
+		size := min(answers, int(v.choices.Load()))
+		requests := (answers + size - 1) / size
+		together, err := v.call(q, all[i].number, size)
+		if err != nil {
+			return f, err
+		}
+		f.Requests += requests
+		f.Likely.Add(sdk.Usage{
+			InputTokens:  uint64(requests * (together.Tokens - v.ready(q, size).Tokens)),
+			OutputTokens: uint64(answers * q.maxTokens),
+		})
+	}
+	return f, nil
+}
+
+// call is what a request for n answers takes.
+func (v *voter) call(q *question, number, n int) (sdk.Call, error) {
+	r := v.ready(q, n)
+	if v.config.Endpoint == "completions" {
+		return r.Call(v.completionRequest(q, number, n))
+	}
+	return r.Call(v.chatRequest(q, number, n))
+}
+
+var _ sdk.Forecaster = (*voter)(nil)

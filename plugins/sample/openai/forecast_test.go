@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestForecast compares what is said of an item with what the server then counts, a
+// JSON schema with it.
+func TestForecast(t *testing.T) {
+	labels := make([]string, 60)
+	for i := range labels {
+		labels[i] = fmt.Sprintf("a label with the number %d", i)
+	}
+	prompt := sdk.Prompt{Text: strings.Repeat("An example of a text that has a label. ", 40), Labels: labels}
+	chat := sdk.Prompt{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "Which label?"}}, Labels: labels, Fields: []string{sdk.LabelProperty}}
+	tests := map[string]struct {
+		samples   int
+		arguments string
+		prompts   []sdk.Prompt
+		server    openaitest.Options
+		requests  int
+		out       uint64
+		unknown   string
+	}{
+		"one request":        {6, ``, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 6 * labelTokens, ""},
+		"several":            {6, `, "max_n": 4`, []sdk.Prompt{prompt}, openaitest.Options{}, 2, 6 * labelTokens, ""},
+		"a prompt for each":  {2, ``, []sdk.Prompt{prompt, chat}, openaitest.Options{}, 2, labelTokens + jsonTokens, ""},
+		"a schema":           {2, ``, []sdk.Prompt{chat}, openaitest.Options{}, 1, 2 * jsonTokens, ""},
+		"a schema, by force": {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 18, ""},
+		"a model that thinks": {3, `, "model": "gpt-5-nano"`, []sdk.Prompt{chat}, openaitest.Options{}, 3, 0,
+			"its answers have no limit; max_tokens in its config sets one"},
+		"that thinks so long": {3, `, "model": "gpt-5-nano", "max_tokens": 50`, []sdk.Prompt{chat}, openaitest.Options{}, 3, 150, ""},
+		"no limit":            {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
+		"a limit in body":     {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, labelTokens, "body in its config may let a request take more"},
+		"far too large":       {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
+		"no prompt":           {1, ``, nil, openaitest.Options{}, 0, 0, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := opened(t, test.samples, test.server, test.arguments)
+			item := sdk.Item{Prompts: test.prompts}
+			said, err := f.Forecast(item)
+			if err != nil || f.server.Calls() > 0 || len(f.host.Calls()) > 0 {
+				t.Fatalf("error %v, %d calls", err, f.server.Calls())
+			}
+			if _, err := f.one(t, item); err != nil {
+				t.Fatal(err)
+			}
+			took := f.host.Spent(t)
+			if said.Requests != test.requests || f.server.Calls() != test.requests || said.Likely.OutputTokens != test.out || said.Unknown != test.unknown {
+				t.Errorf("%+v, want %d requests, %d tokens out, unknown %q; %d calls", said, test.requests, test.out, test.unknown, f.server.Calls())
+			}
+			if in := said.Likely.InputTokens; in < took.InputTokens || in > 2*took.InputTokens+50*uint64(test.requests) {
+				t.Errorf("%d tokens in were likely, and it took %d", in, took.InputTokens)
+			}
+			if test.unknown == "" && (said.Most.InputTokens < took.InputTokens || said.Most.OutputTokens < took.OutputTokens) {
+				t.Errorf("at most %+v, and it took %+v", said.Most, took)
+			}
+			for _, call := range f.host.Calls() {
+				if (call.Most != sdk.Usage{} && call.Most.Plausible()) != (test.unknown == "") {
+					t.Errorf("asked for %+v", call)
+				}
+			}
+		})
+	}
+	f := opened(t, 1, openaitest.Options{}, `, "endpoint": "completions"`)
+	if _, err := f.Forecast(sdk.Item{Prompts: []sdk.Prompt{chat}}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("a chat for the completions endpoint: %v", err)
+	}
+}

@@ -1,0 +1,23 @@
+package nodump
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSet(t *testing.T) {
+	for _, test := range []struct {
+		variable string
+		want     int
+	}{{"1", 1}, {"", 0}} { // in this order: there is a way back, and none is offered
+		t.Setenv(Variable, test.variable)
+		if err := Set(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		if got != test.want || err != nil {
+			t.Errorf("with %q the process is dumpable: %d, %v, want %d", test.variable, got, err, test.want)
+		}
+	}
+}
