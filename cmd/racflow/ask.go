@@ -53,12 +53,12 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			if err != nil {
 				return err
 			}
-			s, err := flags.start(c.Context(), args[0], "")
+			s, err := flags.start(c.Context(), args[0], &inputFlags{}, stdin)
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			r, err := s.open(c.Context(), stdin)
+			r, err := s.pipeline.Start(c.Context())
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func writeResult(w io.Writer, r run.Result) error {
 // where one answers.
 func (s *session) missing() string {
 	var off []string
-	for _, k := range s.pipeline.Knowledge() {
+	for _, k := range s.pipeline.Definition().Knowledge() {
 		for _, stage := range k.Enrich {
 			if !stage.Enabled && stage.Info.Network {
 				off = append(off, stage.Block+"."+stage.Name)
@@ -170,7 +170,7 @@ func (s *session) missing() string {
 		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
 	}
 	voter := ""
-	for _, stage := range s.pipeline.Stages {
+	for _, stage := range s.pipeline.Definition().Stages {
 		if stage.Block == "sample" && stage.Info.Network {
 			if stage.Enabled {
 				return ""
@@ -179,7 +179,7 @@ func (s *session) missing() string {
 		}
 	}
 	switch {
-	case !slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
+	case !slices.ContainsFunc(s.pipeline.Definition().Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
 		return ""
 	case voter == "":
 		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
@@ -199,5 +199,5 @@ func (s *session) missing() string {
 
 // has reports whether the file has a variable.
 func (s *session) has(variable string) bool {
-	return slices.ContainsFunc(s.file.Variables, func(v pipeline.Variable) bool { return v.Name == variable })
+	return slices.ContainsFunc(s.pipeline.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
 }

@@ -70,18 +70,18 @@ func (f *journalFlags) check(input string) error {
 }
 
 // open opens the journal, of a new run or of the one to go on with.
-func (j *job) open(f *journalFlags) error {
+func (j *job) open(ctx context.Context, f *journalFlags) error {
 	if err := f.check(j.path); err != nil {
 		return err
 	}
 	if f.off || j.path == "-" {
 		return nil
 	}
-	m, err := j.manifest()
+	m, err := j.pipeline.Manifest(ctx)
 	if err != nil {
 		return err
 	}
-	runs := j.runs()
+	runs := j.Runs()
 	before, left := runs.Newest(m.File, m.Pipeline)
 	switch f.resume {
 	case "":
@@ -94,7 +94,7 @@ func (j *job) open(f *journalFlags) error {
 		return err
 	case newest:
 		if !left {
-			return fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", j.session.file.Path, filepath.Join(j.session.state, "runs"))
+			return fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", j.pipeline.File().Path, filepath.Join(j.State(), "runs"))
 		}
 	default:
 		if before, err = runs.Manifest(f.resume); err != nil {
@@ -115,42 +115,6 @@ func (j *job) open(f *journalFlags) error {
 	return nil
 }
 
-// manifest says what the job is.
-func (j *job) manifest() (journal.Manifest, error) {
-	s := j.session
-	m := journal.Manifest{Version: version(), Limit: j.input.limit}
-	m.Define(s.file, s.pipeline)
-	var err error
-	if m.File, err = filepath.Abs(s.file.Path); err != nil {
-		return m, err
-	}
-	path := j.path
-	if path, err = filepath.Abs(path); err != nil {
-		return m, err
-	}
-	if m.Input, err = journal.NewFile(path); err != nil {
-		return m, err
-	}
-	for _, g := range j.ready.Generations() {
-		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
-	}
-	for _, id := range j.ready.Identities() {
-		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: version(), Fingerprint: id.Fingerprint}
-		if command := s.catalog.command(id.Use); command != nil {
-			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
-			known, _ := s.host.Known(command)
-			stage.Version = known.Version
-			program, err := journal.NewFile(command[0])
-			if err != nil {
-				return m, err
-			}
-			stage.Program = &program
-		}
-		m.Stages = append(m.Stages, stage)
-	}
-	return m, nil
-}
-
 // end closes the journal and says what is missing, where the results are, and how to
 // resume the run where something is left to do. It returns the error of the run.
 func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
@@ -162,7 +126,7 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 		why := report.Legible(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
 		switch {
 		case m.Items > 0:
-			fmt.Fprintf(w, "%s answered without %s: %s%s\n", quantity(m.Items, "item"), m.Stage, why, again)
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", report.Quantity(m.Items, "item"), m.Stage, why, again)
 		case err == nil:
 			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
 		}
@@ -199,8 +163,8 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 	case totals.Failed > 0:
 		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
 	}
-	if n := j.runs().Unfinished(); n > manyRuns {
-		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.session.flags.state)
+	if n := j.Runs().Unfinished(); n > manyRuns {
+		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.flags.state)
 	}
 	return errors.Join(err, closed)
 }
@@ -208,5 +172,3 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 // manyRuns is how many unfinished runs there may be before a person is reminded
 // of them.
 const manyRuns = 20
-
-func (j *job) runs() journal.Runs { return journal.Of(j.session.state) }
