@@ -58,20 +58,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 				return err
 			}
 			defer s.close()
-			r, err := s.pipeline.Start(c.Context())
-			if err != nil {
-				return err
-			}
-			var result run.Result
-			totals, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
-				if len(batch) > 0 { // else the run breaks off
-					result = batch[0]
-				}
-				return nil
-			})
-			if err == nil && totals.Left > 0 { // the other voters have no answer
-				err = totals.Missing[0].First
-			}
+			result, err := s.pipeline.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
 			if err != nil {
 				return err
 			}
@@ -132,18 +119,6 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 		return "", nil, errors.New("the question is not UTF-8")
 	}
 	return question, stdin, nil
-}
-
-// once returns the rows of an input that holds one question.
-func once(question string) func() (source.Row, error) {
-	given := false
-	return func() (source.Row, error) {
-		if given {
-			return source.Row{}, io.EOF
-		}
-		given = true
-		return source.Row{Line: 1, ID: "question", Text: question}, nil
-	}
 }
 
 func writeResult(w io.Writer, r run.Result) error {

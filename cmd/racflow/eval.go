@@ -123,7 +123,7 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		}
 	}
 	passages := eval.NewPassages(e.cuts)
-	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, costOf(j.pipeline.Definition())
+	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, j.pipeline.Definition().Cost
 	o, err := j.run(c.Context(), func(batch []run.Result) error {
 		for _, r := range batch {
 			counter.Add(r)

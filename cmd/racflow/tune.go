@@ -16,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/sdk"
 )
 
 func newTune() *cobra.Command {
@@ -113,7 +112,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 		return err
 	}
 	defer j.close()
-	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: costOf(j.pipeline.Definition())}
+	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: j.pipeline.Definition().Cost}
 	o, err := j.run(ctx, func(batch []run.Result) error {
 		for _, r := range batch {
 			if r.Expected != "" {
@@ -232,15 +231,4 @@ func warnTuned(w io.Writer, flags *fileFlags, input string, digestOf func() (str
 		}
 	}
 	return nil
-}
-
-// costOf returns what the samples of a stage cost by the file's prices.
-func costOf(p *pipeline.Pipeline) func(stage string, u sdk.Usage) float64 {
-	prices := map[string]pipeline.Price{}
-	for _, s := range p.Stages {
-		if s.Block == "sample" && s.Price != nil {
-			prices[s.Name] = *s.Price
-		}
-	}
-	return func(stage string, u sdk.Usage) float64 { return prices[stage].Of(u) }
 }
