@@ -33,7 +33,5 @@
 //
 // Nothing here writes to standard output or standard error, or reads standard input:
 // what happens meanwhile goes to Options.Log and Options.Events, mistakes in a file are
-// a DiagnosticsError. Flags, tables and exit codes are the command's. Results are kept
-// in the runs folder only by a caller that opens a journal there (see package
-// journal), as racflow run does; Run and Answer keep none.
+// a DiagnosticsError. Flags, tables and exit codes are the command's.
 package engine

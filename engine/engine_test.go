@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/journal"
 )
 
 const knowledge = `
@@ -234,5 +235,58 @@ pipeline "p" {
 	}
 	if spent, any := p.Workspace().Spent(); !any || spent.Total.Calls != 1 {
 		t.Errorf("spent %+v", spent)
+	}
+}
+
+// A run that was left early is resumed: what was answered comes from its journal.
+func TestRunResumed(t *testing.T) {
+	path, o := write(t, knowledge+election)
+	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
+	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	results := func(most int) (n int) {
+		t.Helper()
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for r, err := range p.Run(t.Context(), nil) {
+			if err != nil || r.Answer != "fruit" {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if n++; n == most {
+				break
+			}
+		}
+		return n
+	}
+	results(1)
+	runs := journal.Of(o.State).List()
+	if len(runs) != 1 || runs[0].Answered == 0 || runs[0].State != journal.Unfinished {
+		t.Fatalf("after the first result: %+v", runs)
+	}
+	o.Resume = engine.Newest
+	if n := results(0); n != 500 {
+		t.Errorf("%d results", n)
+	}
+	if runs = journal.Of(o.State).List(); len(runs) != 1 || runs[0].Answered != 500 || runs[0].State != journal.Complete {
+		t.Errorf("in the end: %+v", runs)
+	}
+	if err := os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Resume = runs[0].ID
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, err := range p.Run(t.Context(), nil) {
+		var changed *engine.ChangedError
+		if !errors.As(err, &changed) || !strings.Contains(err.Error(), "the input") {
+			t.Errorf("another input: %v", err)
+		}
 	}
 }

@@ -30,6 +30,12 @@ type Options struct {
 	Limit int       // items; 0: all
 	Stdin io.Reader // what "-" reads; nil: there is none
 
+	// Journal keeps the results of Run over the input in the state folder as they are
+	// reached, if that can be read again. Resume is the ID of a run that left items
+	// unanswered, or Newest: its results come from there, and the others are added.
+	Journal bool
+	Resume  string
+
 	Services *Services // shared with other pipelines; nil: this one has its own
 
 	Again  bool // keep ballots with the results, so that Again can elect

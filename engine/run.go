@@ -75,23 +75,19 @@ func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Resu
 }
 
 func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<- Result) error {
+	journalled := false
 	var next func() (source.Row, error)
-	if items == nil {
+	if items != nil {
+		next = each(ctx, items)
+	} else {
 		rows, err := p.Rows()
 		if err != nil {
 			return err
 		}
 		defer rows.Close() //nolint:errcheck // it was only read
-		next = rows.Next
+		next, journalled = rows.Next, p.workspace.options.Journal && p.Rereadable()
 	}
-	r, err := p.Start(ctx)
-	if err != nil {
-		return err
-	}
-	if items != nil {
-		next = each(ctx, items)
-	}
-	totals, err := r.Items(ctx, next, func(batch []run.Result) error {
+	totals, err := p.work(ctx, next, journalled, func(batch []run.Result) error {
 		for _, one := range batch {
 			select {
 			case results <- result.Of(one, p.chosen.Cost):

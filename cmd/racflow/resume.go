@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/report"
@@ -23,19 +23,16 @@ type journalFlags struct {
 	off    bool
 }
 
-// newest is the value of --resume without one.
-const newest = "newest"
-
 func (f *journalFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID`, or with the newest of this file and pipeline that left items unanswered")
-	c.Flags().Lookup("resume").NoOptDefVal = newest
+	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&f.anyway, "resume-anyway", false, "go on although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().BoolVar(&f.off, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 }
 
 // args checks the arguments: a file and, for --resume ID, the run.
 func (f *journalFlags) args(c *cobra.Command, args []string) error {
-	if f.resume == newest && len(args) == 2 {
+	if f.resume == engine.Newest && len(args) == 2 {
 		for i, arg := range args {
 			if journal.IsID(arg) {
 				f.resume, args = arg, []string{args[1-i]}
@@ -77,41 +74,25 @@ func (j *job) open(ctx context.Context, f *journalFlags) error {
 	if f.off || j.path == "-" {
 		return nil
 	}
-	m, err := j.pipeline.Manifest(ctx)
+	if f.resume == "" {
+		book, before, err := j.pipeline.Begin(ctx)
+		if before != "" {
+			fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before)
+		}
+		j.book = book
+		return err
+	}
+	book, err := j.pipeline.Resume(ctx, f.resume, f.anyway)
+	var changed *engine.ChangedError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
+			"or mix answers of before and after with --resume-anyway", changed.Run, strings.Join(changed.Changed, "; "))
+	}
 	if err != nil {
 		return err
 	}
-	runs := j.Runs()
-	before, left := runs.Newest(m.File, m.Pipeline)
-	switch f.resume {
-	case "":
-		if left && before.Input.Path == m.Input.Path {
-			if end := runs.End(before.ID); end == nil || !end.Complete {
-				fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before.ID)
-			}
-		}
-		j.book, err = runs.Begin(m)
-		return err
-	case newest:
-		if !left {
-			return fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", j.pipeline.File().Path, filepath.Join(j.State(), "runs"))
-		}
-	default:
-		if before, err = runs.Manifest(f.resume); err != nil {
-			return err
-		}
-		if before.File != m.File || before.Pipeline != m.Pipeline {
-			return fmt.Errorf("run %s is of pipeline %q in %s", before.ID, before.Pipeline, before.File)
-		}
-	}
-	if changed := before.Differences(m); len(changed) > 0 && !f.anyway {
-		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
-			"or mix answers of before and after with --resume-anyway", before.ID, strings.Join(changed, "; "))
-	}
-	if j.book, err = runs.Resume(before.ID); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", j.book.ID(), j.book.Known())
+	j.book = book
+	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", book.ID(), book.Known())
 	return nil
 }
 
