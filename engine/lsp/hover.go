@@ -43,7 +43,10 @@ func (r *request) hoverValue() (about string, at span, ok bool) {
 		return "", span{}, false
 	}
 	t, root, at, ok := r.reference(r.attr.value, "-")
-	return r.aboutTarget(root, t), at, ok
+	if !ok {
+		return "", span{}, false
+	}
+	return r.aboutTarget(root, t), at, true
 }
 
 // hoverRule explains a name in a rule.

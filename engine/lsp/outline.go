@@ -131,6 +131,9 @@ func (o *outliner) topLevel(i int) bool {
 	if t.Type != hclsyntax.TokenIdent || t.Range.Start.Column != 1 {
 		return false
 	}
+	if i+1 < len(o.tokens) && o.tokens[i+1].Type == hclsyntax.TokenEqual {
+		return false // limit = ...
+	}
 	return slices.ContainsFunc(pipeline.Blocks(), func(b pipeline.Block) bool { return b.Type == string(t.Bytes) })
 }
 
