@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // pause is how long nobody types before a changed text is checked.
@@ -80,6 +81,7 @@ func (s *server) check(ctx context.Context, uri string) {
 	}
 	o := s.options.Load
 	o.Text, o.Catalog = []byte(d.text.src), newKnown(o.Catalog)
+	o.Secrets = &redact.Secrets{} // of this text alone: one that is being typed is another with each letter
 	file, diags := pipeline.Load(ctx, d.path, o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +91,7 @@ func (s *server) check(ctx context.Context, uri string) {
 	}
 	if len(file.Variables) > 0 {
 		checked := *now
-		checked.file = file
+		checked.file, checked.secrets = file, o.Secrets
 		s.documents[uri] = &checked
 	}
 	s.publish(publishParams{URI: uri, Version: d.version, Diagnostics: d.diagnostics(diags)})

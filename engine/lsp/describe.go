@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
@@ -15,7 +16,8 @@ type document struct {
 	version   int
 	text      text
 	root      *block
-	file      *pipeline.File // as it was when it last had variables; nil: never
+	file      *pipeline.File  // as it was when it last had variables; nil: never
+	secrets   *redact.Secrets // of that file
 }
 
 // request is the work on one question about a document.
@@ -113,12 +115,17 @@ func (r *request) variable(name string) (pipeline.Variable, bool) {
 
 // argument describes the argument at the place.
 func (r *request) argument() (pipeline.Argument, bool) {
-	for _, a := range r.description(r.in).Arguments {
+	d := r.description(r.in)
+	for _, a := range d.Arguments {
 		if a.Name == r.attr.name {
 			return a, true
 		}
 	}
-	return pipeline.Argument{}, false
+	b, ok := d.Inner(r.attr.name)
+	if !ok || r.in.typ != "config" {
+		return pipeline.Argument{}, false
+	}
+	return pipeline.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // written as a value
 }
 
 // scope is what stands above the rule at the place, as the loader sees it.

@@ -12,7 +12,7 @@ func (s *server) set(uri string, version int, src string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before := s.documents[uri]; before != nil {
-		d.file = before.file
+		d.file, d.secrets = before.file, before.secrets
 	}
 	s.documents[uri] = d
 }
@@ -51,13 +51,7 @@ func (s *server) completion(_ context.Context, p positionParams) ([]completion, 
 	if err != nil {
 		return nil, err
 	}
-	items := r.complete()
-	for _, item := range items {
-		if item.Documentation != nil {
-			item.Documentation.Value = s.options.Load.Secrets.Message(item.Documentation.Value)
-		}
-	}
-	return items, nil
+	return r.complete(), nil
 }
 
 func (s *server) hover(_ context.Context, p positionParams) (*hover, error) {
@@ -69,7 +63,7 @@ func (s *server) hover(_ context.Context, p positionParams) (*hover, error) {
 	if !ok {
 		return nil, nil
 	}
-	return &hover{Contents: markdown(s.options.Load.Secrets.Message(about)), Range: r.text.rangeOf(at)}, nil
+	return &hover{Contents: markdown(about), Range: r.text.rangeOf(at)}, nil
 }
 
 func (s *server) definition(_ context.Context, p positionParams) (*location, error) {

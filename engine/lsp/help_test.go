@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -59,11 +60,12 @@ func at(t *testing.T, marked string) *request {
 		t.Fatal("no mark")
 	}
 	src := strings.Replace(marked, mark, "", 1)
+	secrets := &redact.Secrets{}
 	file, _ := pipeline.Load(t.Context(), "p.hcl", pipeline.Options{
-		Dir: t.TempDir(), Text: []byte(src), Catalog: &catalog{}, Vars: nil,
+		Dir: t.TempDir(), Text: []byte(src), Catalog: &catalog{}, Secrets: secrets,
 		Getenv: func(name string) (string, bool) { return "hush-" + name, name == "KEY" },
 	})
-	d := &document{uri: "file:///p.hcl", path: "p.hcl", text: newText(src), root: outline([]byte(src)), file: file}
+	d := &document{uri: "file:///p.hcl", path: "p.hcl", text: newText(src), root: outline([]byte(src)), file: file, secrets: secrets}
 	return &request{document: d, catalog: newKnown(&catalog{}), place: locate(d.root, offset)}
 }
 

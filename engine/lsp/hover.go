@@ -155,21 +155,24 @@ func (r *request) aboutTarget(root string, t target) string {
 	text := fmt.Sprintf("**%s.%s**", root, t.name)
 	switch {
 	case t.attr != nil:
-		return text + code(strings.TrimSpace(r.text.at(t.attr.value)))
+		return text + r.code(strings.TrimSpace(r.text.at(t.attr.value)))
 	case root == "var":
 		v, known := r.variable(t.name)
 		if doc, ok := t.block.attr("description").literal(); ok {
 			text += "\n\n" + doc
 		}
 		if known {
-			text += "\n\nNow (" + v.From + "):" + code(v.Value)
+			text += "\n\nNow (" + v.From + "):" + r.code(v.Value)
 		}
 	}
 	return text
 }
 
-// code is a text as a block of code, cut where it is long.
-func code(text string) string {
+// code is a value as a block of code, without secrets, and cut where it is long.
+func (r *request) code(text string) string {
+	if r.secrets != nil {
+		text = r.secrets.Message(text)
+	}
 	if len(text) > maxShown {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
 	}

@@ -15,6 +15,8 @@ func TestHover(t *testing.T) {
 		{"rule", in("elect \"r\" {\n  fl¦ag = \"answer == ''\"\n}"), []string{"**flag** (rule)"}, "flag"},
 		{"argument of a stage", in("sample \"s\" {\n  use = \"knn\"\n  config {\n    k¦ = 3\n  }\n}"), []string{"**k** (int; default 15)", "How many."}, "k"},
 		{"one of", in("sample \"s\" {\n  use = \"knn\"\n  config {\n    how¦ = \"near\"\n  }\n}"), []string{"one of near, far"}, "how"},
+		{"block of a stage", in("sample \"s\" {\n  use = \"mine/best\"\n  config {\n    de¦ep {}\n  }\n}"), []string{"**deep**", "Inside."}, "deep"},
+		{"block of a stage as a value", in("sample \"s\" {\n  use = \"mine/best\"\n  config {\n    de¦ep = {}\n  }\n}"), []string{"**deep** (block)", "Inside."}, "deep"},
 		{"use", in("sample \"s\" {\n  use = \"k¦nn\"\n}"), []string{"**sample knn**", "Votes by its neighbours."}, "knn"},
 		{"label of a config", in("sample \"s\" {\n  config \"mi¦ne/best\" {}\n}"), []string{"Of somebody else."}, "mine/best"},
 		{"block", in("retr¦ieve \"r\" {}"), []string{"**retrieve**", "Searches"}, "retrieve"},

@@ -36,7 +36,7 @@ type attr struct {
 
 // maxUnclosed bounds how often reading begins anew after a text without its closing
 // quote: each time the rest of the file is read.
-const maxUnclosed = 50
+const maxUnclosed = 20
 
 // lex returns the tokens of a file. A text ends with its line at the latest, so that
 // one without its closing quote does not swallow what follows.

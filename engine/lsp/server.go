@@ -81,7 +81,7 @@ func (s *server) methods() handler.Map {
 	}
 }
 
-func (s *server) initialize(context.Context) (initializeResult, error) {
+func (s *server) initialize(context.Context, *jrpc2.Request) (initializeResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.initialized = true
@@ -96,14 +96,14 @@ func (s *server) initialize(context.Context) (initializeResult, error) {
 	}, nil
 }
 
-func (s *server) end(context.Context) (any, error) {
+func (s *server) end(context.Context, *jrpc2.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shutdown = true
 	return nil, nil
 }
 
-func (s *server) leave(context.Context) error {
+func (s *server) leave(context.Context, *jrpc2.Request) error {
 	close(s.exit)
 	return nil
 }
