@@ -184,7 +184,7 @@ func TestCutFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for to := 0; to < len(src); to += 7 {
+	for to := 0; to < len(src); to += 29 {
 		cut := string(src[:to])
 		d := &document{text: newText(cut), root: outline([]byte(cut))}
 		for _, offset := range []int{to, to / 2} {
