@@ -31,9 +31,9 @@ var format = []Block{
 		})},
 		uses(sdk.KindChunk, false, "Cuts documents into chunks, which are the entries. Without it a document is one entry."),
 		priced(uses(sdk.KindEnrich, true, "Adds to entries what is known of them beyond their words.")).with(
-			boolArgument("enabled", "true", "Whether it works; decided when the file is loaded."),
-			boolArgument("embed", "true", "Whether what it adds is embedded with the text."),
-			boolArgument("lexical", "true", "Whether what it adds is searched by BM25."),
+			boolArgument("enabled", "Whether it works; decided when the file is loaded."),
+			boolArgument("embed", "Whether what it adds is embedded with the text."),
+			boolArgument("lexical", "Whether what it adds is searched by BM25."),
 		),
 		priced(uses(sdk.KindEmbed, false, "Turns texts into vectors.")),
 		uses(sdk.KindStore, false, "Keeps the entries and searches them.").with(
@@ -127,7 +127,7 @@ func perItem(b Block) Block {
 	}
 	b.Blocks = append(slices.Clone(b.Blocks), fallback)
 	return b.with(
-		boolArgument("enabled", "true", "Whether it works; decided when the file is loaded."),
+		boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 		ruleArgument("when", rule.When, "Which items it works on."),
 		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or goes on without it (skip).", string(FailItem), string(SkipItem)),
 	)
@@ -148,7 +148,7 @@ func textArgument(name, value, doc string) Argument {
 	return given(name, sdk.TypeString, value, doc)
 }
 
-func boolArgument(name, value, doc string) Argument { return given(name, sdk.TypeBool, value, doc) }
+func boolArgument(name, doc string) Argument { return given(name, sdk.TypeBool, "true", doc) }
 func floatArgument(name, value, doc string) Argument {
 	return atLeast(given(name, sdk.TypeFloat, value, doc), 0)
 }

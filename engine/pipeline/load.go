@@ -102,16 +102,8 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 
 // parse reads and checks the content of the file.
 func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case stopped:
-			diags = append(l.sorted(), r.diag)
-		default:
-			panic(r)
-		}
-	}()
-	l.src = src
+	defer l.stop(&diags)
+	l.src, l.file.loader = src, l
 	f, diags := Parse(src, l.file.Path)
 	l.file.Sources[l.file.Path] = f
 	if l.add(diags); diags.HasErrors() {
@@ -134,6 +126,17 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	}
 	l.checkOverrides()
 	return l.sorted()
+}
+
+// stop ends work that was stopped: it catches what spend and add throw.
+func (l *loader) stop(diags *hcl.Diagnostics) {
+	switch r := recover().(type) {
+	case nil:
+	case stopped:
+		*diags = append(l.sorted(), r.diag)
+	default:
+		panic(r)
+	}
 }
 
 // add keeps diagnostics, each once: a fallback is read together with the stage
