@@ -89,15 +89,22 @@ func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 }
 
 func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline.File, hcl.Diagnostics, error) {
-	dir, err := os.Getwd()
+	o, err := w.LoadOptions()
 	if err != nil {
 		return nil, nil, err
 	}
-	file, diags := pipeline.Load(w.ctx, path, pipeline.Options{
-		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: set,
-		Catalog: w.catalog, Secrets: w.host.Secrets(),
-	})
+	o.Input, o.Set = input, set
+	file, diags := pipeline.Load(w.ctx, path, o)
 	return file, diags, w.ctx.Err()
+}
+
+// LoadOptions are what Read loads files with, for tools that load texts.
+func (w *Workspace) LoadOptions() (pipeline.Options, error) {
+	dir, err := os.Getwd()
+	return pipeline.Options{
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: os.LookupEnv, Dir: dir, Input: w.options.Input, Set: w.options.Set,
+		Catalog: w.catalog, Secrets: w.host.Secrets(),
+	}, err
 }
 
 // Load is Read for a file that will be used: errors are a *DiagnosticsError, and

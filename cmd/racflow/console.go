@@ -1,152 +1,205 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"slices"
-	"time"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/calls"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
 )
 
-// maxTold is how many failures are told one by one on standard error; the
-// results hold all of them.
-const maxTold = 20
+func newConsole() *cobra.Command {
+	var flags fileFlags
+	c := &cobra.Command{
+		Use:   "console FILE",
+		Short: "Evaluate expressions and rules with the values of a pipeline file",
+		Long: `Evaluate expressions and rules with the values of a pipeline file. Each line of
+standard input is one of
 
-// console is standard error, where what happens meanwhile is shown.
-type console struct {
-	progress *report.Progress
-	building string // what was told of a build last
-	faults   int    // rows of the knowledge that could not be used, and passages without their enrichment
-	failures int    // items that failed
-}
+    EXPRESSION     such as var.model, local.x, upper("a"): what a file may write
+    :item TEXT     the item that rules see from now on: a text, or as JSON, such as
+                   {"text": "...", "meta": {}, "candidates": [{"label": "a", "score": 0.9}],
+                   "votes": [{"voter": "knn", "answer": "a"}], "margin": 0.2, "answer": "a"}
+    :row N         the item is the Nth row of the pipeline's input
+    :rule RULE     such as :rule margin < var.doubt; it sees the names of accept
 
-func newConsole() *console {
-	return &console{progress: report.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
-}
-
-func newLog() *slog.Logger {
-	level := slog.LevelWarn
-	if os.Getenv("RACFLOW_LOG") == "debug" {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-}
-
-// events shows those of the engine.
-func (s *console) events() engine.Events {
-	return engine.Events{
-		Warnings:  func(d *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, d) },
-		Knowledge: s.tellKnowledge,
-		Building:  s.tellBuilding,
-		Silent:    s.tellWaiting,
-		Locked: func(name string, why error) {
-			s.progress.Clear()
-			fmt.Fprintf(os.Stderr, "knowledge %q: waiting: %v\n", name, why)
-		},
-		Calls: func(w calls.Wait) {
-			s.progress.Clear()
-			fmt.Fprintln(os.Stderr, report.Legible(w.String()))
-		},
-	}
-}
-
-// tellOff tells what the file has and does not use.
-func tellOff(p *pipeline.Pipeline) {
-	for _, k := range p.Knowledge() {
-		for _, stage := range k.Enrich {
-			if !stage.Enabled {
-				fmt.Fprintf(os.Stderr, "enrich.%s (%s) is off: passages are kept without it\n", stage.Name, stage.Use)
+No stage is started, so what stages would find is what :item says. Secrets show as
+(secret). Where the input is no terminal, the exit code is 1 if a line failed.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := flags.session(c.Context())
+			if err != nil {
+				return err
 			}
+			defer s.close()
+			file, err := s.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return (&console{session: s, ctx: c.Context(), file: file, env: &rule.Env{}, in: c.InOrStdin(), out: c.OutOrStdout(), errs: c.ErrOrStderr()}).run()
+		},
+	}
+	flags.register(c)
+	return c
+}
+
+// maxLine is how many bytes a line may have.
+const maxLine = 1 << 20
+
+// console is a session that evaluates lines.
+type console struct {
+	*session
+	ctx       context.Context // of the command
+	file      *pipeline.File
+	env       *rule.Env
+	in        io.Reader
+	out, errs io.Writer
+}
+
+func (c *console) run() error {
+	lines, failed := bufio.NewScanner(c.in), false
+	lines.Buffer(nil, maxLine)
+	for {
+		if isTerminal(c.in) {
+			fmt.Fprint(c.out, "> ")
 		}
-	}
-	without := "what was found is the result"
-	if slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool { return s.Block == "elect" && s.Enabled }) {
-		without = "the election runs without it"
-	}
-	for _, stage := range p.Stages {
-		if !stage.Enabled && stage.Block == "sample" {
-			fmt.Fprintf(os.Stderr, "sample.%s (%s) is off: %s\n", stage.Name, stage.Use, without)
+		more, err := interrupt.Do(c.ctx, func() (bool, error) { return lines.Scan(), nil })
+		if err != nil {
+			return err
 		}
-	}
-}
-
-// tellWaiting says that a stage has not answered for a while.
-func (s *console) tellWaiting(stage string, waited time.Duration) {
-	s.progress.Clear()
-	fmt.Fprintf(os.Stderr, "waiting for %s: no answer for %s\n", stage, waited.Round(time.Second))
-}
-
-// tellBuilding says how far a build is with what it is doing.
-func (s *console) tellBuilding(doing, name string, done, total int) {
-	if what := doing + " " + name; what != s.building {
-		s.building = what
-		s.progress.Restart()
-	}
-	s.progress.Update(s.building, done, total)
-}
-
-func (s *console) tellKnowledge(r knowledge.Report) {
-	s.progress.Clear()
-	s.progress.Restart()
-	s.faults += r.FaultCount + r.Bare
-	for _, why := range r.Anew {
-		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, report.Legible(why))
-	}
-	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
-	for i, f := range r.Faults {
-		if i == maxTold {
-			fmt.Fprintf(os.Stderr, "... and %d more that cannot be used\n", r.FaultCount-maxTold)
+		if !more {
 			break
 		}
-		what := "the row"
-		if f.Line == 0 {
-			what = "it"
+		line := strings.TrimSpace(lines.Text())
+		if line == "" {
+			continue
 		}
-		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", report.Legible(f.String()), what)
+		value, diags, err := c.evaluate(line)
+		if c.ctx.Err() != nil {
+			return c.ctx.Err()
+		}
+		switch {
+		case diags.HasErrors():
+			writeDiagnostics(c.errs, &engine.DiagnosticsError{Diagnostics: diags, Sources: c.file.Sources})
+		case err != nil:
+			fmt.Fprintln(c.errs, report.Legible(err.Error()))
+		case value != "":
+			fmt.Fprintln(c.out, value) // HCL escapes what a terminal would obey
+		}
+		failed = failed || err != nil || diags.HasErrors()
 	}
-	if r.Bare > 0 {
-		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
-			r.Name, report.Quantity(r.Bare, "passage"), report.Legible(r.FirstBare.String()))
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read a line: %w", err)
 	}
-	for _, g := range r.Retired {
-		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, report.Quantity(g.Entries, "entry"))
+	if failed && !isTerminal(c.in) {
+		return &exitError{code: exitFailed}
 	}
-	for _, err := range r.Kept {
-		fmt.Fprintf(os.Stderr, "knowledge %q: warning: what this build replaces stays: %v; racflow knowledge gc removes it\n", r.Name, err)
-	}
+	return nil
 }
 
-// describeKnowledge says how a knowledge compares with its source.
-func describeKnowledge(r knowledge.Report) string {
-	what := "up to date"
-	if n := r.Added + r.Changed; n+r.Removed > 0 {
-		what = fmt.Sprintf("%d embedded with %s", n, r.Embedder)
-		if r.Removed > 0 {
-			what += fmt.Sprintf(", %d removed", r.Removed)
+func (c *console) evaluate(line string) (value string, diags hcl.Diagnostics, err error) {
+	command, rest, _ := strings.Cut(line, " ")
+	switch {
+	case command == ":item":
+		c.env, err = itemOf(strings.TrimSpace(rest))
+		return "", nil, err
+	case command == ":row":
+		return "", nil, c.row(strings.TrimSpace(rest))
+	case command == ":rule":
+		r, diags := c.file.CompileRule(c.ctx, rule.Accept, rest)
+		if diags.HasErrors() {
+			return "", diags, nil
+		}
+		holds, err := r.Eval(c.ctx, c.env)
+		return strconv.FormatBool(holds), nil, err
+	case strings.HasPrefix(command, ":"):
+		return "", nil, fmt.Errorf("there is no %s; there are :item, :row and :rule", command)
+	}
+	value, diags = c.file.Evaluate(c.ctx, line)
+	return value, diags, nil
+}
+
+// row makes a row of the input the item.
+func (c *console) row(number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return fmt.Errorf("write the number of a row, such as :row 1, not %q", number)
+	}
+	p, err := c.Choose(c.file)
+	if err != nil {
+		return err
+	}
+	if p.Input == nil || p.Input.Path == "-" {
+		return errors.New("the pipeline names no file as its input; write :item TEXT")
+	}
+	rows, err := p.Input.Open(nil)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for i := 1; ; i++ {
+		row, err := rows.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("the input has %d rows", i-1)
+		case err != nil:
+			return err
+		case i < n:
+		case row.Fault != nil:
+			return row.Fault
+		default:
+			c.env = &rule.Env{Item: sdk.Item{ID: row.ID, Text: row.Text, Meta: row.Meta}}
+			return nil
 		}
 	}
-	if r.Documents > 0 {
-		return fmt.Sprintf("%s, %s, %s", report.Quantity(r.Documents, "document"), report.Quantity(r.Entries, "entry"), what)
-	}
-	return fmt.Sprintf("%s, %s", report.Quantity(r.Entries, "entry"), what)
 }
 
-func (s *console) tellFailure(r run.Result) {
-	if s.failures++; s.failures <= maxTold {
-		s.progress.Clear()
-		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, report.Legible(r.Failure.Error()))
+// itemOf is what rules see of an item that somebody typed.
+func itemOf(text string) (*rule.Env, error) {
+	if !strings.HasPrefix(text, "{") {
+		return &rule.Env{Item: sdk.Item{Text: text}}, nil
 	}
-}
-
-func (s *console) tellMoreFailures() {
-	if s.failures > maxTold {
-		fmt.Fprintf(os.Stderr, "... and %d more failed\n", s.failures-maxTold)
+	var given struct {
+		sdk.Item
+		Labels            []string
+		Votes             []rule.Vote
+		Margin, Agreement float64
+		Answer            string
 	}
+	var scores struct {
+		Candidates []struct{ Dense, Lexical *float32 }
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := errors.Join(dec.Decode(&given), json.Unmarshal([]byte(text), &scores)); err != nil {
+		return nil, fmt.Errorf("read the item: %w", err)
+	}
+	for i, s := range scores.Candidates { // what is not given was not scored
+		if s.Dense == nil {
+			given.Candidates[i].Dense = sdk.Unscored
+		}
+		if s.Lexical == nil {
+			given.Candidates[i].Lexical = sdk.Unscored
+		}
+	}
+	env := &rule.Env{Item: given.Item, Votes: given.Votes, Margin: given.Margin, Agreement: given.Agreement, Answer: given.Answer}
+	for _, candidate := range given.Candidates {
+		env.CandidateLabels = append(env.CandidateLabels, candidate.Label)
+	}
+	env.Labels = rule.NewLabelSet(append(given.Labels, env.CandidateLabels...))
+	env.CandidateLabels = rule.NewLabelSet(env.CandidateLabels).Sorted()
+	return env, nil
 }

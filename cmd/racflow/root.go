@@ -18,7 +18,7 @@ Start with: racflow run pipelines/intent.hcl`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newGraph(), newModel(), newKnowledge(), newRuns(), newStore(), newCache(), newVersion())
+	root.AddCommand(newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(), newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newStore(), newCache(), newVersion())
 	return root
 }
 

@@ -11,7 +11,7 @@ import (
 
 // session is what a verb on a pipeline file works with.
 type session struct {
-	*console
+	*display
 	*engine.Workspace
 	pipeline *engine.Pipeline // nil: no pipeline of the file was opened
 }
@@ -22,7 +22,7 @@ func (f *fileFlags) session(ctx context.Context) (*session, error) {
 }
 
 func (f *fileFlags) sessionOn(ctx context.Context, input *inputFlags, stdin io.Reader) (*session, error) {
-	s := &session{console: newConsole()}
+	s := &session{display: newDisplay()}
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}

@@ -23,6 +23,8 @@ type File struct {
 	Limits    []*Limit
 	Knowledge []*Knowledge
 	Pipelines []*Pipeline
+
+	loader *loader // has the values that expressions name
 }
 
 // Variable is a variable of the file with the value it got.

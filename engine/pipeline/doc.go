@@ -13,7 +13,8 @@
 // much of little say beforehand what a call comes to (bounded.go). Load ends
 // soon after its context does.
 //
-// The package knows the format (blocks, variables, locals, functions, config)
+// The package knows the format (blocks, variables, locals, functions, config), which
+// Blocks describes for people and editors and the loader reads by,
 // and which stage waits for which (Needs). It does not read data: whether a
 // knowledge is empty or a table lacks a column is found by package source when
 // the data is read.

@@ -16,8 +16,9 @@ var passageMeta = []string{"document", "start", "end"}
 func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {
 	var all []*Stage
 	for _, b := range l.distinct(blocks) {
-		names := append(everywhere[:len(everywhere):len(everywhere)], own["enrich"]...)
-		body := l.body(b, append(names, "when", "on_error"), "config", "price")
+		described := described("knowledge", "enrich")
+		names := described.names()
+		body := l.body(b, described, "when", "on_error")
 		for _, name := range []string{"when", "on_error"} {
 			if attr, ok := body.attrs[name]; ok {
 				l.fault(attr.NameRange, "Not of an enrichment", enrichAdvice[name], name)

@@ -13,6 +13,9 @@ import (
 // maxFile is the size of the largest file that file() reads.
 const maxFile = 1 << 20
 
+// Functions lists the functions that expressions in a file can call.
+func Functions() []string { return keys((&loader{}).functions()) }
+
 // functions are what expressions in a file can call: what touches the world
 // here, what computes from go-cty.
 func (l *loader) functions() map[string]function.Function {

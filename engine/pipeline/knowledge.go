@@ -3,7 +3,6 @@ package pipeline
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -13,22 +12,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-var sourceArguments = []hcl.AttributeSchema{
-	{Name: "path"}, {Name: "format"}, {Name: "id"}, {Name: "text"}, {Name: "label"}, {Name: "meta"},
-}
-
-// Only an entry has a context and only knowledge is made of documents; only an
-// item has passages to be found.
-var (
-	knowledgeArguments = []hcl.AttributeSchema{{Name: "context"}, {Name: "exclude"}, {Name: "max_bytes"}}
-	inputArguments     = []hcl.AttributeSchema{{Name: "gold"}}
-)
-
 func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
-	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "source"}, {Type: "chunk"}, {Type: "enrich", LabelNames: []string{"name"}}, {Type: "embed"}, {Type: "store"},
-	}})
+	content, diags := b.Body.Content(described("knowledge").schema())
 	for _, d := range diags {
 		if d.Summary == "Missing name for enrich" {
 			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "situate" { ... }.`
@@ -68,11 +54,11 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 // readSource reads a source or input block. instead replaces its path; cut says that
 // what a source has is cut into chunks.
 func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
-	own := knowledgeArguments
+	in := "knowledge"
 	if b.Type == "input" {
-		own = inputArguments
+		in = "pipeline"
 	}
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: slices.Concat(sourceArguments, own)})
+	content, diags := b.Body.Content(described(in, b.Type).schema())
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{

@@ -25,6 +25,7 @@ type Options struct {
 	Dir      string                           // what paths given on the command line are relative to
 	Input    string                           // replaces the path of every input block; "-" is standard input
 	Set      []Override                       // of arguments, by target
+	Text     []byte                           // of the file, as an editor has it; nil: what the disk has
 	Catalog  Catalog
 	Secrets  *redact.Secrets // gets those of the file; may be nil
 }
@@ -43,7 +44,10 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 		diags hcl.Diagnostics
 	}
 	got, err := interrupt.Do(ctx, func() (loaded, error) {
-		src, err := readRegular(absolute(path, o.Dir), maxSource)
+		src, err := o.Text, error(nil)
+		if src == nil {
+			src, err = readRegular(absolute(path, o.Dir), maxSource)
+		}
 		if err != nil {
 			return loaded{l.file, hcl.Diagnostics{{
 				Severity: hcl.DiagError, Summary: "Cannot read the pipeline file", Detail: fmt.Sprintf("%v.", err),
@@ -98,28 +102,14 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 
 // parse reads and checks the content of the file.
 func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case stopped:
-			diags = append(l.sorted(), r.diag)
-		default:
-			panic(r)
-		}
-	}()
-	l.src = src
+	defer l.stop(&diags)
+	l.src, l.file.loader = src, l
 	f, diags := Parse(src, l.file.Path)
 	l.file.Sources[l.file.Path] = f
 	if l.add(diags); diags.HasErrors() {
 		return l.diags // what follows a fault of syntax cannot be told apart from it
 	}
-	content, diags := f.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "variable", LabelNames: []string{"name"}},
-		{Type: "locals"},
-		{Type: "limit", LabelNames: []string{"name"}},
-		{Type: "knowledge", LabelNames: []string{"name"}},
-		{Type: "pipeline", LabelNames: []string{"name"}},
-	}})
+	content, diags := f.Body.Content(described().schema())
 	l.add(diags)
 	blocks := content.Blocks.ByType()
 	l.readOverrides(blocks["variable"])
@@ -136,6 +126,17 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	}
 	l.checkOverrides()
 	return l.sorted()
+}
+
+// stop ends work that was stopped: it catches what spend and add throw.
+func (l *loader) stop(diags *hcl.Diagnostics) {
+	switch r := recover().(type) {
+	case nil:
+	case stopped:
+		*diags = append(l.sorted(), r.diag)
+	default:
+		panic(r)
+	}
 }
 
 // add keeps diagnostics, each once: a fallback is read together with the stage

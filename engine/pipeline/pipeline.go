@@ -9,11 +9,7 @@ import (
 
 func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
-	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "batch"}, {Name: "max_cost"}, {Name: "max_tokens"}}, Blocks: []hcl.BlockHeaderSchema{{Type: "input"}}}
-	for _, typ := range []string{"retrieve", "rerank", "prompt", "sample", "elect"} {
-		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: typ, LabelNames: []string{"name"}})
-	}
-	content, diags := b.Body.Content(schema)
+	content, diags := b.Body.Content(described("pipeline").schema())
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	p.Batch = a.int("batch", 0, 1)

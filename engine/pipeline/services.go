@@ -26,14 +26,9 @@ func (s *Stage) Concurrency() int {
 // maxTokens bounds a budget of tokens: all of it fits into a float64.
 const maxTokens = 1 << 50
 
-var (
-	limitArguments = []hcl.AttributeSchema{{Name: "concurrency"}, {Name: "requests_per_minute"}, {Name: "tokens_per_minute"}}
-	priceArguments = []hcl.AttributeSchema{{Name: "input"}, {Name: "cached"}, {Name: "output"}}
-)
-
 // readLimit reads a limit block.
 func (l *loader) readLimit(b *hcl.Block) *Limit {
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: limitArguments})
+	content, diags := b.Body.Content(described("limit").schema())
 	l.add(diags)
 	if len(content.Attributes) == 0 && !diags.HasErrors() {
 		l.fault(b.DefRange, "Empty limit", "A limit bounds something: concurrency, requests_per_minute or tokens_per_minute.")
@@ -82,7 +77,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	for _, extra := range b.prices[1:] {
 		l.fault(extra.DefRange, "Duplicate block", "A stage has one price block; there is one on line %d already.", block.DefRange.Start.Line)
 	}
-	content, diags := block.Body.Content(&hcl.BodySchema{Attributes: priceArguments})
+	content, diags := block.Body.Content(described("pipeline", "sample", "price").schema())
 	l.add(diags)
 	needed := []string{"input"}
 	if b.block.Type == "sample" || b.block.Type == "enrich" {

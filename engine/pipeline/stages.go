@@ -1,35 +1,12 @@
 package pipeline
 
 import (
-	"slices"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
-)
-
-// own are the arguments of each block that does something, beyond those of
-// every such block.
-var own = map[string][]string{
-	"chunk":    {"use"},
-	"enrich":   {"use", "enabled", "embed", "lexical", "limit"},
-	"embed":    {"use", "limit"},
-	"store":    {"use", "analyzer"},
-	"retrieve": {"from", "top_k", "depth", "mode", "fusion", "dense_weight", "rrf_k", "filter", "whole", "keep"},
-	"rerank":   {"use", "top_k", "keep", "limit"},
-	"prompt":   {"use"},
-	"sample":   {"use", "n", "tries", "accept", "limit"},
-	"elect":    {"use", "accept", "flag"},
-}
-
-var (
-	everywhere = []string{"batch", "workers", "retries", "timeout"}
-	perItem    = []string{"enabled", "when", "on_error"} // of a pipeline's stages
-
-	priced = []string{"enrich", "embed", "rerank", "sample"} // blocks that say what their calls cost
 )
 
 // How often a call is repeated after a transient failure where the file does
@@ -54,12 +31,13 @@ type stageBody struct {
 	fallbacks hcl.Blocks
 }
 
-// body reads a block whose arguments have these names. Config blocks have no
-// label or one, which no HCL schema can say, so they are taken out first.
-func (l *loader) body(b *hcl.Block, names []string, nested ...string) stageBody {
+// body reads a block as it is described. Config blocks have no label or one, which no
+// HCL schema can say, so they are taken out first. The
+// caller gives better advice on arguments that it refuses than HCL would.
+func (l *loader) body(b *hcl.Block, described Block, refused ...string) stageBody {
 	body := *b.Body.(*hclsyntax.Body)
 	s := stageBody{block: b}
-	if slices.Contains(nested, "config") {
+	if described.Kind != "" {
 		var rest hclsyntax.Blocks
 		for _, n := range body.Blocks {
 			if n.Type == "config" {
@@ -71,15 +49,9 @@ func (l *loader) body(b *hcl.Block, names []string, nested ...string) stageBody 
 		body.Blocks = rest
 		l.checkConfigBlocks(s.configs)
 	}
-	schema := &hcl.BodySchema{}
-	for _, n := range names {
+	schema := described.schema()
+	for _, n := range refused {
 		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: n})
-	}
-	if slices.Contains(nested, "fallback") {
-		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: "fallback", LabelNames: []string{"name"}})
-	}
-	if slices.Contains(nested, "price") {
-		schema.Blocks = append(schema.Blocks, hcl.BlockHeaderSchema{Type: "price"})
 	}
 	content, diags := body.Content(schema)
 	l.add(diags)
@@ -88,28 +60,26 @@ func (l *loader) body(b *hcl.Block, names []string, nested ...string) stageBody 
 }
 
 func (l *loader) readStage(b *hcl.Block, at place) *Stage {
-	names := append(everywhere[:len(everywhere):len(everywhere)], own[b.Type]...)
-	var nested []string
-	if slices.Contains(own[b.Type], "use") {
-		nested = append(nested, "config")
-	}
-	if slices.Contains(priced, b.Type) {
-		nested = append(nested, "price")
-	}
 	inPipeline := len(b.Labels) > 0
 	if !inPipeline {
-		body := l.body(b, names, nested...)
+		body := l.body(b, described("knowledge", b.Type))
 		s := l.makeStage(body, at)
 		l.checkCalls(s, body)
 		return s
 	}
-	body := l.body(b, append(names, perItem...), append(nested, "fallback")...)
-	l.override(&body, append(names, perItem...))
+	described := described("pipeline", b.Type)
+	body := l.body(b, described)
+	l.override(&body, described.names())
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
 	l.checkCalls(s, body)
+	fallback, _ := described.Inner("fallback")
+	var refused []string
+	if b.Type == "retrieve" {
+		refused = []string{"whole"}
+	}
 	for _, f := range l.distinct(body.fallbacks) {
-		s.Fallbacks = append(s.Fallbacks, l.readFallback(s, body, l.body(f, append(names, "when"), nested...), at))
+		s.Fallbacks = append(s.Fallbacks, l.readFallback(s, body, l.body(f, fallback, refused...), at))
 	}
 	return s
 }

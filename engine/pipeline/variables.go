@@ -62,9 +62,7 @@ func (l *loader) readVariables(blocks hcl.Blocks) {
 
 func (l *loader) readVariable(b *hcl.Block) *variable {
 	v := &variable{name: b.Labels[0], typ: cty.DynamicPseudoType, block: b}
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{
-		{Name: "type"}, {Name: "default"}, {Name: "description"},
-	}})
+	content, diags := b.Body.Content(described("variable").schema())
 	l.add(diags)
 	args := arguments{l, content.Attributes}
 	v.doc = args.text("description", "")

@@ -121,3 +121,6 @@ func (a Argument) Facts() []string {
 	}
 	return all
 }
+
+// Facts are those of an argument as package sdk describes it; see Argument.Facts.
+func Facts(a sdk.Argument) []string { return argumentsOf([]sdk.Argument{a})[0].Facts() }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/lsp"
+)
+
+func newLSP() *cobra.Command {
+	var flags fileFlags
+	c := &cobra.Command{
+		Use:   "lsp",
+		Short: "Serve editors: diagnostics, completion, hover, definitions and formatting",
+		Long: `Serve an editor over the Language Server Protocol, on standard input and output;
+editors start this command themselves. examples/editor/README.md says how to set
+them up.
+
+Files are checked as validate does while they are edited. No program is started:
+a third-party plugin is known when validate or another verb has asked it.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := flags.session(c.Context())
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			options, err := s.LoadOptions()
+			if err != nil {
+				return err
+			}
+			return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: newLog()})
+		},
+	}
+	flags.register(c)
+	return c
+}
+
+// stdout is standard output, which nobody closes.
+type stdout struct{ io.Writer }
+
+// Close implements io.Closer.
+func (stdout) Close() error { return nil }

@@ -1,0 +1,194 @@
+package lsp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/schema"
+	"github.com/racflow/racflow/sdk"
+)
+
+// complete returns what can stand at the place.
+func (r *request) complete() []completion {
+	c := &completing{request: r, items: []completion{}}
+	switch {
+	case r.head != nil:
+		c.header()
+	case r.attr == nil && r.atStatement():
+		c.statements(span{r.offset, r.offset}, " = ")
+	case r.attr == nil:
+	case r.attr.at.holds(r.offset):
+		c.statements(r.attr.at, "")
+	case r.attr.value.holds(r.offset):
+		c.value()
+	}
+	return c.items
+}
+
+// atStatement reports whether a block or an argument can begin here.
+func (r *request) atStatement() bool {
+	from := r.text.lines[r.text.position(r.offset).Line]
+	if r.in.parent != nil {
+		from = max(from, r.in.body.from)
+	}
+	return strings.TrimSpace(r.text.at(span{from, r.offset})) == ""
+}
+
+// completing is a list that is being made.
+type completing struct {
+	*request
+	items []completion
+}
+
+// offer adds a completion that replaces a part of the text.
+func (c *completing) offer(at span, kind int, label, text, detail string, about string) {
+	item := completion{Label: label, Kind: kind, Detail: detail, SortText: fmt.Sprintf("%04d", len(c.items))}
+	item.TextEdit = &textEdit{Range: c.text.rangeOf(at), NewText: text}
+	if about != "" {
+		item.Documentation = markdown(about)
+	}
+	c.items = append(c.items, item)
+}
+
+// header completes the type of a block, or the label of a config block.
+func (c *completing) header() {
+	if c.head.head.holds(c.offset) {
+		after := " = "
+		if c.head.open || len(c.head.labels) > 0 {
+			after = ""
+		}
+		c.statements(c.head.head, after)
+		return
+	}
+	outer := c.description(c.in)
+	for _, l := range c.head.labels {
+		if l.at.holds(c.offset) && c.head.typ == "config" && outer.Kind != "" {
+			c.uses(outer.Kind, l.at, false)
+		}
+	}
+}
+
+// statements completes what can stand in a block: arguments that it does not have yet,
+// followed by after, and blocks.
+func (c *completing) statements(at span, after string) {
+	d := c.description(c.in)
+	for _, a := range d.Arguments {
+		if have := c.in.attr(a.Name); have == nil || have == c.attr {
+			c.offer(at, kindProperty, a.Name, a.Name+after, typeOf(a), aboutArgument(a))
+		}
+	}
+	if d.Kind != "" {
+		d.Blocks = append(slices.Clip(d.Blocks), c.config(d.Kind, &block{typ: "config", parent: c.in}))
+	}
+	for _, b := range d.Blocks {
+		c.offer(at, kindModule, b.Type, b.Type, "block", b.Doc)
+	}
+}
+
+// value completes the value of an argument.
+func (c *completing) value() {
+	a, ok := c.argument()
+	content, inText := c.attr.text(c.offset)
+	switch {
+	case inText && a.Rule != 0:
+		c.rule(a.Rule, content)
+	case inText:
+		c.texts(a, content, false)
+	default:
+		c.expression(a, ok)
+	}
+}
+
+// texts completes a value that is one of some texts.
+func (c *completing) texts(a pipeline.Argument, at span, quoted bool) {
+	if d := c.description(c.in); a.Name == "use" && d.Kind != "" {
+		c.uses(d.Kind, at, quoted)
+	}
+	for _, text := range a.OneOf {
+		c.offer(at, kindValue, text, quote(text, quoted), "", "")
+	}
+}
+
+func (c *completing) uses(kind sdk.Kind, at span, quoted bool) {
+	for _, use := range c.catalog.Uses(kind) {
+		stage, _ := c.catalog.Stage(kind, use)
+		c.offer(at, kindValue, use, quote(use, quoted), string(kind), aboutStage(schema.Of(use, stage)))
+	}
+}
+
+func quote(text string, quoted bool) string {
+	if quoted {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// expression completes names, functions, and values that can be written out.
+func (c *completing) expression(a pipeline.Argument, described bool) {
+	w := c.text.wordsAt(c.attr.value, c.offset, "-", false)
+	switch at := w.last(); {
+	case len(w.parts) == 2:
+		c.references(w.parts[0], "", at)
+	case len(w.parts) > 2:
+	case a.Block != "":
+		c.references(a.Block, a.Block+".", at)
+	case a.Keywords != nil:
+		for _, word := range a.Keywords {
+			c.offer(at, kindKeyword, word, word, "", "")
+		}
+	default:
+		if described {
+			c.texts(a, at, true)
+		}
+		if a.Type == sdk.TypeBool {
+			c.offer(at, kindKeyword, "true", "true", "", "")
+			c.offer(at, kindKeyword, "false", "false", "", "")
+		}
+		c.references("var", "var.", at)
+		c.references("local", "local.", at)
+		for _, f := range pipeline.Functions() {
+			c.offer(at, kindFunction, f, f+"(", "function", "")
+		}
+	}
+}
+
+// references completes the names that the file gives to values or blocks.
+func (c *completing) references(root, prefix string, at span) {
+	for _, t := range c.targets(root) {
+		c.offer(at, kindVariable, prefix+t.name, prefix+t.name, "", c.aboutTarget(root, t))
+	}
+}
+
+// rule completes the names in a rule.
+func (c *completing) rule(kind rule.Kind, content span) {
+	if strings.Count(c.text.at(span{content.from, c.offset}), "'")%2 == 1 {
+		return // in a text
+	}
+	w := c.text.wordsAt(content, c.offset, "", false)
+	at, scope := w.last(), c.scope(kind)
+	if len(w.parts) == 2 && w.parts[0] == "var" {
+		c.references("var", "", at)
+		return
+	}
+	for _, n := range rule.Described(kind) {
+		switch {
+		case !scope.Offers(n):
+		case len(w.parts) == 1:
+			c.offer(at, kindVariable, n.Name, n.Name, n.Type, aboutName(n))
+		case len(w.parts) == 2 && (w.parts[0] == n.Name || w.parts[0] == "" && strings.HasPrefix(n.Type, "a list")):
+			for _, f := range n.Fields {
+				c.offer(at, kindField, f.Name, f.Name, f.Type, "")
+			}
+		}
+	}
+	if len(w.parts) == 1 {
+		c.references("var", "var.", at)
+		for _, f := range rule.Functions() {
+			c.offer(at, kindFunction, f, f+"(", "function", "")
+		}
+	}
+}

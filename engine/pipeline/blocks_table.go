@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+)
+
+// format is the format of a pipeline file.
+var format = []Block{
+	{Type: "variable", Labelled: true, Doc: "A value that a run can be given: -var NAME=VALUE. Expressions name it var.NAME.", Arguments: []Argument{
+		{Argument: sdk.Argument{Name: "type", Type: "keyword", Doc: "What the value is; without it the default's type, else string. A path is relative to where it was written."}, Keywords: []string{"string", "number", "bool", "path", "list(string)", "map(number)", "map(string)"}},
+		{Argument: sdk.Argument{Name: "default", Type: "any", Doc: "The value where no other is given; without it one has to be given."}},
+		textArgument("description", "", "What it is, for people."),
+	}},
+	{Type: "locals", Doc: "Values with names, which expressions call local.NAME."},
+	{Type: "limit", Labelled: true, Doc: "Bounds the calls of all stages that name it: limit = limit.NAME.", Arguments: []Argument{
+		intArgument("concurrency", strconv.Itoa(DefaultConcurrency), 1, "Calls at a time."),
+		intArgument("requests_per_minute", "", 1, "Calls that begin within a minute; without it any number."),
+		intArgument("tokens_per_minute", "", 1, "Tokens within a minute, in and out; without it any number."),
+	}},
+	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
+		{Type: "source", Doc: "Where the entries come from: a file of rows (TSV, CSV, JSONL), or documents.", Arguments: slices.Concat(rows, []Argument{
+			textArgument("context", "", "The column of what situates the text: embedded and searched with it, and kept apart from it."),
+			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
+			intArgument("max_bytes", strconv.Itoa(document.MaxBytes), 1, "The size of the largest document that is read."),
+		})},
+		uses(sdk.KindChunk, false, "Cuts documents into chunks, which are the entries. Without it a document is one entry."),
+		priced(uses(sdk.KindEnrich, true, "Adds to entries what is known of them beyond their words.")).with(
+			boolArgument("enabled", "Whether it works; decided when the file is loaded."),
+			boolArgument("embed", "Whether what it adds is embedded with the text."),
+			boolArgument("lexical", "Whether what it adds is searched by BM25."),
+		),
+		priced(uses(sdk.KindEmbed, false, "Turns texts into vectors.")),
+		uses(sdk.KindStore, false, "Keeps the entries and searches them.").with(
+			textArgument("analyzer", "standard", "Words of the lexical side: english takes stems, code splits identifiers, ngram is for languages without spaces."),
+		),
+	}},
+	{Type: "pipeline", Labelled: true, Doc: "What happens to each item of the input, from top to bottom.", Arguments: []Argument{
+		intArgument("batch", "", 1, "Items that travel together; without it what suits the stages."),
+		floatArgument("max_cost", "", "The money that a run may spend, in that of the prices."),
+		intArgument("max_tokens", "", 1, "The tokens that a run may take, in and out."),
+	}, Blocks: []Block{
+		{Type: "input", Doc: "The items: a file of rows (TSV, CSV, JSONL), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
+			textArgument("gold", "gold", "The column of the passages that should be found."),
+		})},
+		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for what is near to an item.", Arguments: slices.Concat([]Argument{
+			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Required: true, Doc: "The knowledge that is searched."}, Block: "knowledge"},
+			intArgument("top_k", "60", 1, "How many candidates are found."),
+			intArgument("depth", "", 1, "How many entries each side finds before they are fused; without it four times top_k, and at least 100."),
+			choiceArgument("mode", "How it searches: by meaning (dense), by words (lexical) or by both.", "hybrid", "dense", "lexical"),
+			choiceArgument("fusion", "How the sides are fused: by weighted scores, or by ranks (rrf).", "weighted", "rrf"),
+			shareArgument("dense_weight", "0.7", "The share of the dense side in a weighted fusion."),
+			intArgument("rrf_k", "60", 1, "The constant of rrf: score = sum of 1 / (rrf_k + rank)."),
+			ruleArgument("filter", rule.Filtering, "Which entries are searched."),
+			ruleArgument("whole", rule.Whole, "Whether all of the knowledge takes the place of a search; asked once."),
+			ruleArgument("keep", rule.Keep, "Which of the candidates stay."),
+		}, everyStage)}),
+		perItem(priced(uses(sdk.KindRerank, true, "Puts candidates into a better order.")).with(
+			intArgument("top_k", "20", 1, "How many candidates are left at most."),
+			ruleArgument("keep", rule.Keep, "Which of the candidates stay."),
+		)),
+		perItem(uses(sdk.KindPrompt, true, "Writes prompts for models.")),
+		perItem(priced(uses(sdk.KindSample, true, "A voter: gives answers to an item.")).with(
+			intArgument("n", "1", 1, "Answers per item."),
+			intArgument("tries", "1", 1, "How often an item is asked in all, as long as none of its answers counts."),
+			ruleArgument("accept", rule.Accept, "Which answers count."),
+		)),
+		perItem(uses(sdk.KindElect, true, "Counts the votes and decides.").with(
+			ruleArgument("accept", rule.Accept, "Which answers count."),
+			ruleArgument("flag", rule.Flag, "Which verdicts a person should look at."),
+		)),
+	}},
+}
+
+// rows are the arguments that say how rows are read.
+var rows = []Argument{
+	{Argument: sdk.Argument{Name: "path", Type: sdk.TypePath, Required: true, Doc: "The file, relative to this one; - is standard input. Of a knowledge also a folder or a glob of documents."}},
+	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: []string{"tsv", "csv", "jsonl"}, Doc: "How rows are written; without it by the name of the file."}},
+	textArgument("id", "id", "The column of ids; rows are numbered where it is not there."),
+	textArgument("text", "text", "The column of texts."),
+	textArgument("label", "label", "The column of labels."),
+	listArgument("meta", "Columns that are kept as metadata; without it all others."),
+}
+
+// everyStage are the arguments of every block that does something.
+var everyStage = []Argument{
+	intArgument("batch", "", 1, "Rows per call; without it the stage's own number."),
+	intArgument("workers", "", 1, "Calls at a time; without it what suits the stage."),
+	intArgument("retries", "", 0, "Calls after a failure that may pass: 2, or 5 of a stage that asks other machines."),
+	{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "30s", Doc: "Of one call: 10 minutes, or an hour of a stage that asks other machines."}},
+}
+
+// uses is a block whose work a stage of a kind does.
+func uses(kind sdk.Kind, labelled bool, doc string) Block {
+	b := Block{Type: string(kind), Doc: doc, Labelled: labelled, Kind: kind}
+	return b.with(Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}).with(everyStage...)
+}
+
+// priced is a block whose stage may call a service.
+func priced(b Block) Block {
+	b.Blocks = append(b.Blocks, Block{Type: "price", Doc: "What a million tokens cost; 0 where they are free.", Arguments: []Argument{
+		floatArgument("input", "", "Tokens of requests."),
+		floatArgument("cached", "", "Tokens of requests that the service kept; without it as input."),
+		floatArgument("output", "", "Tokens of answers."),
+	}})
+	return b.with(Argument{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with those of other stages."}, Block: "limit"})
+}
+
+// perItem is a stage of a pipeline, which may have fallbacks: the stage itself with
+// the arguments that a fallback changes.
+func perItem(b Block) Block {
+	fallback := b.with(ruleArgument("when", rule.Fallback, "For which items it stands in."))
+	fallback.Arguments = slices.DeleteFunc(fallback.Arguments, func(a Argument) bool { return a.Rule == rule.Whole }) // it searches
+	fallback.Type, fallback.Labelled = "fallback", true
+	fallback.Doc = "Takes over the items for which its rule holds, as the stage with the arguments that it changes."
+	for i, a := range fallback.Arguments {
+		if a.Name != "when" {
+			fallback.Arguments[i].Required, fallback.Arguments[i].Default = false, nil // those of the stage
+		} else {
+			fallback.Arguments[i].Required = true
+		}
+	}
+	b.Blocks = append(slices.Clone(b.Blocks), fallback)
+	return b.with(
+		boolArgument("enabled", "Whether it works; decided when the file is loaded."),
+		ruleArgument("when", rule.When, "Which items it works on."),
+		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or goes on without it (skip).", string(FailItem), string(SkipItem)),
+	)
+}
+
+func given(name string, typ sdk.ArgumentType, value, doc string) Argument {
+	a := Argument{Argument: sdk.Argument{Name: name, Type: typ, Doc: doc}}
+	if value != "" {
+		a.Default = json.RawMessage(value)
+	}
+	return a
+}
+
+func textArgument(name, value, doc string) Argument {
+	if value != "" {
+		value = strconv.Quote(value)
+	}
+	return given(name, sdk.TypeString, value, doc)
+}
+
+func boolArgument(name, doc string) Argument { return given(name, sdk.TypeBool, "true", doc) }
+func floatArgument(name, value, doc string) Argument {
+	return atLeast(given(name, sdk.TypeFloat, value, doc), 0)
+}
+func listArgument(name, doc string) Argument { return given(name, sdk.TypeStringList, "", doc) }
+
+func intArgument(name, value string, least float64, doc string) Argument {
+	return atLeast(given(name, sdk.TypeInt, value, doc), least)
+}
+
+func shareArgument(name, value, doc string) Argument {
+	a, most := floatArgument(name, value, doc), 1.0
+	a.Range.Max = &most
+	return a
+}
+
+func atLeast(a Argument, least float64) Argument {
+	a.Range.Min = &least
+	return a
+}
+
+// choice is one of some texts, the first where it is not given.
+func choiceArgument(name, doc string, allowed ...string) Argument {
+	a := textArgument(name, allowed[0], doc)
+	a.OneOf = allowed
+	return a
+}
+
+func ruleArgument(name string, kind rule.Kind, doc string) Argument {
+	a := given(name, "rule", "", doc)
+	a.Rule = kind
+	return a
+}

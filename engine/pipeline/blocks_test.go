@@ -1,0 +1,110 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/sdk"
+)
+
+// anything offers every stage that a file uses.
+type anything struct{}
+
+func (anything) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	return sdk.Stage{Kind: kind, Name: use}, true
+}
+func (anything) Uses(sdk.Kind) []string { return []string{"x"} }
+
+// The defaults that the format describes are those that the loader fills in.
+func TestDescribedDefaults(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: anything{}, Text: []byte(`
+limit "l" { requests_per_minute = 1 }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  enrich "e" { use = "x" }
+  embed { use = "x" }
+  store { use = "x" }
+}
+knowledge "d" {
+  source { path = "." }
+  embed { use = "x" }
+  store { use = "x" }
+}
+pipeline "p" {
+  input { path = "rows.tsv" }
+  retrieve "r" { from = knowledge.k }
+  rerank "b" { use = "x" }
+  sample "s" { use = "x" }
+  elect "e" { use = "x" }
+}
+`)})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	k, stages := file.Knowledge[0], file.Pipelines[0].Stages
+	source, input, r, rerank, sample := k.Source, file.Pipelines[0].Input, stages[0].Retrieve.Ranking, stages[1], stages[2]
+	got := map[string]any{
+		"limit.concurrency": file.Limits[0].Concurrency,
+		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.max_bytes": file.Knowledge[1].Source.Documents.Max,
+		"input.id": input.ID, "input.text": input.Text, "input.label": input.Label, "input.gold": input.Gold,
+		"enrich.enabled": k.Enrich[0].Enabled, "enrich.embed": k.Enrich[0].Embedded, "enrich.lexical": k.Enrich[0].Lexical,
+		"store.analyzer": k.Analyzer,
+		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
+		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.tries": sample.Tries,
+	}
+	for _, s := range stages {
+		got[s.Block+".enabled"], got[s.Block+".on_error"] = s.Enabled, s.OnError
+	}
+	want := map[string]any{}
+	var collect func(b Block)
+	collect = func(b Block) {
+		for _, a := range b.Arguments {
+			if a.Default != nil {
+				want[b.Type+"."+a.Name] = string(a.Default)
+			}
+		}
+		for _, inner := range b.Blocks {
+			collect(inner)
+		}
+	}
+	collect(Block{Blocks: Blocks()})
+	delete(want, "prompt.enabled")
+	delete(want, "prompt.on_error")
+	for name, value := range got {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = string(raw)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if file.Knowledge[1].Source.Documents.Max != document.MaxBytes {
+		t.Errorf("documents have at most %d bytes", file.Knowledge[1].Source.Documents.Max)
+	}
+}
+
+// A text that an editor has is loaded in place of the file, which need not be there.
+func TestLoadText(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.hcl")
+	if err := os.WriteFile(path, []byte("locals {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, filepath.Join(dir, "missing.hcl")} {
+		_, diags := Load(t.Context(), path, Options{Dir: dir, Catalog: anything{}, Text: []byte("loc {}\n")})
+		if len(diags) != 1 || diags[0].Subject.Filename != path {
+			t.Errorf("%s: %v", path, diags)
+		}
+	}
+}
