@@ -44,9 +44,10 @@ generate: build ## Write the generated code, and the reference of the stages
 	@$(call reference,pipelines/reference)
 
 .PHONY: generated
-generated: build ## Check that what is generated is current
+generated: build ## Check that what is generated is current, and that the wire breaks no plugin
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-		(cd sdk/proto && go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb && \
+		(cd sdk/proto && go tool -modfile=tools.mod buf breaking --against wire.binpb && \
+		go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb && \
 		mkdir "$$fresh/reference" && $(call reference,"$$fresh/reference") && diff -r "$$fresh/reference" pipelines/reference
 
 # reference writes a page about each kind of stage into a folder.

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -194,13 +195,8 @@ func TestValidates(t *testing.T) {
 		`{"count": 6, "colour": 3}`: "colour: there is no such argument",
 	} {
 		err := s.Validate([]byte(config))
-		if text := ""; err != nil {
-			text = err.Error()
-			if text != want {
-				t.Errorf("%s: %q, want %q", config, text, want)
-			}
-		} else if want != "" {
-			t.Errorf("%s is valid", config)
+		if got := fmt.Sprint(err); got != want && !(err == nil && want == "") {
+			t.Errorf("%s: %s, want %q", config, got, want)
 		}
 		if _, failed := s.Open(t.Context(), Setup{}, []byte(config)); (failed == nil) != (err == nil) {
 			t.Errorf("%s: validated with %v, opened with %v", config, err, failed)

@@ -51,7 +51,10 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				if v.raw == nil && !v.unknown {
 					continue
 				}
-				if given[name] = v.raw; v.unknown {
+				if given[name] = v.raw; l.off {
+					given[name] = nil // variables of a stage that is off may have placeholders
+				}
+				if v.unknown {
 					continue
 				}
 				open[name], public[name] = v.raw, v.raw
@@ -70,18 +73,17 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	c.Open, _ = json.Marshal(open) // maps of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)
-	l.checkConfig(&c, given, used, at, wrong)
+	l.checkConfig(&c, given, used, at, !wrong && !l.off)
 	return c
 }
 
 // checkConfig checks the arguments of a stage by their description and, where
-// nothing is wrong with them and all values are known, by what else the stage asks
-// of them.
-func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, unknown bool) {
+// nothing is wrong with them and ask says so, by what else the stage wants of them.
+func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
 	err := sdk.CheckArguments(given, used.Arguments)
-	if v, ok := l.Catalog.(Validator); err == nil && !unknown && ok {
+	if v, ok := l.Catalog.(Validator); err == nil && ask && ok {
 		err = v.Validate(used.Kind, used.Name, c.Open)
-	} else if err == nil && !unknown {
+	} else if err == nil && ask {
 		err = used.Validate(c.Open)
 	}
 	for _, e := range sdk.ArgumentErrors(err) {
