@@ -89,9 +89,14 @@ func (r *reader) fields(v reflect.Value, whole bool) map[string]any {
 		case !slices.Contains(t.scopes, r.scope):
 			continue
 		}
-		if !value.IsZero() {
-			object[f.Name] = r.read(value, t.whole)
+		if value.IsZero() {
+			continue
 		}
+		read := r.read(value, t.whole)
+		if inside, ok := read.(map[string]any); ok && value.Kind() == reflect.Struct && len(inside) == 0 {
+			continue // only what is out is set
+		}
+		object[f.Name] = read
 	}
 	return object
 }
