@@ -27,7 +27,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
