@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
@@ -142,18 +142,17 @@ func (e *evaluation) ablate(c *cobra.Command, names []string, asJSON bool) error
 // look reads the file for the pipeline that will be measured. It starts no
 // stage.
 func (e *evaluation) look(c *cobra.Command) (*pipeline.Pipeline, error) {
-	s, err := e.flags.session(c.Context())
+	s, err := e.flags.sessionOn(c.Context(), &e.input, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	diags, err := s.read(e.path, e.input.input)
+	file, diags, err := s.Read(e.path)
 	if err != nil {
 		return nil, err
 	}
 	if diags.HasErrors() {
-		writeDiagnostics(os.Stderr, s.file, diags)
-		return nil, &exitError{code: exitFailed}
+		return nil, &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources}
 	}
-	return e.flags.choose(s.file)
+	return s.Choose(file)
 }

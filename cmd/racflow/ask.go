@@ -53,25 +53,12 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			if err != nil {
 				return err
 			}
-			s, err := flags.start(c.Context(), args[0], "")
+			s, err := flags.start(c.Context(), args[0], &inputFlags{}, stdin)
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			r, err := s.open(c.Context(), stdin)
-			if err != nil {
-				return err
-			}
-			var result run.Result
-			totals, err := r.Items(c.Context(), once(question), func(batch []run.Result) error {
-				if len(batch) > 0 { // else the run breaks off
-					result = batch[0]
-				}
-				return nil
-			})
-			if err == nil && totals.Left > 0 { // the other voters have no answer
-				err = totals.Missing[0].First
-			}
+			result, err := s.pipeline.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
 			if err != nil {
 				return err
 			}
@@ -134,18 +121,6 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 	return question, stdin, nil
 }
 
-// once returns the rows of an input that holds one question.
-func once(question string) func() (source.Row, error) {
-	given := false
-	return func() (source.Row, error) {
-		if given {
-			return source.Row{}, io.EOF
-		}
-		given = true
-		return source.Row{Line: 1, ID: "question", Text: question}, nil
-	}
-}
-
 func writeResult(w io.Writer, r run.Result) error {
 	results, err := report.NewResults(report.JSONL, w)
 	if err != nil {
@@ -158,7 +133,7 @@ func writeResult(w io.Writer, r run.Result) error {
 // where one answers.
 func (s *session) missing() string {
 	var off []string
-	for _, k := range s.pipeline.Knowledge() {
+	for _, k := range s.pipeline.Definition().Knowledge() {
 		for _, stage := range k.Enrich {
 			if !stage.Enabled && stage.Info.Network {
 				off = append(off, stage.Block+"."+stage.Name)
@@ -170,7 +145,7 @@ func (s *session) missing() string {
 		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
 	}
 	voter := ""
-	for _, stage := range s.pipeline.Stages {
+	for _, stage := range s.pipeline.Definition().Stages {
 		if stage.Block == "sample" && stage.Info.Network {
 			if stage.Enabled {
 				return ""
@@ -179,7 +154,7 @@ func (s *session) missing() string {
 		}
 	}
 	switch {
-	case !slices.ContainsFunc(s.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
+	case !slices.ContainsFunc(s.pipeline.Definition().Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
 		return ""
 	case voter == "":
 		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
@@ -199,5 +174,5 @@ func (s *session) missing() string {
 
 // has reports whether the file has a variable.
 func (s *session) has(variable string) bool {
-	return slices.ContainsFunc(s.file.Variables, func(v pipeline.Variable) bool { return v.Name == variable })
+	return slices.ContainsFunc(s.pipeline.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
 }

@@ -9,11 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/report"
 )
-
-// cacheDir is where answers are kept, below the state folder.
-const cacheDir = "cache"
 
 func newCache() *cobra.Command {
 	c := &cobra.Command{
@@ -35,7 +34,7 @@ func newCacheStats() *cobra.Command {
 		Short: "Say how many answers are kept, of which stages",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := cache.ReadStats(filepath.Join(state, cacheDir))
+			s, err := cache.ReadStats(filepath.Join(state, engine.CacheFolder))
 			if err != nil {
 				return err
 			}
@@ -50,7 +49,7 @@ func newCacheStats() *cobra.Command {
 			for _, a := range s.About {
 				fmt.Fprintf(tw, "%s\t%d\t%s\t%s\n", a.About, a.Entries, size(a.Bytes), a.Newest.Local().Format(time.DateTime))
 			}
-			fmt.Fprintf(tw, "all, in %s\t%d\t%s\t\n", quantity(s.Files, "file"), s.Entries, size(s.Bytes))
+			fmt.Fprintf(tw, "all, in %s\t%d\t%s\t\n", report.Quantity(s.Files, "file"), s.Entries, size(s.Bytes))
 			return tw.Flush()
 		},
 	}
@@ -78,13 +77,13 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
 			if older == 0 {
 				before = time.Unix(0, math.MaxInt64) // whatever a clock said
 			}
-			done, err := cache.Clear(filepath.Join(state, cacheDir), before)
+			done, err := cache.Clear(filepath.Join(state, engine.CacheFolder), before)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "removed %s, %s\n", quantity(done.Records, "answer"), size(done.Bytes))
+			fmt.Fprintf(c.OutOrStdout(), "removed %s, %s\n", report.Quantity(done.Records, "answer"), size(done.Bytes))
 			if done.Busy > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "left alone, because runs are writing there: %s\n", quantity(done.Busy, "file"))
+				fmt.Fprintf(c.ErrOrStderr(), "left alone, because runs are writing there: %s\n", report.Quantity(done.Busy, "file"))
 				return &exitError{code: exitItemsFailed}
 			}
 			return nil

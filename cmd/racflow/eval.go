@@ -123,7 +123,7 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		}
 	}
 	passages := eval.NewPassages(e.cuts)
-	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, costOf(j.session.pipeline)
+	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, j.pipeline.Definition().Cost
 	o, err := j.run(c.Context(), func(batch []run.Result) error {
 		for _, r := range batch {
 			counter.Add(r)
@@ -138,7 +138,7 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 		return r, nil, err
 	}
 	r = counter.Report(o.totals)
-	r.Cost, r.Asked = cost, asked(j.session.pipeline, o.totals)
+	r.Cost, r.Asked = cost, asked(j.pipeline.Definition(), o.totals)
 	if r.Retrieval, err = e.retrieval(c, j, passages); err != nil {
 		return r, nil, err
 	}
@@ -152,12 +152,12 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 // asked: that may cost money. Those that can be read only once are refused
 // afterwards.
 func (e *evaluation) check(j *job) error {
-	if !j.rereadable() {
+	if !j.pipeline.Rereadable() {
 		return nil
 	}
-	votes := slices.ContainsFunc(j.session.pipeline.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
+	votes := slices.ContainsFunc(j.pipeline.Definition().Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
 	known, unusable := false, ""
-	err := j.look(func(row source.Row) bool {
+	err := j.pipeline.Look(func(row source.Row) bool {
 		if row.Fault != nil && unusable == "" {
 			unusable = fmt.Sprintf("; line %d cannot be used: %v", row.Line, row.Fault)
 		}

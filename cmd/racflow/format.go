@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 )
@@ -50,8 +51,7 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 		return false, err
 	}
 	if file, diags := pipeline.Parse(before, path); diags.HasErrors() {
-		writeDiagnostics(c.ErrOrStderr(), &pipeline.File{Sources: map[string]*hcl.File{path: file}}, diags)
-		return false, &exitError{code: exitFailed}
+		return false, &engine.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: file}}
 	}
 	after := pipeline.Format(before)
 	differs := !bytes.Equal(before, after)

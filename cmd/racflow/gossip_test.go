@@ -140,6 +140,9 @@ pipeline "p" {
 // TestNoStageTellsTheSecretOfAnother runs stages that say the key of another one
 // wherever they can say something.
 func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	const key = "sk-hush-4711"
 	dir := t.TempDir()
 	from := filepath.Join(t.TempDir(), "key")

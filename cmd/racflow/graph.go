@@ -18,10 +18,11 @@ func newGraph() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			if err := s.load(args[0], ""); err != nil {
+			file, err := s.Load(args[0])
+			if err != nil {
 				return err
 			}
-			return report.Graph(c.OutOrStdout(), s.file)
+			return report.Graph(c.OutOrStdout(), file)
 		},
 	}
 	flags.register(c)

@@ -120,6 +120,9 @@ var harmWords = map[string]string{
 // TestARowThatEndsItsStage: exactly that row fails, its message says how, and the
 // others are as if it were not there.
 func TestARowThatEndsItsStage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	const file = `
 variable "harmless" { default = false }
 pipeline "p" {
@@ -152,6 +155,9 @@ pipeline "p" {
 
 // TestARowThatEndsABuild: the same where knowledge is built, by whichever stage.
 func TestARowThatEndsABuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	const embed = `embed { use = "hashing" }`
 	for name, c := range map[string]struct{ stages, poison, told string }{
 		"embed":  {`embed { use = "harm/embedder" }`, "panic", `rows\.tsv:79: embed\.k`},

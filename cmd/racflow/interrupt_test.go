@@ -20,6 +20,9 @@ import (
 // TestLoadingIsInterrupted sends a signal to each verb while it reads a file of
 // variables that never ends.
 func TestLoadingIsInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	dir := t.TempDir()
 	for name, content := range map[string]string{"p.hcl": hostilePipeline, "items.tsv": "text\tlabel\na\tb\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {

@@ -2,50 +2,47 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
 // job is a pipeline with the items that it will work on: what run and eval
 // have in common.
 type job struct {
-	session *session
-	input   *inputFlags
-	items   *source.Reader
-	path    string // of the items
-	ready   *run.Run
-	book    *journal.Journal // nil: results are not kept
+	*session
+	flags *fileFlags
+	limit int // of items; 0: none
+	items *engine.Rows
+	path  string // of the items
+	ready *run.Run
+	book  *journal.Journal // nil: results are not kept
 }
 
 // newJob loads a file, opens the input, brings the knowledge up to date and
 // starts the stages. Before the input is opened, while nothing has cost anything,
 // check may refuse; nil checks nothing.
 func newJob(ctx context.Context, stdin io.Reader, flags *fileFlags, input *inputFlags, path string, check func(*job) error) (*job, error) {
-	s, err := flags.start(ctx, path, input.input)
+	s, err := flags.start(ctx, path, input, stdin)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{session: s, input: input, path: input.input}
-	if j.path == "" && s.pipeline.Input != nil {
-		j.path = s.pipeline.Input.Path
-	}
+	j := &job{session: s, flags: flags, limit: input.limit, path: s.pipeline.InputPath()}
 	if check != nil {
 		err = check(j)
 	}
 	if err == nil {
-		j.items, err = input.open(s.pipeline, stdin)
+		j.items, err = s.pipeline.Rows()
 	}
 	if err == nil {
-		s.tellOff()
-		j.ready, err = s.open(ctx, stdin)
+		tellOff(s.pipeline.Definition())
+		j.ready, err = s.pipeline.Start(ctx)
 	}
 	if err != nil {
 		j.close()
@@ -61,41 +58,6 @@ func (j *job) close() {
 	j.session.close()
 }
 
-// rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot. That a file is not there shows when it is read.
-func (j *job) rereadable() bool {
-	info, err := os.Stat(j.path)
-	return j.path != "-" && (err != nil || info.Mode().IsRegular())
-}
-
-// look calls each with the rows of a rereadable input that the job will work
-// on, until it returns false.
-func (j *job) look(each func(source.Row) bool) error {
-	items, err := j.input.open(j.session.pipeline, nil)
-	if err != nil {
-		return err
-	}
-	defer items.Close() // it was only read
-	for next := j.input.rows(items); ; {
-		row, err := next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil || !each(row) {
-			return err
-		}
-	}
-}
-
-// inputs are the files that the run reads.
-func (j *job) inputs() []string {
-	all := []string{j.session.file.Path, j.path}
-	for _, k := range j.session.pipeline.Knowledge() {
-		all = append(all, k.Source.Path)
-	}
-	return all
-}
-
 // run takes the items through the pipeline. The outcome is that of the items
 // that sink got, also together with an error.
 func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome, error) {
@@ -105,9 +67,9 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	if j.book != nil {
 		book = j.book
 	}
-	totals, err := j.ready.Journalled(ctx, j.input.rows(j.items), book, func(batch []run.Result) error {
+	totals, err := j.ready.Journalled(ctx, j.items.Next, book, func(batch []run.Result) error {
 		done += len(batch)
-		s.progress.Update("answered", done, j.input.limit)
+		s.progress.Update("answered", done, j.limit)
 		for _, result := range batch {
 			if result.Failure != nil {
 				s.tellFailure(result)
@@ -118,12 +80,12 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	s.progress.Clear()
 	s.tellMoreFailures()
 	for _, skipped := range totals.Skipped {
-		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
+		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, report.Quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
 	}
 	for _, d := range totals.Dropped() {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels()))
 	}
-	if s.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
+	if j.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
 		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
 	}
 	return &outcome{totals, s.faults}, err
@@ -131,7 +93,7 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 
 // stage describes the stage that does the work of a voter.
 func (j *job) stage(voter string) sdk.Stage {
-	for _, s := range j.session.pipeline.Stages {
+	for _, s := range j.pipeline.Definition().Stages {
 		if s.Block == "sample" && s.Name == voter {
 			return s.Info
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
-	"github.com/racflow/racflow/engine/run"
 )
 
 func newKnowledge() *cobra.Command {
@@ -32,26 +31,7 @@ func (f *fileFlags) histories(ctx context.Context, path string, do func(*pipelin
 		return err
 	}
 	defer s.close()
-	if err := s.load(path, ""); err != nil {
-		return err
-	}
-	blocks := s.file.Knowledge
-	if f.pipeline != "" {
-		if s.pipeline, err = f.choose(s.file); err != nil {
-			return err
-		}
-		blocks = s.pipeline.Knowledge()
-	}
-	for _, block := range blocks {
-		h, err := knowledge.ListGenerations(ctx, block, run.Stages(block, s.launch))
-		if err != nil {
-			return s.explain(err)
-		}
-		if err := do(block, h); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.Histories(ctx, path, do)
 }
 
 func newKnowledgeList() *cobra.Command {

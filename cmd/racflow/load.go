@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // stateDir is where knowledge is kept unless a flag says otherwise.
-const stateDir = ".racflow"
+const stateDir = engine.DefaultState
 
 // fileFlags are the flags of every verb that loads a pipeline file.
 type fileFlags struct {
@@ -42,56 +43,34 @@ func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
 }
 
-// options are what pipeline.Load needs.
-func (f *fileFlags) options(input string, catalog *catalog) (pipeline.Options, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return pipeline.Options{}, err
-	}
+// options are what the engine needs to know of the flags.
+func (f *fileFlags) options() (engine.Options, error) {
 	vars := map[string]string{}
 	for _, v := range f.vars {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok {
-			return pipeline.Options{}, fmt.Errorf("-var %s: write NAME=VALUE", v)
+			return engine.Options{}, fmt.Errorf("-var %s: write NAME=VALUE", v)
 		}
 		vars[name] = value
 	}
-	return pipeline.Options{Vars: vars, VarFiles: f.varFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: f.set, Catalog: catalog, Secrets: catalog.host.Secrets()}, nil
+	return engine.Options{
+		Builtin: builtin, Plugins: f.plugins, State: f.state, Vars: vars, VarFiles: f.varFiles, Set: f.set, Pipeline: f.pipeline,
+		Services: f.calls.shared(), Again: f.again, Lists: f.lists, Strict: f.strict,
+	}, nil
 }
 
-// choose returns the pipeline to work with.
-func (f *fileFlags) choose(file *pipeline.File) (*pipeline.Pipeline, error) {
-	var names []string
-	for _, p := range file.Pipelines {
-		if p.Name == f.pipeline {
-			return p, nil
-		}
-		names = append(names, p.Name)
-	}
-	switch {
-	case f.pipeline != "":
-		return nil, fmt.Errorf("%s holds no pipeline %q; it holds %s", file.Path, f.pipeline, strings.Join(names, ", "))
-	case len(names) == 0:
-		return nil, fmt.Errorf("%s holds no pipeline block", file.Path)
-	case len(names) > 1:
-		return nil, fmt.Errorf("%s holds several pipelines; choose one with --pipeline: %s", file.Path, strings.Join(names, ", "))
-	}
-	return file.Pipelines[0], nil
-}
+// flagOf are the flags that set what an engine.OptionError names.
+var flagOf = map[string]string{"Pipeline": "--pipeline", "Input": "--input", "Services.Budget.Cost": "--max-cost"}
 
-func writeDiagnostics(w io.Writer, file *pipeline.File, diags hcl.Diagnostics) {
-	var sources map[string]*hcl.File
-	if file != nil {
-		sources = file.Sources
-	}
-	out := hcl.NewDiagnosticTextWriter(w, sources, terminalWidth(w), obeysEscapes(w))
-	for _, d := range diags {
+func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
+	out := hcl.NewDiagnosticTextWriter(w, found.Sources, terminalWidth(w), obeysEscapes(w))
+	for _, d := range found.Diagnostics {
 		// The writer shows the line; editors and people without colour want the
 		// column too.
 		if at := d.Subject; at != nil {
 			located := *d
 			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
-			if longLines(sources[at.Filename], d) {
+			if longLines(found.Sources[at.Filename], d) {
 				located.Subject, located.Context = nil, nil // the writer would print all of them
 			}
 			d = &located

@@ -10,11 +10,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/plugins"
-	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/nodump"
-	"github.com/racflow/racflow/sdk/serve"
 )
 
 // Exit codes; README lists them for people.
@@ -38,14 +37,13 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
+// builtin are the built-in stages. Where another racflow has started this process
+// to run one of them, nothing else of the program happens.
+var builtin = engine.Serve(plugins.All())
+
 func main() {
 	if err := nodump.Set(); err != nil { // the environment may hold secrets
 		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
-	}
-	if len(os.Args) > 1 && os.Args[1] == pluginArgument {
-		// This process was started by another racflow to run one stage.
-		serve.Plugin(sdk.Plugin{Name: "racflow", Version: version(), Stages: plugins.All()})
-		return
 	}
 	os.Exit(execute(interruptible(), os.Args[1:]))
 }
@@ -71,6 +69,15 @@ func execute(ctx context.Context, args []string) int {
 	root.SetArgs(singleDash(args))
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
+	var found *engine.DiagnosticsError
+	var option *engine.OptionError
+	switch {
+	case errors.As(err, &found):
+		writeDiagnostics(os.Stderr, found)
+		err = &exitError{code: exitFailed}
+	case errors.As(err, &option):
+		err = errors.New(option.With(flagOf[option.Option]))
+	}
 	switch {
 	case err == nil:
 		return exitOK

@@ -158,7 +158,7 @@ func TestMethodsNeedAModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", path).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), `"model" of openai`) {
+		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "model of openai") {
 			t.Errorf("%s: error %v\n%s", file, err, out)
 		}
 	}

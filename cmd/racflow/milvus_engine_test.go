@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// engine is a Milvus server of a test's own, as `make milvus` starts one.
-type engine struct {
+// milvusEngine is a Milvus server of a test's own, as `make milvus` starts one.
+type milvusEngine struct {
 	t    *testing.T
 	port string
 	file string
@@ -23,12 +23,12 @@ type engine struct {
 	log  bytes.Buffer
 }
 
-func startEngine(t *testing.T) *engine {
+func startEngine(t *testing.T) *milvusEngine {
 	t.Helper()
 	if os.Getenv("RACFLOW_TEST_MILVUS") == "" {
 		t.Skip("it takes minutes with a real Milvus engine: set RACFLOW_TEST_MILVUS to 1")
 	}
-	e := &engine{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "milvus.db")}
+	e := &milvusEngine{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "milvus.db")}
 	e.start()
 	t.Cleanup(e.kill)
 	return e
@@ -50,9 +50,9 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-func (e *engine) address() string { return "127.0.0.1:" + e.port }
+func (e *milvusEngine) address() string { return "127.0.0.1:" + e.port }
 
-func (e *engine) start() {
+func (e *milvusEngine) start() {
 	e.t.Helper()
 	e.cmd = exec.Command("../../.ci/milvus", "run", e.port, e.file)
 	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
@@ -73,7 +73,7 @@ func (e *engine) start() {
 }
 
 // kill is kill -9.
-func (e *engine) kill() {
+func (e *milvusEngine) kill() {
 	if e.cmd != nil {
 		_ = e.cmd.Process.Kill()
 		_ = e.cmd.Wait()

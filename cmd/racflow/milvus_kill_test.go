@@ -139,7 +139,7 @@ func TestMilvusKilledInARun(t *testing.T) {
 }
 
 // milvusRun is a run of the pipeline in a folder, for one item.
-func milvusRun(t *testing.T, e *engine, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func milvusRun(t *testing.T, e *milvusEngine, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"run", "--limit", "1", "--input", "items.tsv"}, append(args, "p.hcl")...)...)
 	c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
@@ -220,7 +220,7 @@ func write(t *testing.T, dir, name, content string) {
 }
 
 // awaitBuild waits until a first build with the other analyzer is under way.
-func (e *engine) awaitBuild(dir string) {
+func (e *milvusEngine) awaitBuild(dir string) {
 	e.t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		c := racflow(e.t, dir, "knowledge", "list", "--json", "-var", "analyzer=code", "p.hcl")

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/report"
@@ -23,19 +23,16 @@ type journalFlags struct {
 	off    bool
 }
 
-// newest is the value of --resume without one.
-const newest = "newest"
-
 func (f *journalFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID`, or with the newest of this file and pipeline that left items unanswered")
-	c.Flags().Lookup("resume").NoOptDefVal = newest
+	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&f.anyway, "resume-anyway", false, "go on although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().BoolVar(&f.off, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 }
 
 // args checks the arguments: a file and, for --resume ID, the run.
 func (f *journalFlags) args(c *cobra.Command, args []string) error {
-	if f.resume == newest && len(args) == 2 {
+	if f.resume == engine.Newest && len(args) == 2 {
 		for i, arg := range args {
 			if journal.IsID(arg) {
 				f.resume, args = arg, []string{args[1-i]}
@@ -70,85 +67,33 @@ func (f *journalFlags) check(input string) error {
 }
 
 // open opens the journal, of a new run or of the one to go on with.
-func (j *job) open(f *journalFlags) error {
+func (j *job) open(ctx context.Context, f *journalFlags) error {
 	if err := f.check(j.path); err != nil {
 		return err
 	}
 	if f.off || j.path == "-" {
 		return nil
 	}
-	m, err := j.manifest()
+	if f.resume == "" {
+		book, before, err := j.pipeline.Begin(ctx)
+		if before != "" {
+			fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before)
+		}
+		j.book = book
+		return err
+	}
+	book, err := j.pipeline.Resume(ctx, f.resume, f.anyway)
+	var changed *engine.ChangedError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
+			"or mix answers of before and after with --resume-anyway", changed.Run, strings.Join(changed.Changed, "; "))
+	}
 	if err != nil {
 		return err
 	}
-	runs := j.runs()
-	before, left := runs.Newest(m.File, m.Pipeline)
-	switch f.resume {
-	case "":
-		if left && before.Input.Path == m.Input.Path {
-			if end := runs.End(before.ID); end == nil || !end.Complete {
-				fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before.ID)
-			}
-		}
-		j.book, err = runs.Begin(m)
-		return err
-	case newest:
-		if !left {
-			return fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", j.session.file.Path, filepath.Join(j.session.state, "runs"))
-		}
-	default:
-		if before, err = runs.Manifest(f.resume); err != nil {
-			return err
-		}
-		if before.File != m.File || before.Pipeline != m.Pipeline {
-			return fmt.Errorf("run %s is of pipeline %q in %s", before.ID, before.Pipeline, before.File)
-		}
-	}
-	if changed := before.Differences(m); len(changed) > 0 && !f.anyway {
-		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
-			"or mix answers of before and after with --resume-anyway", before.ID, strings.Join(changed, "; "))
-	}
-	if j.book, err = runs.Resume(before.ID); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", j.book.ID(), j.book.Known())
+	j.book = book
+	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", book.ID(), book.Known())
 	return nil
-}
-
-// manifest says what the job is.
-func (j *job) manifest() (journal.Manifest, error) {
-	s := j.session
-	m := journal.Manifest{Version: version(), Limit: j.input.limit}
-	m.Define(s.file, s.pipeline)
-	var err error
-	if m.File, err = filepath.Abs(s.file.Path); err != nil {
-		return m, err
-	}
-	path := j.path
-	if path, err = filepath.Abs(path); err != nil {
-		return m, err
-	}
-	if m.Input, err = journal.NewFile(path); err != nil {
-		return m, err
-	}
-	for _, g := range j.ready.Generations() {
-		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
-	}
-	for _, id := range j.ready.Identities() {
-		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: version(), Fingerprint: id.Fingerprint}
-		if command := s.catalog.command(id.Use); command != nil {
-			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
-			known, _ := s.host.Known(command)
-			stage.Version = known.Version
-			program, err := journal.NewFile(command[0])
-			if err != nil {
-				return m, err
-			}
-			stage.Program = &program
-		}
-		m.Stages = append(m.Stages, stage)
-	}
-	return m, nil
 }
 
 // end closes the journal and says what is missing, where the results are, and how to
@@ -162,7 +107,7 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 		why := report.Legible(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
 		switch {
 		case m.Items > 0:
-			fmt.Fprintf(w, "%s answered without %s: %s%s\n", quantity(m.Items, "item"), m.Stage, why, again)
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", report.Quantity(m.Items, "item"), m.Stage, why, again)
 		case err == nil:
 			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
 		}
@@ -199,8 +144,8 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 	case totals.Failed > 0:
 		fmt.Fprintf(w, "the same command with --resume=%s tries the failed items again\n", j.book.ID())
 	}
-	if n := j.runs().Unfinished(); n > manyRuns {
-		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.session.flags.state)
+	if n := j.Runs().Unfinished(); n > manyRuns {
+		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, j.flags.state)
 	}
 	return errors.Join(err, closed)
 }
@@ -208,5 +153,3 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 // manyRuns is how many unfinished runs there may be before a person is reminded
 // of them.
 const manyRuns = 20
-
-func (j *job) runs() journal.Runs { return journal.Of(j.session.state) }

@@ -7,9 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pluginArgument makes the binary serve one of its built-in stages.
-const pluginArgument = "plugin"
-
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "racflow",

@@ -13,10 +13,8 @@ import (
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -29,32 +27,6 @@ type inputFlags struct {
 func (f *inputFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv or jsonl; - is standard input) in place of the pipeline's input")
 	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
-}
-
-// open returns the reader of the items.
-func (f *inputFlags) open(p *pipeline.Pipeline, stdin io.Reader) (*source.Reader, error) {
-	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
-	if p.Input != nil {
-		s = *p.Input
-	}
-	if f.input != "" {
-		s.Path, s.Format = f.input, ""
-	}
-	if s.Path == "" {
-		return nil, fmt.Errorf("pipeline %q has no input block: name a file with --input", p.Name)
-	}
-	return s.Open(stdin)
-}
-
-// rows returns the reader's Next, ending after the limit.
-func (f *inputFlags) rows(r *source.Reader) func() (source.Row, error) {
-	n := 0
-	return func() (source.Row, error) {
-		if n++; f.limit > 0 && n > f.limit {
-			return source.Row{}, io.EOF
-		}
-		return r.Next()
-	}
 }
 
 func newRun() *cobra.Command {
@@ -106,7 +78,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 			}
 			var out *output.File
 			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args), func(j *job) (err error) {
-				out, err = output.Open(to, c.OutOrStdout(), j.inputs()...)
+				out, err = output.Open(to, c.OutOrStdout(), j.pipeline.Reads()...)
 				return err
 			})
 			if out != nil {
@@ -116,7 +88,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 				return err
 			}
 			defer j.close()
-			if err := j.open(&keep); err != nil {
+			if err := j.open(c.Context(), &keep); err != nil {
 				return err
 			}
 			results, err := report.NewResults(format, out)
@@ -226,14 +198,4 @@ func (o *outcome) summarize(w io.Writer, counter *eval.Counter, where string) {
 		fmt.Fprintf(w, "; results in %s", where)
 	}
 	fmt.Fprintln(w)
-}
-
-// quantity is a number of things, whose name takes an s where there are several.
-func quantity(n int, name string) string {
-	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok {
-		name = stem + "ies"
-	} else if n != 1 {
-		name += "s"
-	}
-	return fmt.Sprintf("%d %s", n, name)
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/report"
 )
 
 // tellSpent says what the calls of a session came to, however it ended.
 func (s *session) tellSpent(w io.Writer) {
-	if s.calls.control == nil {
+	spent, any := s.Spent()
+	if !any {
 		return
 	}
-	spent := s.calls.control.Snapshot().Since(s.calls.before)
 	told := 0
 	for _, stage := range spent.Stages {
 		if text := describeCalls(stage.Counts); text != "" {
@@ -30,7 +31,7 @@ func (s *session) tellSpent(w io.Writer) {
 func describeCalls(c calls.Counts) string {
 	var parts []string
 	if c.Calls > 0 {
-		text := quantity(c.Calls, "call")
+		text := report.Quantity(c.Calls, "call")
 		if c.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", c.Failed)
 		}
@@ -47,7 +48,7 @@ func describeCalls(c calls.Counts) string {
 		parts = append(parts, "cost "+calls.Money(c.Cost))
 	}
 	if c.Recalled > 0 {
-		parts = append(parts, quantity(c.Recalled, "answer")+" from the cache")
+		parts = append(parts, report.Quantity(c.Recalled, "answer")+" from the cache")
 	}
 	return strings.Join(parts, ", ")
 }

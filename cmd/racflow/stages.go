@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
@@ -46,7 +47,7 @@ is named; a list has those plugins only that have been asked.`,
 					return fmt.Errorf("there is no kind %q; there are %s", kind, strings.Join(texts(kinds), ", "))
 				}
 			}
-			stages, err := explain(s.catalog, sdk.Kind(kind), use)
+			stages, err := explain(s.Catalog(), sdk.Kind(kind), use)
 			if err != nil {
 				return err
 			}
@@ -72,7 +73,7 @@ is named; a list has those plugins only that have been asked.`,
 }
 
 // explain returns one stage, those of a kind or, without one, all.
-func explain(known *catalog, kind sdk.Kind, use string) ([]schema.Stage, error) {
+func explain(known *engine.Catalog, kind sdk.Kind, use string) ([]schema.Stage, error) {
 	if use != "" {
 		stage, ok := known.Stage(kind, use)
 		if ok {

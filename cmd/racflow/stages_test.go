@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/plugins"
@@ -16,6 +17,10 @@ import (
 // The example of each stage stands in a file that is valid.
 func TestStageExamples(t *testing.T) {
 	dir := t.TempDir()
+	known, err := engine.NewCatalog(t.Context(), nil, builtin, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{"rows.tsv": "text\tlabel\nx\ty\n", "doc.md": "# x\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -40,7 +45,7 @@ func TestStageExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		loaded, diags := pipeline.Load(t.Context(), file, pipeline.Options{
-			Dir: dir, Getenv: func(string) (string, bool) { return "x", true }, Catalog: &catalog{builtIn: plugins.All()},
+			Dir: dir, Getenv: func(string) (string, bool) { return "x", true }, Catalog: known,
 		})
 		if diags.HasErrors() {
 			t.Errorf("%s/%s: %v\n%s", stage.Kind, stage.Name, diags, loaded.Sources[file].Bytes)

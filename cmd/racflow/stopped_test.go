@@ -15,6 +15,9 @@ import (
 // statistical voters answer what the model was not asked about, the exit code and
 // standard error say so, and a resumed run with more money asks for the rest.
 func TestAnswersWithoutTheModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	const items = 400
 	undisturbed := newPaidItems(t, items)
 	if code, stderr := undisturbed.run(t); code != 0 {

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/sdk"
 )
 
 func newTune() *cobra.Command {
@@ -103,7 +102,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 		if err := t.check(j); err != nil || t.output == "" {
 			return err
 		}
-		out, err = output.Open(t.output, stdout, j.inputs()...)
+		out, err = output.Open(t.output, stdout, j.pipeline.Reads()...)
 		return err
 	})
 	if out != nil {
@@ -113,7 +112,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 		return err
 	}
 	defer j.close()
-	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: costOf(j.session.pipeline)}
+	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: j.pipeline.Definition().Cost}
 	o, err := j.run(ctx, func(batch []run.Result) error {
 		for _, r := range batch {
 			if r.Expected != "" {
@@ -126,11 +125,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 		return err
 	}
 	task.Elections = func(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
-		p, err := j.session.reload(t.path, append(subject.Everything(), set...))
-		if err != nil {
-			return nil, err
-		}
-		return j.ready.Again(ctx, p, j.session.launchHere)
+		return j.pipeline.Again(ctx, append(subject.Everything(), set...))
 	}
 	found, err := task.Run(ctx)
 	if err != nil {
@@ -158,18 +153,18 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 
 // find reads the file as it is and finds what of it can be tuned.
 func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
-	s, err := t.flags.start(ctx, t.path, t.input.input)
+	s, err := t.flags.start(ctx, t.path, &t.input, nil)
 	if err != nil {
 		return tune.Subject{}, err
 	}
 	defer s.close()
-	subject, diags := tune.Find(s.file, s.pipeline, t.variable)
+	file, p := s.pipeline.File(), s.pipeline.Definition()
+	subject, diags := tune.Find(file, p, t.variable)
 	if diags.HasErrors() {
-		writeDiagnostics(os.Stderr, s.file, diags)
-		return subject, &exitError{code: exitFailed}
+		return subject, &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources}
 	}
-	if t.goal.Cost != nil && len(s.pipeline.Unpriced()) > 0 {
-		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price; %s", s.pipeline.Unpriced()[0], pipeline.PriceAdvice)
+	if t.goal.Cost != nil && len(p.Unpriced()) > 0 {
+		return subject, fmt.Errorf("--cost needs to know what is paid: %s has no price; %s", p.Unpriced()[0], pipeline.PriceAdvice)
 	}
 	return subject, nil
 }
@@ -178,7 +173,7 @@ func (t *tuning) find(ctx context.Context) (tune.Subject, error) {
 // is asked: that may cost money.
 func (t *tuning) check(j *job) error {
 	var texts []string
-	err := j.look(func(row source.Row) bool {
+	err := j.pipeline.Look(func(row source.Row) bool {
 		if row.Label != "" {
 			texts = append(texts, row.Text)
 		}
@@ -196,7 +191,7 @@ func (t *tuning) check(j *job) error {
 // warn tells where the figures would be too good, and returns the digest of the
 // rows that are tuned on.
 func (t *tuning) warn(j *job) (string, error) {
-	if !j.rereadable() {
+	if !j.pipeline.Rereadable() {
 		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
 	digest, err := tune.Digest(j.path)
@@ -206,7 +201,7 @@ func (t *tuning) warn(j *job) (string, error) {
 	if err := warnTuned(t.stderr, &t.flags, j.path, func() (string, error) { return digest, nil }); err != nil {
 		return "", err
 	}
-	for _, k := range j.session.pipeline.Knowledge() {
+	for _, k := range j.pipeline.Definition().Knowledge() {
 		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest {
 			fmt.Fprintf(t.stderr, "warning: %s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows\n", j.path, k.Name)
 		}
@@ -236,43 +231,4 @@ func warnTuned(w io.Writer, flags *fileFlags, input string, digestOf func() (str
 		}
 	}
 	return nil
-}
-
-// costOf returns what the samples of a stage cost by the file's prices.
-func costOf(p *pipeline.Pipeline) func(stage string, u sdk.Usage) float64 {
-	prices := map[string]pipeline.Price{}
-	for _, s := range p.Stages {
-		if s.Block == "sample" && s.Price != nil {
-			prices[s.Name] = *s.Price
-		}
-	}
-	return func(stage string, u sdk.Usage) float64 { return prices[stage].Of(u) }
-}
-
-// reload reads the session's file again with arguments replaced, and returns
-// its pipeline.
-func (s *session) reload(path string, set []pipeline.Override) (*pipeline.Pipeline, error) {
-	options, err := s.flags.options("", s.catalog)
-	if err != nil {
-		return nil, err
-	}
-	options.Input, options.Set = s.pipeline.Input.Path, set
-	file, diags := pipeline.Load(s.ctx, path, options)
-	if err := s.ctx.Err(); err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() {
-		writeDiagnostics(os.Stderr, file, diags)
-		return nil, &exitError{code: exitFailed}
-	}
-	return s.flags.choose(file)
-}
-
-// launchHere opens a built-in election in this process, where it is the same
-// code: many are needed, each for a moment.
-func (s *session) launchHere(ctx context.Context, l run.LaunchRequest) (any, error) {
-	if l.Stage.Kind != sdk.KindElect || s.catalog.command(l.Stage.Use) != nil {
-		return s.launch(ctx, l)
-	}
-	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name}, l.Stage.Config.Open)
 }

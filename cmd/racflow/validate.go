@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
 )
 
 func newValidate() *cobra.Command {
@@ -29,7 +31,7 @@ plugins that you trust. Its answer is kept in --state until the program changes.
 				return err
 			}
 			defer s.close()
-			diags, err := s.read(args[0], "")
+			file, diags, err := s.Read(args[0])
 			if err != nil {
 				return err
 			}
@@ -38,7 +40,7 @@ plugins that you trust. Its answer is kept in --state until the program changes.
 					return err
 				}
 			} else if len(diags) > 0 {
-				writeDiagnostics(c.ErrOrStderr(), s.file, diags)
+				writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
 			}
 			if diags.HasErrors() {
 				return &exitError{code: exitFailed}

@@ -156,6 +156,9 @@ func TestSlowToStart(t *testing.T) {
 // TestFailsFirst: a service that fails on its first calls costs the run nothing but
 // time.
 func TestFailsFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			p := newPaid(t)

@@ -232,3 +232,13 @@ func (l *loader) warn(at hcl.Range, summary, format string, args ...any) {
 		Severity: hcl.DiagWarning, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
 	}})
 }
+
+// Cost is what the samples of a voter cost by the file's prices; 0 where it has none.
+func (p *Pipeline) Cost(voter string, u sdk.Usage) float64 {
+	for _, s := range p.Stages {
+		if s.Block == "sample" && s.Name == voter && s.Price != nil {
+			return s.Price.Of(u)
+		}
+	}
+	return 0
+}

@@ -52,7 +52,7 @@ func render(t *testing.T, format string, results []run.Result) string {
 func TestJSONL(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(render(t, JSONL, some())), "\n")
 	want := []string{
-		`{"id":"1","text":"tab\there, <b> & \"quotes\"","answer":"a","agreement":0.666667,"flagged":false,"votes":[` +
+		`{"id":"1","text":"tab\there, <b> & \"quotes\"","answer":"a","agreement":0.666667,"runner_up":"b","flagged":false,"votes":[` +
 			`{"voter":"llm","answer":"a","weight":1,"accepted":true},{"voter":"llm","answer":"?","weight":1,"accepted":false},` +
 			`{"voter":"knn","answer":"a","weight":0.142857,"accepted":true},{"voter":"knn","answer":"b","weight":0.142857,"accepted":true},` +
 			`{"voter":"knn","answer":"c","weight":0.142857,"accepted":true},{"voter":"knn","answer":"d","weight":0.142857,"accepted":true},` +

@@ -154,3 +154,13 @@ func begins(line string) bool {
 	number := strings.TrimRight(mark, ".)")
 	return number != mark && strings.Trim(number, "0123456789") == ""
 }
+
+// Quantity is a number of things, whose name takes an s where there are several.
+func Quantity(n int, name string) string {
+	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok {
+		name = stem + "ies"
+	} else if n != 1 {
+		name += "s"
+	}
+	return fmt.Sprintf("%d %s", n, name)
+}

@@ -9,10 +9,23 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// answer takes records through all stages, each as soon as those that it needs
-// are done.
+// answer takes records through all stages.
 func (r *Run) answer(ctx context.Context, records []*record) []Result {
 	start := time.Now()
+	r.through(ctx, records, func(int) bool { return true })
+	results := make([]Result, len(records))
+	for i, rec := range records {
+		results[i] = r.result(rec)
+		if rec.earlier == nil {
+			results[i].Latency = time.Since(start)
+		}
+	}
+	return results
+}
+
+// through takes records through those stages that are wanted, each as soon as those
+// that it needs are done.
+func (r *Run) through(ctx context.Context, records []*record, wanted func(stage int) bool) {
 	var good []*record
 	for _, rec := range records {
 		if rec.row.Fault == nil && rec.earlier == nil {
@@ -25,7 +38,7 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 	}
 	var wg sync.WaitGroup
 	for i, s := range r.stages {
-		if s == nil {
+		if s == nil || !wanted(i) {
 			close(done[i])
 			continue
 		}
@@ -41,14 +54,6 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 		})
 	}
 	wg.Wait()
-	results := make([]Result, len(records))
-	for i, rec := range records {
-		results[i] = r.result(rec)
-		if rec.earlier == nil {
-			results[i].Latency = time.Since(start)
-		}
-	}
-	return results
 }
 
 func (r *Run) result(rec *record) Result {

@@ -70,6 +70,14 @@ func (u *underway) patience() <-chan time.Time {
 	return time.After(linger)
 }
 
+func (r *Run) newRecord(row source.Row) *record {
+	rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
+	if rec.id == "" {
+		rec.id = strconv.Itoa(row.Line)
+	}
+	return rec
+}
+
 // gather makes a batch of the rows that are there or come soon; none at the
 // end.
 func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*record {
@@ -81,11 +89,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 			if !ok {
 				return records
 			}
-			rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
-			if rec.id == "" {
-				rec.id = strconv.Itoa(row.Line)
-			}
-			records = append(records, rec)
+			records = append(records, r.newRecord(row))
 			if late == nil {
 				late = under.patience()
 			}

@@ -15,6 +15,7 @@ type record struct {
 	outputs []output // by stage
 	verdict sdk.Verdict
 	flagged bool
+	texts   bool                 // its candidates are looked at, so they have texts
 	ballots map[int][]sdk.Sample // by stage, as Again needs them; nil: not kept
 	earlier *Result              // what an earlier part of the run answered; nil: nothing
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/sdk"
@@ -118,6 +119,8 @@ func (r *Run) retrieveWork(s *stage) work {
 	}
 	ranking.Texts = ranking.Texts || r.elect < 0 || r.lists // the candidates are the answer, or looked at
 	return func(ctx context.Context, records []*record) error {
+		ranking := ranking
+		ranking.Texts = ranking.Texts || slices.ContainsFunc(records, func(rec *record) bool { return rec.texts })
 		queries, texts := make([]sdk.Query, len(records)), make([]string, len(records))
 		for i, rec := range records {
 			texts[i] = rec.row.Text

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"cmp"
@@ -23,25 +23,25 @@ const rehearsed = 500
 
 // rehearse finds out what the voters that call services would ask, by taking a
 // few items through everything else. nil: nothing that items go through calls one.
-func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Plan) (*report.Forecast, error) {
+func (p *Pipeline) rehearse(ctx context.Context, plan *report.Plan) (*report.Forecast, error) {
 	f := &report.Forecast{Voters: map[string]estimate.Voter{}}
 	asks := false
-	for i, stage := range s.pipeline.Stages {
+	for i, stage := range p.chosen.Stages {
 		switch {
-		case !stage.Enabled || !s.pipeline.Used(i) || !stage.Info.Network:
+		case !stage.Enabled || !p.chosen.Used(i) || !stage.Info.Network:
 		case stage.Block == "sample":
 			asks = true
 		default:
 			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
 		}
 	}
-	for _, k := range s.pipeline.Knowledge() {
+	for _, k := range p.chosen.Knowledge() {
 		if k.Embed.Info.Network {
 			f.Unknown = cmp.Or(f.Unknown, fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name))
 		}
 	}
 	if asks && f.Unknown == "" {
-		f.Unknown = s.unrehearsable(p)
+		f.Unknown = p.unrehearsable(plan)
 	}
 	switch {
 	case f.Unknown != "":
@@ -50,27 +50,27 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 		return nil, nil
 	}
 	r := estimate.New()
-	ready, err := run.Open(ctx, s.pipeline, run.Options{
+	ready, err := run.Open(ctx, p.chosen, run.Options{
 		Launch: func(ctx context.Context, l run.LaunchRequest) (any, error) {
 			if l.Stage.Kind == sdk.KindSample && l.Stage.Info.Network {
-				asked, err := s.forecaster(ctx, l.Stage)
+				asked, err := p.forecaster(ctx, l.Stage)
 				return r.Sampler(l.Stage, asked), err
 			}
-			return s.launch(ctx, l)
+			return p.launch(ctx, l)
 		},
-		Building:  s.tellBuilding,
-		Knowledge: s.tellKnowledge,
+		Building:  p.workspace.options.Events.Building,
+		Knowledge: p.workspace.options.Events.Knowledge,
 	})
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
-	items, err := input.open(s.pipeline, nil)
+	items, err := p.Rows()
 	if err != nil {
 		return nil, err
 	}
 	defer items.Close() //nolint:errcheck // it was only read
 	broken := 0         // items that failed on their way
-	_, err = ready.Items(ctx, spread(input.rows(items), p.Items, rehearsed), func(batch []run.Result) error {
+	_, err = ready.Items(ctx, spread(items.Next, plan.Items, rehearsed), func(batch []run.Result) error {
 		for _, result := range batch {
 			f.Tried++
 			if result.Failure != nil {
@@ -84,16 +84,16 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 		}
 		return nil
 	})
-	for _, stage := range s.pipeline.Stages {
+	for _, stage := range p.chosen.Stages {
 		if stage.Enabled && stage.Block == "sample" && stage.Info.Network {
 			v := r.Voter(stage.Name)
-			switch unknown := estimate.Unknown(s.pipeline, stage); {
+			switch unknown := estimate.Unknown(p.chosen, stage); {
 			case unknown != "":
 				v.Unknown = unknown
 			case v.Unknown == "" && broken > 0:
-				v.Unknown = fmt.Sprintf("%s failed before it was asked", quantity(broken, "item"))
-			case v.Unknown == "" && f.Tried < p.Items:
-				v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, quantity(p.Items, "item"))
+				v.Unknown = fmt.Sprintf("%s failed before it was asked", report.Quantity(broken, "item"))
+			case v.Unknown == "" && f.Tried < plan.Items:
+				v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, report.Quantity(plan.Items, "item"))
 			}
 			f.Voters[stage.Name] = v
 		}
@@ -103,13 +103,13 @@ func (s *session) rehearse(ctx context.Context, input *inputFlags, p *report.Pla
 
 // forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
 // built-in one is asked: it calls nobody meanwhile.
-func (s *session) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Forecaster, error) {
-	if s.catalog.command(stage.Use) != nil {
+func (p *Pipeline) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Forecaster, error) {
+	if p.workspace.catalog.Command(stage.Use) != nil {
 		return nil, nil
 	}
 	opened, err := stage.Info.Open(ctx, sdk.Setup{Block: stage.Name, Samples: stage.N}, stage.Config.Open)
 	if err != nil {
-		return nil, s.explain(&host.ConfigError{Kind: stage.Kind, Block: stage.Name, Errors: sdk.ArgumentErrors(err)})
+		return nil, &host.ConfigError{Kind: stage.Kind, Block: stage.Name, Errors: sdk.ArgumentErrors(err)}
 	}
 	asked, _ := opened.(sdk.Forecaster)
 	return asked, nil
@@ -118,17 +118,17 @@ func (s *session) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Fo
 // unrehearsable says why no item can be taken through a pipeline none of whose
 // stages but voters calls a service without asking or changing anything elsewhere;
 // empty: it can.
-func (s *session) unrehearsable(p *report.Plan) string {
-	if p.Items < 0 {
+func (p *Pipeline) unrehearsable(plan *report.Plan) string {
+	if plan.Items < 0 {
 		return "the input is standard input, which is left for the run"
 	}
-	if p.Items == 0 {
+	if plan.Items == 0 {
 		return "the input holds no items"
 	}
-	for i, k := range s.pipeline.Knowledge() {
-		changes := p.Knowledge[i].Added + p.Knowledge[i].Changed + p.Knowledge[i].Removed
+	for i, k := range p.chosen.Knowledge() {
+		changes := plan.Knowledge[i].Added + plan.Knowledge[i].Changed + plan.Knowledge[i].Removed
 		switch {
-		case slices.ContainsFunc(p.Knowledge[i].Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
+		case slices.ContainsFunc(plan.Knowledge[i].Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
 			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
 		case k.Source.Path == "-":
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
@@ -160,9 +160,9 @@ func spread(next func() (source.Row, error), total, n int) func() (source.Row, e
 
 // textsOf counts what a service would embed of a source, at most: what is kept
 // already is not asked for again.
-func (s *session) textsOf(ctx context.Context, block *pipeline.Knowledge) (knowledge.Report, report.Texts, error) {
+func (p *Pipeline) textsOf(ctx context.Context, block *pipeline.Knowledge) (knowledge.Report, report.Texts, error) {
 	var t report.Texts
-	r, err := knowledge.Texts(ctx, block, run.Stages(block, s.launch), func(text string) {
+	r, err := knowledge.Texts(ctx, block, run.Stages(block, p.launch), func(text string) {
 		t.Count++
 		t.Tokens += estimate.TokensOf(len([]rune(text)))
 	})

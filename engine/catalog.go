@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -17,40 +16,45 @@ import (
 // programs.
 const pluginsVariable = "RACFLOW_PLUGINS"
 
-// catalog knows the built-in stages and asks third-party plugins for theirs
+// Catalog knows the built-in stages and asks third-party plugins for theirs
 // when a file uses one.
-type catalog struct {
+type Catalog struct {
 	ctx     context.Context
 	host    *host.Host
-	builtIn []sdk.Stage
+	builtin []sdk.Stage
 	dirs    []string // that may hold plugins
 	found   []host.Found
 	faults  map[string]error // by plugin: why it could not be asked
 }
 
-// catalog looks for plugins in the folders of the flags and the environment,
-// and in the user's own.
-func (f *fileFlags) catalog(ctx context.Context, h *host.Host) (*catalog, error) {
-	dirs := slices.Concat(f.plugins, filepath.SplitList(os.Getenv(pluginsVariable)))
+// PluginFolders are the folders in which racflow looks for third-party plugins:
+// those given, those of RACFLOW_PLUGINS, and the user's own.
+func PluginFolders(given []string) []string {
+	dirs := slices.Concat(given, filepath.SplitList(os.Getenv(pluginsVariable)))
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "racflow", "plugins"))
 	}
-	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
+}
+
+// NewCatalog looks for plugins in folders. Until ctx ends, h asks them for their
+// stages; it may be nil where there are no folders.
+func NewCatalog(ctx context.Context, h *host.Host, builtin Builtin, dirs []string) (*Catalog, error) {
 	found, err := host.Find(dirs)
 	if err != nil {
 		return nil, err
 	}
-	return &catalog{ctx: ctx, host: h, builtIn: plugins.All(), dirs: dirs, found: found, faults: map[string]error{}}, nil
+	return &Catalog{ctx: ctx, host: h, builtin: builtin.stages, dirs: dirs, found: found, faults: map[string]error{}}, nil
 }
 
 // Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE.
-func (c *catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	stages := c.builtIn
+func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	stages := c.builtin
 	plugin, name, third := strings.Cut(use, "/")
 	if !third {
 		name = use
-	} else if stages = nil; c.command(use) != nil && c.faults[plugin] == nil {
-		p, err := c.host.Describe(c.ctx, c.command(use))
+	} else if stages = nil; c.Command(use) != nil && c.faults[plugin] == nil {
+		p, err := c.host.Describe(c.ctx, c.Command(use))
 		if err != nil {
 			c.faults[plugin] = err
 		}
@@ -64,9 +68,9 @@ func (c *catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 }
 
 // Uses implements pipeline.Catalog.
-func (c *catalog) Uses(kind sdk.Kind) []string {
+func (c *Catalog) Uses(kind sdk.Kind) []string {
 	var uses []string
-	for _, s := range c.builtIn {
+	for _, s := range c.builtin {
 		if s.Kind == kind {
 			uses = append(uses, s.Name)
 		}
@@ -84,17 +88,17 @@ func (c *catalog) Uses(kind sdk.Kind) []string {
 
 // Validate implements pipeline.Validator. A third party's program is started for it only
 // where the stage says that it has more to check than its arguments say.
-func (c *catalog) Validate(kind sdk.Kind, use string, config []byte) error {
+func (c *Catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	stage, ok := c.Stage(kind, use)
-	if command := c.command(use); ok && command != nil && stage.Validates {
+	if command := c.Command(use); ok && command != nil && stage.Validates {
 		return c.host.Validate(c.ctx, command, kind, stage.Name, config)
 	}
 	return stage.Validate(config)
 }
 
-// command returns the program of a third party's stage; nil for a built-in
+// Command returns the program of a third party's stage; nil for a built-in
 // one, and where there is no such program.
-func (c *catalog) command(use string) []string {
+func (c *Catalog) Command(use string) []string {
 	plugin, _, _ := strings.Cut(use, "/")
 	for _, f := range c.found {
 		if f.Name == plugin && plugin != use {
@@ -105,14 +109,14 @@ func (c *catalog) command(use string) []string {
 }
 
 // Explain implements pipeline.Explainer.
-func (c *catalog) Explain(use string) error {
+func (c *Catalog) Explain(use string) error {
 	plugin, _, third := strings.Cut(use, "/")
 	switch {
 	case !third:
 		return nil
 	case c.faults[plugin] != nil:
 		return c.faults[plugin]
-	case c.command(use) != nil:
+	case c.Command(use) != nil:
 		return nil // it has other stages
 	}
 	file := host.Prefix + plugin

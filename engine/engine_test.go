@@ -1,0 +1,292 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/journal"
+)
+
+const knowledge = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+`
+
+const election = `
+pipeline "p" {
+  retrieve "near" { from = knowledge.k }
+  sample "vote" { use = "neighbours" }
+  elect "e" { use = "soft" }
+}
+`
+
+// write writes a pipeline file beside the rows of its knowledge.
+func write(t *testing.T, text string) (path string, o engine.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	rows := "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
+	path = filepath.Join(dir, "p.hcl")
+	for name, content := range map[string]string{path: text, filepath.Join(dir, "rows.tsv"): rows} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+}
+
+func opened(t *testing.T, text string) *engine.Pipeline {
+	t.Helper()
+	path, o := write(t, text)
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestOpenRefuses(t *testing.T) {
+	several := knowledge + election + strings.Replace(election, `"p"`, `"q"`, 1)
+	t.Run("no stages", func(t *testing.T) {
+		path, o := write(t, knowledge+election)
+		o.Builtin = engine.Builtin{}
+		if _, err := engine.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "engine.Serve(plugins.All())") {
+			t.Fatalf("%v does not say what to call", err)
+		}
+	})
+	t.Run("a mistake in the file", func(t *testing.T) {
+		path, o := write(t, strings.Replace(knowledge, "hashing", "hashin", 1)+election)
+		_, err := engine.Open(t.Context(), path, o)
+		var found *engine.DiagnosticsError
+		if !errors.As(err, &found) || found.Sources[path] == nil || !found.Diagnostics.HasErrors() {
+			t.Fatalf("%v is no error with diagnostics and sources", err)
+		}
+		if want := path + ":4:17: "; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `"hashing"`) {
+			t.Errorf("%v does not begin with %s, or does not suggest the name", err, want)
+		}
+	})
+	t.Run("a choice of pipelines", func(t *testing.T) {
+		path, o := write(t, several)
+		_, err := engine.Open(t.Context(), path, o)
+		var option *engine.OptionError
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), "choose one with Options.Pipeline: p, q") || !strings.Contains(option.With("--this"), "with --this: p") {
+			t.Fatalf("%v does not name the option", err)
+		}
+		o.Pipeline = "q"
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+	})
+}
+
+// What a stage refuses when it starts is blamed where it stands, too.
+func TestStartRefuses(t *testing.T) {
+	p := opened(t, knowledge+election)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(p.File().Path), "rows.tsv"), []byte("\x00\x00\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Answer(t.Context(), engine.Item{Text: "x"})
+	var found *engine.DiagnosticsError
+	if !errors.As(err, &found) || !strings.Contains(err.Error(), "p.hcl:3:") {
+		t.Fatalf("%v does not point at the source", err)
+	}
+}
+
+// A loop may be left, although the items never end and wait for something.
+func TestRunLeft(t *testing.T) {
+	p := opened(t, knowledge+election)
+	stuck := make(chan struct{})
+	defer close(stuck)
+	items := func(yield func(engine.Item) bool) {
+		for range 3 {
+			if !yield(engine.Item{Text: "red apple"}) {
+				return
+			}
+		}
+		<-stuck
+	}
+	n := 0
+	for r, err := range p.Run(t.Context(), items) {
+		if err != nil || r.Answer != "fruit" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if n++; n == 2 {
+			break
+		}
+	}
+	if r, err := p.Answer(t.Context(), engine.Item{Text: "blue car"}); err != nil || r.Answer != "vehicle" || r.RunnerUp != "fruit" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A run that ends early yields why, once and last.
+func TestRunEndsEarly(t *testing.T) {
+	p := opened(t, knowledge+election)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	items := func(yield func(engine.Item) bool) {
+		for yield(engine.Item{Text: "red apple"}) {
+		}
+	}
+	n, errs := 0, 0
+	for _, err := range p.Run(ctx, items) {
+		if n++; n == 1 {
+			cancel()
+		}
+		if errs > 0 {
+			t.Fatal("something comes after the error")
+		}
+		if err != nil {
+			if errs++; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	}
+	if errs != 1 {
+		t.Errorf("%d errors", errs)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	p := opened(t, knowledge+election)
+	var all sync.WaitGroup
+	for i := range 16 {
+		text, want := "red apple", "fruit"
+		if i%2 == 1 {
+			text, want = "fast train", "vehicle"
+		}
+		all.Go(func() {
+			r, err := p.Answer(t.Context(), engine.Item{ID: fmt.Sprint(i), Text: text})
+			if err != nil || string(r.Answer) != want || r.ID != fmt.Sprint(i) {
+				t.Errorf("%s: %+v, %v", text, r, err)
+			}
+			found, err := p.Retrieve(t.Context(), engine.Item{Text: text})
+			if err != nil || len(found) == 0 || found[0].Text != text {
+				t.Errorf("%s: %+v, %v", text, found, err)
+			}
+		})
+	}
+	all.Wait()
+	if _, err := p.Answer(t.Context(), engine.Item{Text: "bad \xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("a bad text: %v", err)
+	}
+	if _, err := p.Retrieve(t.Context(), engine.Item{}); err == nil {
+		t.Error("no text is found for")
+	}
+}
+
+// Only Answer asks a model, and says what that took.
+func TestModel(t *testing.T) {
+	var asked atomic.Int32
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"content": "fruit"}}},
+			"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 10},
+		})
+	}))
+	defer model.Close()
+	p := opened(t, knowledge+fmt.Sprintf(`
+pipeline "p" {
+  retrieve "near" { from = knowledge.k }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use = "openai"
+    price {
+      input  = 1
+      output = 10
+    }
+    config {
+      model    = "m"
+      base_url = %q
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`, model.URL))
+	if found, err := p.Retrieve(t.Context(), engine.Item{Text: "red apple"}); err != nil || found[0].Label != "fruit" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if n := asked.Load(); n != 0 {
+		t.Fatalf("the model was asked %d times for what is found without it", n)
+	}
+	r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"})
+	if err != nil || r.Answer != "fruit" || asked.Load() == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r.Usage.InputTokens != 1000 || r.Cost != 0.0011 { // by the price of a million
+		t.Errorf("usage %+v, cost %v", r.Usage, r.Cost)
+	}
+	if spent, any := p.Workspace().Spent(); !any || spent.Total.Calls != 1 {
+		t.Errorf("spent %+v", spent)
+	}
+}
+
+// A run that was left early is resumed: what was answered comes from its journal.
+func TestRunResumed(t *testing.T) {
+	path, o := write(t, knowledge+election)
+	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
+	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	results := func(most int) (n int) {
+		t.Helper()
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for r, err := range p.Run(t.Context(), nil) {
+			if err != nil || r.Answer != "fruit" {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if n++; n == most {
+				break
+			}
+		}
+		return n
+	}
+	results(1)
+	runs := journal.Of(o.State).List()
+	if len(runs) != 1 || runs[0].Answered == 0 || runs[0].State != journal.Unfinished {
+		t.Fatalf("after the first result: %+v", runs)
+	}
+	o.Resume = engine.Newest
+	if n := results(0); n != 500 {
+		t.Errorf("%d results", n)
+	}
+	if runs = journal.Of(o.State).List(); len(runs) != 1 || runs[0].Answered != 500 || runs[0].State != journal.Complete {
+		t.Errorf("in the end: %+v", runs)
+	}
+	if err := os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Resume = runs[0].ID
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, err := range p.Run(t.Context(), nil) {
+		var changed *engine.ChangedError
+		if !errors.As(err, &changed) || !strings.Contains(err.Error(), "the input") {
+			t.Errorf("another input: %v", err)
+		}
+	}
+}

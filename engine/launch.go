@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// launch starts the process of a stage.
+func (p *Pipeline) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
+	w := p.workspace
+	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
+	switch {
+	case l.Knowledge == "":
+		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", p.chosen.Name, l.Stage.Name)
+	case l.Stage.Kind == sdk.KindEnrich: // the folder above is the store's
+		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", l.Knowledge, "enrich", l.Stage.Name)
+	}
+	shared, err := p.share(l.Stage, block)
+	if err != nil {
+		return nil, err
+	}
+	return w.host.Start(ctx, host.Spec{
+		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: l.Stage.Config.Open,
+		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network, Host: shared,
+		Command: w.catalog.Command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
+	})
+}
+
+// launchHere opens a built-in election in this process, where it is the same
+// code: many are needed, each for a moment.
+func (p *Pipeline) launchHere(ctx context.Context, l run.LaunchRequest) (any, error) {
+	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
+		return p.launch(ctx, l)
+	}
+	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name}, l.Stage.Config.Open)
+}

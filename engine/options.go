@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// DefaultState is the state folder where Options names none.
+const DefaultState = ".racflow"
+
+// Options are what a program adds to a pipeline file. Only Builtin is needed.
+type Options struct {
+	Builtin Builtin  // from Serve
+	Plugins []string // folders of third-party plugins, before those of the environment and the user
+	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
+
+	Vars     map[string]string   // values of the file's variables, as HCL or bare text
+	VarFiles []string            // files of variables; later ones win
+	Set      []pipeline.Override // arguments of blocks
+	Pipeline string              // the one to work with where the file holds several
+
+	Input string    // file of items in place of the input block's; "-": Stdin
+	Limit int       // items; 0: all
+	Stdin io.Reader // what "-" reads; nil: there is none
+
+	// Journal keeps the results of Run over the input in the state folder as they are
+	// reached, if that can be read again. Resume is the ID of a run that left items
+	// unanswered, or Newest: its results come from there, and the others are added.
+	Journal bool
+	Resume  string
+
+	Services *Services // shared with other pipelines; nil: this one has its own
+
+	Again  bool // keep ballots with the results, so that Again can elect
+	Lists  bool // keep what each retrieve and rerank stage found with the results
+	Strict bool // end early where a stage has to stop, rather than answer without it
+
+	Log    *slog.Logger // what stages and the engine log; nil: nothing
+	Events Events
+}
+
+// Events are called with what happens meanwhile, by several goroutines at once.
+// nil: nobody wants to know.
+type Events struct {
+	// Warnings are diagnostics of a file that is used all the same.
+	Warnings func(*DiagnosticsError)
+	// Knowledge is ready, and this was done for it.
+	Knowledge func(knowledge.Report)
+	// Building says how far the building of a knowledge is with what it does, such as
+	// "embedding".
+	Building func(doing, name string, done, total int)
+	// Locked says that another process is building a knowledge.
+	Locked func(name string, why error)
+	// Silent says that a stage, as "sample.mine", has calls under way and has
+	// answered none for so long.
+	Silent func(stage string, waited time.Duration)
+	// Calls wait for a service.
+	Calls func(calls.Wait)
+}
+
+// OptionError says that one of the Options does not suit a file.
+type OptionError struct {
+	Option string // the name of its field
+	text   string // with a placeholder for that name
+}
+
+const placeholder = "\x00"
+
+func (e *OptionError) Error() string { return e.With("Options." + e.Option) }
+
+// With is the message with another name of the option, such as that of a flag.
+func (e *OptionError) With(name string) string { return strings.Replace(e.text, placeholder, name, 1) }
+
+// optionError makes an OptionError; format has %[1]s where the option is named.
+func optionError(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Sprintf(format, append([]any{placeholder}, args...)...)}
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Item is what a pipeline answers.
+type Item struct {
+	ID    string // empty: its number among the items, from 1
+	Text  string // UTF-8, at most source.MaxRow bytes
+	Label string // that is expected; empty: not known
+	Meta  sdk.Meta
+}
+
+// Result is what became of an item, as a line of the JSONL that racflow run writes.
+type Result = result.Result
+
+// Candidate is an entry that was found for an item.
+type Candidate = result.Candidate
+
+// row checks what a reader of rows checks. A bad item fails alone.
+func (i Item) row(line int) source.Row {
+	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta}
+	switch {
+	case strings.TrimSpace(i.Text) == "":
+		row.Fault = errors.New("the text is empty")
+	case len(i.Text) > source.MaxRow:
+		row.Fault = fmt.Errorf("the text is longer than %d bytes", source.MaxRow)
+	case !utf8.ValidString(i.Text):
+		row.Fault = errors.New("the text is not UTF-8")
+	}
+	return row
+}
+
+// Run takes items through the pipeline, and yields results in their order, as they
+// come. nil items are those of Options.Input or the file. An item that fails is a
+// Result with Error set. The error that is yielded, last and with no result, says
+// why the run ended early; every result before it is complete.
+//
+// Items are taken ahead of their results, by another goroutine. To break off ends
+// what is under way.
+func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		results := make(chan Result)
+		ended := make(chan error, 1)
+		go func() {
+			defer close(results)
+			ended <- p.run(ctx, items, results)
+		}()
+		for r := range results {
+			if !yield(r, nil) {
+				cancel()
+				for range results { // until nothing is under way any more
+				}
+				return
+			}
+		}
+		if err := <-ended; err != nil {
+			yield(Result{}, err)
+		}
+	}
+}
+
+func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<- Result) error {
+	journalled := false
+	var next func() (source.Row, error)
+	if items != nil {
+		next = each(ctx, items)
+	} else {
+		rows, err := p.Rows()
+		if err != nil {
+			return err
+		}
+		defer rows.Close() //nolint:errcheck // it was only read
+		next, journalled = rows.Next, p.workspace.options.Journal && p.Rereadable()
+	}
+	totals, err := p.work(ctx, next, journalled, func(batch []run.Result) error {
+		for _, one := range batch {
+			select {
+			case results <- result.Of(one, p.chosen.Cost):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	if err == nil && totals.Left > 0 { // the other voters have no answers
+		err = fmt.Errorf("%d items are not answered: %w", totals.Left, totals.Missing[0].First)
+	}
+	return err
+}
+
+// each reads items as rows are read. The items may be waiting for something when
+// ctx ends: they are asked from a goroutine that nobody waits for.
+func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) {
+	rows := make(chan source.Row)
+	go func() {
+		defer close(rows)
+		line := 0
+		for item := range items {
+			line++
+			select {
+			case rows <- item.row(line):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() (source.Row, error) {
+		select {
+		case row, ok := <-rows:
+			if !ok {
+				return row, io.EOF
+			}
+			return row, nil
+		case <-ctx.Done():
+			return source.Row{}, ctx.Err()
+		}
+	}
+}
+
+// Answer takes one item through the pipeline. Where the item fails, the error is
+// its Result's.
+func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
+	one, err := p.AnswerRow(ctx, item.row(1))
+	if err != nil {
+		return Result{}, err
+	}
+	r := result.Of(one, p.chosen.Cost)
+	if r.Error != nil {
+		return r, r.Error
+	}
+	return r, nil
+}
+
+// AnswerRow is Answer with all that the run knows of the item.
+func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (run.Result, error) {
+	r, err := p.Start(ctx)
+	if err != nil {
+		return run.Result{}, err
+	}
+	var answered run.Result
+	given := false
+	totals, err := r.Items(ctx, func() (source.Row, error) {
+		if given {
+			return source.Row{}, io.EOF
+		}
+		given = true
+		return row, nil
+	}, func(batch []run.Result) error {
+		if len(batch) > 0 { // else the run breaks off
+			answered = batch[0]
+		}
+		return nil
+	})
+	if err == nil && totals.Left > 0 { // the other voters have no answer
+		err = totals.Missing[0].First
+	}
+	return answered, err
+}
+
+// Retrieve returns what the last retrieve or rerank stage leaves for an item, best
+// first. No voter is asked.
+func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error) {
+	r, err := p.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Found(ctx, item.row(1))
+	if err != nil {
+		return nil, err
+	}
+	return result.Candidates(found), nil
+}

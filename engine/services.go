@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"path/filepath"
+	"sync"
+
+	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// CacheFolder holds the answers of services, below the state folder.
+const CacheFolder = "cache"
+
+// Services are what the stages that call services share: a cache of answers,
+// limits and a budget. Pipelines that are opened one after the other may share
+// them, to stay in one budget. Set the fields before.
+type Services struct {
+	Mode   calls.Mode
+	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
+
+	mu      sync.Mutex
+	control *calls.Control // nil: no stage has called a service yet
+}
+
+// of returns what all calls share; before the first call there is nothing.
+func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*calls.Control, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.control != nil {
+		return v.control, nil
+	}
+	kept, err := cache.Open(filepath.Join(w.state, CacheFolder), w.log)
+	if err != nil {
+		return nil, err
+	}
+	o := calls.Options{Cache: kept, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
+	if p != nil {
+		if o.Budget.Cost == 0 {
+			o.Budget.Cost = p.Budget.Cost
+		}
+		if o.Budget.Tokens == 0 {
+			o.Budget.Tokens = p.Budget.Tokens
+		}
+	}
+	v.control = calls.New(w.ctx, o)
+	return v.control, nil
+}
+
+// check refuses a bound on what is spent where nobody knows what that is.
+func (v *Services) check(p *pipeline.Pipeline) error {
+	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {
+		return optionError("Services.Budget.Cost", "%[2]s has no price, so %[1]s cannot bound what it spends: %[3]s", without[0], pipeline.PriceAdvice)
+	}
+	return nil
+}
+
+// share returns what a stage that calls services shares with the others; nil
+// for those that do not. A store on a server is no such service.
+func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
+	if !stage.Info.Network || stage.Kind == sdk.KindStore {
+		return nil, nil
+	}
+	w := p.workspace
+	control, err := w.options.Services.of(w, p.chosen)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.control == nil {
+		w.control, w.before = control, control.Snapshot()
+	}
+	return control.Stage(calls.Stage{
+		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
+		// An embedder is not: a search without its vectors may be what stands in.
+		Sole: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
+	}), nil
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+)
+
+// Workspace is what files are loaded and stages started with: a state folder,
+// plugins, and what calls of services share.
+type Workspace struct {
+	ctx     context.Context // ends all work
+	options Options
+	log     *slog.Logger
+	state   string // absolute: plugins are given folders below it
+	host    *host.Host
+	catalog *Catalog
+
+	mu      sync.Mutex
+	control *calls.Control // nil: no stage calls a service
+	before  calls.Snapshot // what had been called when this workspace began to
+}
+
+// NewWorkspace makes ready to load files and start processes. It does neither.
+// What is done with it ends with ctx.
+func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
+	if o.State == "" {
+		o.State = DefaultState
+	}
+	if o.Services == nil {
+		o.Services = &Services{}
+	}
+	w := &Workspace{ctx: ctx, options: o, log: o.Log}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Builtin.stages == nil {
+		return nil, errors.New("engine.Options.Builtin is not set: begin main with stages := engine.Serve(plugins.All()), and give that")
+	}
+	var err error
+	if w.state, err = filepath.Abs(o.State); err != nil {
+		return nil, err
+	}
+	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Waiting: o.Events.Silent}); err != nil {
+		return nil, err
+	}
+	if w.catalog, err = NewCatalog(ctx, w.host, o.Builtin, PluginFolders(o.Plugins)); err != nil {
+		w.host.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Catalog knows the stages that files can use.
+func (w *Workspace) Catalog() *Catalog { return w.catalog }
+
+// State is the absolute path of the state folder.
+func (w *Workspace) State() string { return w.state }
+
+// Close ends all processes.
+func (w *Workspace) Close() { w.host.Close() }
+
+// Spent is what the calls of services came to so far; false: no stage calls one.
+func (w *Workspace) Spent() (calls.Snapshot, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.control == nil {
+		return calls.Snapshot{}, false
+	}
+	return w.control.Snapshot().Since(w.before), true
+}
+
+// Read reads and checks a pipeline file. The file is never nil where the error is.
+func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
+	return w.read(path, w.options.Input, w.options.Set)
+}
+
+func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline.File, hcl.Diagnostics, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	file, diags := pipeline.Load(w.ctx, path, pipeline.Options{
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: os.LookupEnv, Dir: dir, Input: input, Set: set,
+		Catalog: w.catalog, Secrets: w.host.Secrets(),
+	})
+	return file, diags, w.ctx.Err()
+}
+
+// Load is Read for a file that will be used: errors are a *DiagnosticsError, and
+// Events gets warnings.
+func (w *Workspace) Load(path string) (*pipeline.File, error) {
+	file, diags, err := w.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	found := &DiagnosticsError{diags, file.Sources}
+	if diags.HasErrors() {
+		return nil, found
+	}
+	if warn := w.options.Events.Warnings; warn != nil && len(diags) > 0 {
+		warn(found)
+	}
+	return file, nil
+}
+
+// Choose returns the pipeline of a file to work with.
+func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
+	var names []string
+	for _, p := range file.Pipelines {
+		if p.Name == w.options.Pipeline {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	switch {
+	case w.options.Pipeline != "":
+		return nil, fmt.Errorf("%s holds no pipeline %q; it holds %s", file.Path, w.options.Pipeline, strings.Join(names, ", "))
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s holds no pipeline block", file.Path)
+	case len(names) > 1:
+		return nil, optionError("Pipeline", "%[2]s holds several pipelines; choose one with %[1]s: %[3]s", file.Path, strings.Join(names, ", "))
+	}
+	return file.Pipelines[0], nil
+}
+
+// Histories calls do with what the stores hold of a file's knowledge: of what the
+// pipeline searches that Options names, or of every block.
+func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *knowledge.History) error) error {
+	p := &Pipeline{workspace: w}
+	var err error
+	if p.file, err = w.Load(path); err != nil {
+		return err
+	}
+	blocks := p.file.Knowledge
+	if w.options.Pipeline != "" {
+		if p.chosen, err = w.Choose(p.file); err != nil {
+			return err
+		}
+		blocks = p.chosen.Knowledge()
+	}
+	for _, block := range blocks {
+		h, err := knowledge.ListGenerations(ctx, block, run.Stages(block, p.launch))
+		if err != nil {
+			return p.explain(err)
+		}
+		if err := do(block, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
