@@ -21,3 +21,13 @@ func TestNamesAreUnique(t *testing.T) {
 		seen[u] = true
 	}
 }
+
+// What knowledge and runs depend on is the revision of every stage that makes something;
+// stores keep what they get.
+func TestStagesHaveARevision(t *testing.T) {
+	for _, s := range plugins.All() {
+		if s.Kind != sdk.KindStore && s.Fingerprint(nil) == "" {
+			t.Errorf("%s %s has no sdk.Revision", s.Kind, s.Name)
+		}
+	}
+}

@@ -114,7 +114,8 @@ type Draw struct {
 // Fingerprinter tells what a stage's output depends on beyond its arguments:
 // a hash of its model, say. Same fingerprint, same input: same output. What a
 // third party's chunker, enricher or embedder made is made again with every other
-// binary of its plugin, unless the stage has this method and says the same.
+// binary of its plugin, unless the stage has this method, or a Revision, and says the
+// same.
 type Fingerprinter interface {
 	Fingerprint() string
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 )
 
 // Plugin is a program that offers stages.
@@ -31,7 +32,8 @@ type Stage struct {
 
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
-	check    any // func(C) error of Validates
+	check    any    // func(C) error of Validates
+	revision string // of its code
 }
 
 // Setup is what a stage gets to know when it is opened.
@@ -55,6 +57,16 @@ func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error
 		setup.Host = alone{}
 	}
 	return s.open(ctx, setup, config)
+}
+
+// Fingerprint is what the output of an open stage depends on beyond its arguments: its
+// Revision, and what it says as a Fingerprinter. Empty: it does not say.
+func (s Stage) Fingerprint(open any) string {
+	print := s.revision
+	if f, ok := open.(Fingerprinter); ok {
+		print += " " + f.Fingerprint()
+	}
+	return strings.TrimSpace(print)
 }
 
 // Validate checks a config without opening the stage: everything that tags say, and
@@ -82,6 +94,11 @@ type Option func(*Stage)
 func Reads(columns ...Column) Option {
 	return func(s *Stage) { s.Reads |= Of(columns...) }
 }
+
+// Revision counts the changes of a stage's code after which the same input gives another
+// output. It is part of the stage's fingerprint: what an older revision made is made
+// again, and what other changes of the code leave as it is stays.
+func Revision(of string) Option { return func(s *Stage) { s.revision = of } }
 
 // Network declares that a stage talks to other machines. Only such a stage
 // gets to see the proxy settings of the environment.

@@ -26,9 +26,9 @@ const Version = 1
 
 // Set says which files are documents.
 type Set struct {
-	Path    string   // a folder, a glob such as docs/**/*.md, or a file
-	Exclude []string // globs below the folder; one without a slash fits names at any depth
-	Max     int64    // bytes of a file; 0: MaxBytes
+	Path    string   `identity:"knowledge"` // a folder, a glob such as docs/**/*.md, or a file
+	Exclude []string `identity:"knowledge"` // globs below the folder; one without a slash fits names at any depth
+	Max     int64    `identity:"knowledge"` // bytes of a file; 0: MaxBytes
 }
 
 // File is a file that should be a document.

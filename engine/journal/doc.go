@@ -3,7 +3,7 @@
 //
 // A run is a folder below the runs folder of the state:
 //
-//	manifest.json   what was run: the definition, input, knowledge and plugins by
+//	manifest.json   what was run: the parts of the pipeline, input, knowledge and plugins by
 //	                their fingerprints. Written once, before the first item.
 //	journal.jsonl   a line per item that was answered, in order of completion:
 //	                what the stages made of it. Appended to, a write per batch.

@@ -287,7 +287,7 @@ func TestDifferences(t *testing.T) {
 	}
 	base := func() journal.Manifest {
 		return journal.Manifest{
-			Version: "1", Definition: "d", Parts: map[string]string{"sample.llm": "a", "elect.e": "b"}, Input: look("text\na\n"), Limit: 5,
+			Version: "1", Parts: map[string]string{"sample.llm": "a", "elect.e": "b"}, Input: look("text\na\n"), Limit: 5,
 			Knowledge: []journal.Knowledge{{Name: "k", Collection: "c", Content: "x"}},
 			Stages:    []journal.Stage{{Stage: "sample.llm", Use: "openai", Plugin: "racflow", Version: "1", Fingerprint: "f"}},
 		}
@@ -297,8 +297,8 @@ func TestDifferences(t *testing.T) {
 		want   []string
 	}{
 		"nothing":     {func(m *journal.Manifest) { m.ID = "other" }, nil},
-		"a stage":     {func(m *journal.Manifest) { m.Definition, m.Parts["sample.llm"] = "e", "z" }, []string{"sample.llm of the file"}},
-		"a new stage": {func(m *journal.Manifest) { m.Definition, m.Parts["sample.b"] = "e", "z" }, []string{"sample.b of the file"}},
+		"a stage":     {func(m *journal.Manifest) { m.Parts["sample.llm"] = "z" }, []string{"sample.llm of the file"}},
+		"a new stage": {func(m *journal.Manifest) { m.Parts["sample.b"] = "z" }, []string{"sample.b of the file"}},
 		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
 		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"--limit, which was 5"}},
 		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},

@@ -8,6 +8,9 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Manifest is what was run. Secrets are not in it.
@@ -17,15 +20,14 @@ type Manifest struct {
 	Version  string    `json:"racflow"`
 	File     string    `json:"file"` // absolute
 	Pipeline string    `json:"pipeline"`
-	// Definition is the hash of the checked pipeline without secrets, and Parts
-	// those of its parts, so that what differs can be named.
-	Definition string            `json:"definition"`
-	Parts      map[string]string `json:"parts"`
-	Variables  []Variable        `json:"variables,omitempty"`
-	Input      File              `json:"input"`
-	Limit      int               `json:"limit,omitempty"` // items; 0: all
-	Knowledge  []Knowledge       `json:"knowledge,omitempty"`
-	Stages     []Stage           `json:"stages"`
+	// Parts are digests of what answers depend on in the checked pipeline, so that
+	// what differs can be named; see package identity.
+	Parts     map[string]string `json:"parts"`
+	Variables []Variable        `json:"variables,omitempty"`
+	Input     File              `json:"input"`
+	Limit     int               `json:"limit,omitempty"` // items; 0: all
+	Knowledge []Knowledge       `json:"knowledge,omitempty"`
+	Stages    []Stage           `json:"stages"`
 }
 
 // Variable is a variable of the file with the value it had.
@@ -106,10 +108,8 @@ func (m Manifest) Differences(other Manifest) []string {
 	if m.Version != other.Version {
 		add("racflow is version %s, it was %s", other.Version, m.Version)
 	}
-	if m.Definition != other.Definition {
-		for _, part := range differing(m.Parts, other.Parts) {
-			add("%s of the file", part)
-		}
+	for _, part := range differing(m.Parts, other.Parts) {
+		add("%s of the file", part)
 	}
 	if !m.Input.same(other.Input) {
 		add("the input %s", other.Input.Path)
@@ -143,6 +143,14 @@ func (m Manifest) Differences(other Manifest) []string {
 		}
 	}
 	return all
+}
+
+// Define sets what the manifest says of a pipeline.
+func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
+	m.Pipeline, m.Parts = p.Name, identity.Parts(p)
+	for _, v := range f.Variables {
+		m.Variables = append(m.Variables, Variable{v.Name, v.Value, v.From})
+	}
 }
 
 // differing returns the keys whose values differ, sorted.

@@ -41,16 +41,14 @@
 // addition. Where a stage answers nothing of a batch, no row is to blame: the build
 // ends, and what the store holds stays.
 //
-// A collection belongs to one fingerprint (source file, chunker, enrichers,
-// embedder, analyzer, layout), which is part of its name. Of a stage's config all
-// counts but what is secret, and what its plugin declares to be neutral, such as a
-// timeout. What else a stage's output depends on, it says by a fingerprint of its
-// own. Every built-in chunker, enricher and embedder gives one, with a number that
-// whoever changes its output raises, so that a new version of racflow alone builds
-// nothing again. For a third party's chunker, enricher or embedder that gives none, the name, version and sha256
-// of its plugin stand in: another program may give other vectors. Of a script, that
-// is the hash of the script, and not of its interpreter or of what it imports. Stores
-// keep the data themselves, and are left alone.
+// A collection belongs to one fingerprint, which is part of its name: what the block
+// says of its entries and what its stages add to that (package identity), and layout.
+// Every built-in chunker, enricher and embedder adds a revision, which whoever changes
+// its output raises, so that a new version of racflow alone builds nothing again. For a
+// third party's that adds nothing, the name, version and sha256 of its plugin stand in:
+// another program may give other vectors. Of a script, that is the hash of the script,
+// and not of its interpreter or of what it imports. Stores keep the data themselves, and
+// are left alone.
 //
 // Another embedder therefore builds another generation and leaves the first
 // one as it is: a build that fails or is killed takes nothing away. Once it is

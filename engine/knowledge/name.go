@@ -7,47 +7,38 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // layout is part of every fingerprint: raise it when entries, notes or
-// centroids are made in another way.
-const layout = 1
+// centroids are made in another way, or package identity digests the same block to
+// something else.
+const layout = 2
 
 // hashLength is the number of hexadecimal digits in a collection's name.
 const hashLength = 12
 
-// collectionName names a collection after all that its content depends on,
-// the rows themselves aside: not keys, timeouts, or how much is asked at a time.
-// Another source file is another collection: two runs over two files must not
-// remove each other's rows.
+// collectionName names a collection after all that its content depends on, which
+// package identity knows, the rows themselves aside. Another source file is another
+// collection: two runs over two files must not remove each other's rows.
 func collectionName(block *pipeline.Knowledge, c Chunker, enrichers []*enricher, e Embedder) string {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	s := block.Source
-	parts := []any{
-		layout, s.Path, s.Format, s.ID, s.Text, s.Label, s.Meta,
-		block.Embed.Use, block.Embed.Config.Identity, identityOf(e), e.Dimension(), block.Analyzer,
-	}
-	if s.Context != "" { // a knowledge without one keeps the name that it always had
-		parts = append(parts, s.Context)
-	}
-	if d := s.Documents; d != nil {
-		parts = append(parts, document.Version, d.Exclude, d.Max)
+	parts := []any{layout, identity.Block(block), identity.Output(e), e.Dimension()}
+	if block.Source.Documents != nil {
+		parts = append(parts, document.Version)
 	}
 	if c != nil {
-		parts = append(parts, "chunk", block.Chunk.Use, block.Chunk.Config.Identity, identityOf(c))
+		parts = append(parts, identity.Output(c))
 	}
-	for i, made := range enrichments(block) {
-		made.Config = enrichers[i].stage.Config.Identity
-		parts = append(parts, "enrich", made, identityOf(enrichers[i].process))
+	for _, r := range enrichers {
+		parts = append(parts, identity.Output(r.process))
 	}
-	for _, part := range parts {
-		if err := enc.Encode(part); err != nil {
-			panic(err) // strings, numbers and checked JSON always encode
-		}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // strings and numbers always encode
 	}
-	return block.Name + "-" + hex.EncodeToString(h.Sum(nil))[:hashLength]
+	sum := sha256.Sum256(text)
+	return block.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
 // labelsOf names the collection of the label centroids that belong to one of

@@ -27,6 +27,10 @@ type note struct {
 // Origin says what a person recognises a generation by: what it was made from,
 // and when. What an older version of racflow did not record is empty.
 type Origin struct {
+	// Definition is the digest of the block, as far as entries depend on it: what
+	// differs between two generations beside it is a plugin, a model or a template.
+	Definition string `json:"definition,omitempty"`
+
 	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage

@@ -1,12 +1,11 @@
 package knowledge
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -17,14 +16,9 @@ type Plugin struct {
 	SHA256  string `json:"sha256,omitempty"` // of the program, or of the script and what else its command line names
 }
 
-// Foreign is what a chunker, an enricher or an embedder of a third party has
-// beside its own methods. The name is empty where the stage is a built-in one.
-type Foreign interface {
-	Plugin() (name, version, sha256 string)
-}
-
+// pluginOf is the plugin of a stage that is no built-in one; nil: it is one.
 func pluginOf(stage any) *Plugin {
-	if f, ok := stage.(Foreign); ok {
+	if f, ok := stage.(identity.Foreign); ok {
 		if name, version, hash := f.Plugin(); name != "" {
 			return &Plugin{name, version, hash}
 		}
@@ -32,21 +26,10 @@ func pluginOf(stage any) *Plugin {
 	return nil
 }
 
-// identityOf is what the output of a stage depends on beyond its arguments. A third
-// party's stage that does not say so itself may give another output with each
-// program; of the built-in ones, a new version of racflow changes nothing.
-func identityOf(stage interface{ Fingerprint() string }) string {
-	print, plugin := stage.Fingerprint(), pluginOf(stage)
-	if print == "" && plugin != nil {
-		return fmt.Sprintf("plugin %s %s %s", plugin.Name, plugin.Version, plugin.SHA256)
-	}
-	return print
-}
-
 // origin is what a generation of the block is made from, and by which plugins.
 func origin(block *pipeline.Knowledge, c Chunker, enrichers []*enricher, e Embedder) Origin {
 	o := Origin{
-		File: fileOf(block), Path: block.Source.Path, Analyzer: block.Analyzer,
+		Definition: identity.Block(block), File: fileOf(block), Path: block.Source.Path, Analyzer: block.Analyzer,
 		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, EmbedderPlugin: pluginOf(e),
 		Enrich: enrichments(block),
 	}
@@ -72,7 +55,7 @@ func (k *Knowledge) whyAnew(ctx context.Context) []string {
 		return nil
 	}
 	for _, g := range h.Generations {
-		if g.Current || g.State == StateIncomplete || !g.Origin.sameButForPlugins(k.origin) {
+		if g.Current || g.State == StateIncomplete || g.Definition != k.origin.Definition {
 			continue
 		}
 		why := changes(g.ChunkerPlugin, k.origin.ChunkerPlugin, "cutting and embedding")
@@ -82,23 +65,6 @@ func (k *Knowledge) whyAnew(ctx context.Context) []string {
 		return append(why, changes(g.EmbedderPlugin, k.origin.EmbedderPlugin, "embedding")...)
 	}
 	return nil
-}
-
-func (o Origin) sameButForPlugins(as Origin) bool {
-	return o.Path == as.Path && o.Analyzer == as.Analyzer &&
-		o.Embedder == as.Embedder && sameJSON(o.Config, as.Config) &&
-		o.Chunker == as.Chunker && sameJSON(o.Cut, as.Cut) &&
-		slices.EqualFunc(o.Enrich, as.Enrich, func(a, b Enrichment) bool {
-			return a.Name == b.Name && a.Use == b.Use && sameJSON(a.Config, b.Config) && a.Embedded == b.Embedded && a.Lexical == b.Lexical
-		})
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y bytes.Buffer
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // changes says how a plugin differs from what it was, and what is done again.

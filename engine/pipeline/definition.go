@@ -36,14 +36,14 @@ type Variable struct {
 
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
-	Name     string
-	Source   Source
-	Chunk    *Stage   // cuts documents into entries; nil: a document is one entry
-	Enrich   []*Stage // add to entries, in file order, disabled ones too
-	Embed    *Stage
-	Store    *Stage
-	Analyzer string // of the lexical side
-	Range    hcl.Range
+	Name     string    `identity:"-,its collections are called by it"`
+	Source   Source    `identity:"knowledge"`
+	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
+	Enrich   []*Stage  `identity:"knowledge"` // add to entries, in file order, disabled ones too
+	Embed    *Stage    `identity:"knowledge"`
+	Store    *Stage    `identity:"run"`       // it keeps what it gets, and searches it in its own way
+	Analyzer string    `identity:"knowledge"` // of the lexical side
+	Range    hcl.Range `identity:"-,a position"`
 }
 
 // Stages returns the stages of the block that there are and that are enabled.
@@ -69,19 +69,20 @@ func (k *Knowledge) Enrichers() []*Stage {
 
 // Source says where rows or documents come from and which of their columns mean what.
 type Source struct {
-	Path   string // absolute, or "-" for standard input
-	Format string // tsv, csv or jsonl
-	ID     string // column names; ID may be missing in the rows: they are numbered then
-	Text   string
-	Label  string
+	Path   string `identity:"knowledge"`     // absolute, or "-" for standard input; of an input, its content counts
+	Format string `identity:"run,knowledge"` // tsv, csv or jsonl
+	ID     string `identity:"run,knowledge"` // column names; ID may be missing in the rows: they are numbered then
+	Text   string `identity:"run,knowledge"`
+	Label  string `identity:"run,knowledge"`
 	// Context is the column of what situates the text, of a knowledge; Gold that
 	// of the gold passages, of an input. Empty: none.
-	Context, Gold string
-	Meta          []string // columns kept as metadata; nil: all others
+	Context string   `identity:"knowledge"`
+	Gold    string   `identity:"run"`
+	Meta    []string `identity:"run,knowledge"` // columns kept as metadata; nil: all others
 	// Documents says which files are read whole, instead of as rows, so that none
 	// of the columns above counts; nil: the source holds rows.
-	Documents *document.Set
-	Range     hcl.Range
+	Documents *document.Set `identity:"knowledge"`
+	Range     hcl.Range     `identity:"-,a position"`
 }
 
 // Open opens a source of rows, or stdin where its path is "-".
@@ -92,12 +93,12 @@ func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 
 // Pipeline is a pipeline block: what happens to each item of the input.
 type Pipeline struct {
-	Name   string
-	Input  *Source  // nil: the file names none
-	Stages []*Stage // in file order, disabled ones too
-	Batch  int      // items per batch; 0: what suits the stages
-	Budget Budget   // of one run
-	Range  hcl.Range
+	Name   string    `identity:"-,a run is looked for by it"`
+	Input  *Source   `identity:"run"`                             // nil: the file names none
+	Stages []*Stage  `identity:"run"`                             // in file order, disabled ones too
+	Batch  int       `identity:"-,how many items go together"`    // 0: what suits the stages
+	Budget Budget    `identity:"-,it ends a run, and is resumed"` // of one run
+	Range  hcl.Range `identity:"-,a position"`
 }
 
 // Knowledge returns what the pipeline's enabled retrieve stages search, each
@@ -142,49 +143,53 @@ type Budget struct {
 // Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,
 // sample or elect.
 type Stage struct {
-	Block   string   // the block's type: "retrieve", "sample", ...
-	Kind    sdk.Kind // of its plugin; empty for retrieve, which is the engine's own work
-	Name    string   // the block's label; in a knowledge block its type
-	Use     string   // the plugin stage; empty for retrieve
-	Info    sdk.Stage
-	Enabled bool
-	Config  Config
+	Block   string    `identity:"run,knowledge"`                               // the block's type: "retrieve", "sample", ...
+	Kind    sdk.Kind  `identity:"-,it follows from Block"`                     // of its plugin; empty for retrieve, which is the engine's own work
+	Name    string    `identity:"run,knowledge"`                               // the block's label; in a knowledge block its type
+	Use     string    `identity:"run,knowledge"`                               // the plugin stage; empty for retrieve
+	Info    sdk.Stage `identity:"-,its plugin is compared by its fingerprint"` // what the plugin says of the stage
+	Enabled bool      `identity:"-,a stage that is off is left out"`
+	Config  Config    `identity:"run,knowledge"`
 
-	Retrieve *Retrieve // of a retrieve block
+	Retrieve *Retrieve `identity:"run"` // of a retrieve block
 	// N is how many samples a sample block gives per item and, of a prompt
 	// block, the most that a stage takes which reads its prompts.
-	N     int
-	Tries int // of a sample block: how often an item is asked until an answer is accepted
-	TopK  int // of a rerank block: how many candidates it leaves at most
+	N     int `identity:"run"`
+	Tries int `identity:"run"` // of a sample block: how often an item is asked until an answer is accepted
+	TopK  int `identity:"run"` // of a rerank block: how many candidates it leaves at most
 
 	// Of an enrich block: whether what it adds is embedded with the text, and
 	// whether it is searched by BM25.
-	Embedded, Lexical bool
+	Embedded bool `identity:"knowledge"`
+	Lexical  bool `identity:"knowledge"`
 
-	Limit *Limit // of a stage that calls services; nil: one for each of its endpoints
-	Price *Price // what its calls cost; nil: nothing that is known
+	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: one for each of its endpoints
+	Price *Price `identity:"-,what is reported of its calls"` // nil: nothing that is known
 
-	When, Keep, Accept, Flag *rule.Rule // nil: not given
-	Fallbacks                []Fallback
+	When      *rule.Rule `identity:"run"` // rules; nil: not given
+	Keep      *rule.Rule `identity:"run"`
+	Accept    *rule.Rule `identity:"run"`
+	Flag      *rule.Rule `identity:"run"`
+	Fallbacks []Fallback `identity:"run"`
 
-	Batch   int           // rows per call; 0: the stage's own preference
-	Workers int           // calls at a time; 0: what suits the stage
-	Retries int           // after a transient failure
-	Timeout time.Duration // of one call; 0: what package retry says
-	OnError OnError
+	Batch   int           `identity:"-,how many rows go together"`  // 0: the stage's own preference
+	Workers int           `identity:"-,how many calls go together"` // 0: what suits the stage
+	Retries int           `identity:"-,how often a failed call is repeated"`
+	Timeout time.Duration `identity:"-,how long a call may take"` // 0: what package retry says
+	OnError OnError       `identity:"run"`
 
-	Range    hcl.Range // of the block's header
-	UseRange hcl.Range
+	Range    hcl.Range `identity:"-,a position"` // of the block's header
+	UseRange hcl.Range `identity:"-,a position"`
 }
 
 // Retrieve says how a retrieve block searches.
 type Retrieve struct {
-	From    *Knowledge
-	Ranking sdk.Ranking
-	Filter  *rule.Filter // which entries are searched; nil: all
+	From    *Knowledge   `identity:"run"`
+	Ranking sdk.Ranking  `identity:"run,whole"`
+	Filter  *rule.Filter `identity:"run"` // which entries are searched; nil: all
 	// Whole is asked once, when the run begins: where it holds, all entries are the
 	// candidates of every item, and nothing is searched. nil: everything is searched.
-	Whole *rule.Rule
+	Whole *rule.Rule `identity:"run"`
 }
 
 // Fallback takes over the items for which its rule holds, after its stage
@@ -193,9 +198,9 @@ type Retrieve struct {
 // search, it does not inherit keep, which may ask for a score that this mode
 // does not give: it may have a keep of its own.
 type Fallback struct {
-	Name  string
-	When  *rule.Rule
-	Stage *Stage
+	Name  string     `identity:"run"` // what its process works with is compared by it
+	When  *rule.Rule `identity:"run"`
+	Stage *Stage     `identity:"run"`
 }
 
 // OnError says what happens to an item on which a stage failed for good.
@@ -211,21 +216,21 @@ const (
 type Config struct {
 	// Open is the JSON object for the plugin, secrets included: it goes into
 	// Configure of that stage and nowhere else.
-	Open json.RawMessage
+	Open json.RawMessage `identity:"-,it holds secrets"`
 	// Public is the same object with "(secret)" for every secret: for plans,
 	// reports and what a run records.
-	Public json.RawMessage
+	Public json.RawMessage `identity:"-,it holds what does not change results"`
 	// Identity is Public without the arguments that do not change what comes out:
 	// those that the plugin calls neutral, such as timeouts, and secret ones.
-	Identity json.RawMessage
+	Identity json.RawMessage `identity:"run,knowledge"`
 	// Secrets are the secret strings in Open and the secrets that they were
 	// made from, sorted, so that they can be masked wherever a plugin might say
 	// them.
-	Secrets []string
+	Secrets []string `identity:"-,they are secret"`
 	// Ranges are where arguments stand in the file.
-	Ranges map[string]hcl.Range
+	Ranges map[string]hcl.Range `identity:"-,positions"`
 
-	written map[string]written
+	written map[string]written `identity:"-,what was read, for diagnostics"`
 }
 
 // Catalog knows the stages that plugins offer.

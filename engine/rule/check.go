@@ -118,6 +118,7 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 			c.fault(m.Location(), "The variable %q %s.", property.Value, fault)
 			return
 		}
+		c.vars[property.Value] = v
 		ast.Patch(n, node)
 	}))
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {

@@ -16,6 +16,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Rule is a compiled rule. It may be evaluated by several goroutines at once.
@@ -26,11 +27,16 @@ type Rule struct {
 
 // program is what a rule, or the values of a filter, are compiled to.
 type program struct {
-	text string      // of the rule that it is of
-	code *vm.Program // nil for a filter, which has one per value
-	uses []name      // whose values it needs
-	idle sync.Pool   // of *evaluation
+	text string               // of the rule that it is of
+	vars map[string]cty.Value // that the rule reads
+	code *vm.Program          // nil for a filter, which has one per value
+	uses []name               // whose values it needs
+	idle sync.Pool            // of *evaluation
 }
+
+// Variables returns the variables that the rule reads as var.x, with the values that
+// are part of it. The caller must not change it.
+func (p *program) Variables() map[string]cty.Value { return p.vars }
 
 // Text is the rule as it was written, escapes resolved.
 func (r *Rule) Text() string { return r.text }
@@ -52,7 +58,7 @@ func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	if code == nil {
 		return nil, c.diags
 	}
-	return &Rule{program: &program{text: src.Text, code: code, uses: c.uses}, reads: c.reads}, nil
+	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads}, nil
 }
 
 // compiling is the work on one rule.
@@ -63,12 +69,13 @@ type compiling struct {
 	names  []name // that it may use
 	config *conf.Config
 	reads  map[string]bool
-	uses   []name // that it does use
+	vars   map[string]cty.Value // that it reads
+	uses   []name               // that it does use
 	diags  hcl.Diagnostics
 }
 
 func newCompiling(kind Kind, scope Scope, src Source) *compiling {
-	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}}
+	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}, vars: map[string]cty.Value{}}
 	c.config = c.newConfig()
 	return c
 }

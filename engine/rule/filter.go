@@ -50,7 +50,7 @@ func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 	if tree == nil {
 		return nil, c.diags
 	}
-	f := &Filter{program: &program{text: src.Text, uses: c.uses}, reads: c.reads}
+	f := &Filter{program: &program{text: src.Text, vars: c.vars, uses: c.uses}, reads: c.reads}
 	s := splitting{compiling: c, source: tree.Source, fixed: f.begin(context.Background(), &Env{})}
 	if f.root = s.part(tree.Node); c.reads["item"] && !ofEntry(tree.Node) {
 		c.fault(whole(src.Text), "The filter is about the item alone. Compare a field of the entries (id, label, meta.KEY) with it; to choose among the items, write when.")

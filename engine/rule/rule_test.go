@@ -3,7 +3,9 @@ package rule
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -240,5 +242,41 @@ func TestNearest(t *testing.T) {
 		if got := Nearest(given, []string{"margin", "votes"}); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", given, got, want)
 		}
+	}
+}
+
+// A rule depends on the variables that it reads, and on no other whose name is in it.
+func TestVariables(t *testing.T) {
+	scope := everything()
+	scope.Vars["n"], scope.Vars["agreement"] = cty.NumberIntVal(6), cty.Zero
+	tests := []struct {
+		rule string
+		want []string
+	}{
+		{`agreement < 0.4`, nil},
+		{`margin < var.cut`, []string{"cut"}},
+		{`item.text != "var.n" and agreement > var["cut"]`, []string{"cut"}},
+		{`any(labels, # in var.names) and var.k > 2 or var.k < 1`, []string{"k", "names"}},
+	}
+	for _, test := range tests {
+		r, diags := Compile(When, scope, plain(test.rule))
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if got := slices.Sorted(maps.Keys(r.Variables())); !slices.Equal(got, test.want) {
+			t.Errorf("%s reads %q, want %q", test.rule, got, test.want)
+		}
+		for name, v := range r.Variables() {
+			if !v.RawEquals(scope.Vars[name]) {
+				t.Errorf("%s: %s is %#v", test.rule, name, v)
+			}
+		}
+	}
+	f, diags := CompileFilter(scope, plain(`meta.lang == var.lang and label != "n"`))
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if got := slices.Sorted(maps.Keys(f.Variables())); !slices.Equal(got, []string{"lang"}) {
+		t.Errorf("the filter reads %q", got)
 	}
 }

@@ -90,10 +90,11 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	if err != nil {
 		return &stagepb.ConfigureReply{Errors: wire.EncodeArgumentErrors(err)}, nil
 	}
-	reply := &stagepb.ConfigureReply{}
-	if f, ok := stage.(sdk.Fingerprinter); ok {
-		reply.Fingerprint = wire.Valid(f.Fingerprint())
+	info, err := s.offered(req.GetKind(), req.GetName())
+	if err != nil {
+		return nil, err
 	}
+	reply := &stagepb.ConfigureReply{Fingerprint: wire.Valid(info.Fingerprint(stage))}
 	if e, ok := stage.(sdk.Embedder); ok {
 		reply.Dimension = uint32(max(e.Dimension(), 0))
 	}

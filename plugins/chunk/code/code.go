@@ -18,7 +18,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 // check reports what tags cannot say.

@@ -16,7 +16,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.PreferBatch(16))
+	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {

@@ -17,7 +17,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {

@@ -20,7 +20,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {

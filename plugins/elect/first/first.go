@@ -11,7 +11,7 @@ type config struct{}
 
 // Stage describes the election.
 func Stage() sdk.Stage {
-	return sdk.ElectStage("first", "Takes the first acceptable answer, in the order of the voters.", open)
+	return sdk.ElectStage("first", "Takes the first acceptable answer, in the order of the voters.", open, sdk.Revision("1"))
 }
 
 func open(context.Context, sdk.Setup, config) (sdk.Elector, error) { return election{}, nil }

@@ -15,7 +15,7 @@ type config struct {
 
 // Stage describes the election.
 func Stage() sdk.Stage {
-	return sdk.ElectStage("majority", "Counts the best accepted answer of every sample; the first voter wins a tie.", open)
+	return sdk.ElectStage("majority", "Counts the best accepted answer of every sample; the first voter wins a tie.", open, sdk.Revision("1"))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {

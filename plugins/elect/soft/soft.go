@@ -15,7 +15,7 @@ type config struct {
 
 // Stage describes the election.
 func Stage() sdk.Stage {
-	return sdk.ElectStage("soft", "Averages the voters' distributions over the accepted answers; the greatest share wins.", open)
+	return sdk.ElectStage("soft", "Averages the voters' distributions over the accepted answers; the greatest share wins.", open, sdk.Revision("1"))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {

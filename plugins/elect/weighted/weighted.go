@@ -16,7 +16,7 @@ type config struct {
 // Stage describes the election.
 func Stage() sdk.Stage {
 	return sdk.ElectStage("weighted", "Counts one vote per voter, weighted by the log-odds of its accuracy on a validation file.",
-		open, sdk.Reads(sdk.ColumnLabels))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnLabels))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {

@@ -18,7 +18,7 @@ type config struct {
 // Stage describes the embedder.
 func Stage() sdk.Stage {
 	return sdk.EmbedStage("hashing", "Hashed TF-IDF vectors of words and character n-grams; needs no model file and is clearly weaker than a model such as minilm.",
-		open, sdk.PreferBatch(128))
+		open, sdk.Revision("1"), sdk.PreferBatch(128))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
@@ -83,7 +83,7 @@ func (e *embedder) use(state []byte) error {
 func (e *embedder) Fingerprint() string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return fmt.Sprintf("hashing/1 %d %x", e.dimension, sha256.Sum256(e.state))
+	return fmt.Sprintf("%d %x", e.dimension, sha256.Sum256(e.state))
 }
 
 // Embed does not tell queries from passages.

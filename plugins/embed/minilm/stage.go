@@ -18,7 +18,7 @@ type stageConfig struct {
 // Stage describes the embedder.
 func Stage() sdk.Stage {
 	return sdk.EmbedStage("minilm", "Embeds with all-MiniLM-L6-v2 (384 dimensions, English), or another model of its kind, on this machine's CPU.",
-		open, sdk.PreferBatch(64))
+		open, sdk.Revision("1"), sdk.PreferBatch(64))
 }
 
 func open(_ context.Context, _ sdk.Setup, c stageConfig) (sdk.Embedder, error) {

@@ -43,7 +43,7 @@ const (
 
 // Stage describes the embedder.
 func Stage() sdk.Stage {
-	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", open, sdk.Network(), sdk.PreferBatch(256), sdk.Validates(config.check))
+	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", open, sdk.Revision("1"), sdk.Network(), sdk.PreferBatch(256), sdk.Validates(config.check))
 }
 
 func open(ctx context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {

@@ -37,7 +37,7 @@ const usualTokens = 150
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open,
+	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open, sdk.Revision("1"),
 		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
 }
 
@@ -84,11 +84,7 @@ func (e *enricher) Close() error {
 	return nil
 }
 
-// form is the version of what is sent beside the templates, and of how answers are
-// read.
-const form = "1"
-
 // Fingerprint implements sdk.Fingerprinter.
 func (e *enricher) Fingerprint() string {
-	return form + " " + e.system.Fingerprint() + " " + e.prompt.Fingerprint()
+	return e.system.Fingerprint() + " " + e.prompt.Fingerprint()
 }

@@ -25,7 +25,7 @@ func kind() terms.Kind {
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Network(), sdk.PreferBatch(1),
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Revision(terms.Revision), sdk.Network(), sdk.PreferBatch(1),
 		sdk.Validates(func(c config) error { return terms.Check(kind(), c.Config, c.N) }))
 }
 

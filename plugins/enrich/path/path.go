@@ -25,7 +25,7 @@ const (
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("path", "Says where a passage stands: path, title, headings and enclosing declaration, without a model.", open, sdk.PreferBatch(512))
+	return sdk.EnrichStage("path", "Says where a passage stands: path, title, headings and enclosing declaration, without a model.", open, sdk.Revision("2"), sdk.PreferBatch(512))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Enricher, error) {
@@ -33,13 +33,6 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Enricher, error) {
 }
 
 type enricher struct{ config }
-
-// rules is the version of what decides what a context says: raise it whenever the
-// same passage may get another.
-const rules = "2"
-
-// Fingerprint implements sdk.Fingerprinter.
-func (*enricher) Fingerprint() string { return rules }
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {

@@ -42,7 +42,7 @@ func (r *Request) Usage() sdk.Usage { return r.usage }
 // coded one, and none of its own holds a secret.
 func (r *Request) Post(ctx context.Context, path string, body, reply any) (err error) {
 	c := r.Client
-	text, err := r.body(body)
+	text, err := r.Body(body)
 	if err != nil {
 		return sdk.Invalid(err)
 	}
@@ -84,7 +84,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 
 // Call is what Post would ask the Host for.
 func (r *Request) Call(body any) (sdk.Call, error) {
-	text, err := r.body(body)
+	text, err := r.Body(body)
 	if err != nil {
 		return sdk.Call{}, sdk.Invalid(err)
 	}
@@ -147,8 +147,8 @@ func (c *Client) send(req *http.Request) ([]byte, sdk.Outcome, error) {
 	return c.redact(text), outcome, err
 }
 
-// body is a request's body with the fields that are added.
-func (r *Request) body(of any) ([]byte, error) {
+// Body is what is sent for of, a JSON object, with the fields that are added.
+func (r *Request) Body(of any) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil || len(r.Fields)+len(r.Client.fields) == 0 {
 		return text, err

@@ -54,6 +54,11 @@ func New(c Config, setup sdk.Setup) (*Model, error) {
 	return &Model{Client: client, config: c, turns: turns{taken: map[sdk.Key]chan struct{}{}}}, nil
 }
 
+// Essential is the same model, whose requests hold only what an answer depends on.
+func (m *Model) Essential() *Model {
+	return &Model{Client: m.Client, config: api.Essential(m.config)}
+}
+
 // Thinks reports whether the model is one of OpenAI's that think first, by its
 // name: there is no other sign. Gateways put their own name before a slash.
 func (m *Model) Thinks() bool {

@@ -9,13 +9,9 @@ import (
 // Chunker cuts documents one by one.
 type Chunker func(sdk.Document) []sdk.Chunk
 
-// rules is the version of what decides where the stages of plugins/chunk cut:
-// raise it whenever one of them may cut the same document elsewhere.
-const rules = "2"
-
-// Fingerprint implements sdk.Fingerprinter: knowledge that was cut by other rules
-// is built anew.
-func (Chunker) Fingerprint() string { return rules }
+// Revision of the stages of plugins/chunk: raise it whenever one of them may cut the
+// same document elsewhere.
+const Revision = "2"
 
 // Chunk cuts all documents.
 func (c Chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {

@@ -73,7 +73,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 			w.fail(err, p)
 			continue
 		}
-		p.key = w.model.Key(question, "terms", form, fmt.Sprint(w.config.Pack))
+		p.key = w.model.Key(question, "terms", Revision, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	missing, err := w.recall(ctx, distinct)

@@ -99,12 +99,13 @@ func (e *enricher) Close() error {
 	return nil
 }
 
-// form is the version of how answers are asked for and read, beside the templates.
-const form = "1"
+// Revision of the stages that ask for terms: raise it whenever one asks otherwise than
+// its templates say, or reads an answer otherwise.
+const Revision = "1"
 
 // Fingerprint implements sdk.Fingerprinter.
 func (e *enricher) Fingerprint() string {
-	return form + " " + e.system.Fingerprint() + " " + e.prompt.Fingerprint()
+	return e.system.Fingerprint() + " " + e.prompt.Fingerprint()
 }
 
 // question asks for the terms of texts; packed says that their answers are to be

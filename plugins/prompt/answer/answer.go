@@ -36,7 +36,7 @@ const turn = "I have read the passages. What is the question?"
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("answer", "Writes a chat that has a question answered from numbered passages, which the answer cites.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts), sdk.Validates(config.check))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {

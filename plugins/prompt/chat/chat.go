@@ -23,7 +23,7 @@ const reasoningProperty = "reasoning"
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("chat", "Writes a chat with the allowed labels, the likeliest first, and neighbours as turns; the answer is a JSON object.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(config.check))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {

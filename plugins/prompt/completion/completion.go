@@ -22,7 +22,7 @@ type config struct {
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("completion", "Writes a few-shot prompt of random and neighbouring examples that a model completes with a label.",
-		open, sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels), sdk.Validates(config.check))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {

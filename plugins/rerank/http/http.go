@@ -27,7 +27,7 @@ type config struct {
 // Stage describes the reranker.
 func Stage() sdk.Stage {
 	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
-		open, sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check), sdk.Example(`
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check), sdk.Example(`
 			api      = "llamacpp"
 			base_url = "http://127.0.0.1:8080"`))
 }

@@ -21,7 +21,7 @@ type config struct {
 // Stage describes the reranker.
 func Stage() sdk.Stage {
 	return sdk.RerankStage("local", "Reranks without a model: by cosine, BM25, the item's words in text and fields, and diversity.",
-		open, sdk.Reads(sdk.ColumnCandidateTexts))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidateTexts))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Reranker, error) {

@@ -15,7 +15,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("neighbours", "Votes by the labels of the nearest neighbours, closer ones counting more (weighted kNN).",
-		open, sdk.Reads(sdk.ColumnCandidates))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidates))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {

@@ -100,14 +100,14 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 		r.Took = func() error {
 			return take(each(got.Choices, func(c openai.CompletionChoice) reply { return v.completionReply(q, c) }))
 		}
-		err = r.Post(ctx, "/completions", v.completionRequest(q, slots[0].number, n), &got)
+		err = r.Post(ctx, "/completions", v.body(q, slots[0].number, n), &got)
 		return given, err
 	}
 	var got chatmodel.Choices[openai.ChatCompletionChoice]
 	r.Took = func() error {
 		return take(each(got.Choices, func(c openai.ChatCompletionChoice) reply { return v.chatReply(q, c) }))
 	}
-	err = r.Post(ctx, "/chat/completions", v.chatRequest(q, slots[0].number, n), &got)
+	err = r.Post(ctx, "/chat/completions", v.body(q, slots[0].number, n), &got)
 	return given, err
 }
 
@@ -127,6 +127,14 @@ func each[C any](choices []C, read func(C) reply) []reply {
 		replies[i] = read(c)
 	}
 	return replies
+}
+
+// body is a request for n answers, but for its fields.
+func (v *voter) body(q *question, number, n int) any {
+	if v.config.Endpoint == "completions" {
+		return v.completionRequest(q, number, n)
+	}
+	return v.chatRequest(q, number, n)
 }
 
 func (v *voter) chatRequest(q *question, number, n int) openai.ChatCompletionRequest {

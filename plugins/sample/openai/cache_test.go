@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,42 +65,99 @@ func (v *voter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	return q.key(number)
 }
 
-func TestWhatChangesAnAnswerChangesItsKey(t *testing.T) {
+// What an argument can be changed to, whatever it is about.
+var changes = map[sdk.ArgumentType][]string{
+	sdk.TypeString: {`"other"`}, sdk.TypeInt: {"1", "7"}, sdk.TypeFloat: {"0.5", "1"},
+	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"X-Key": "hush-hush"}`},
+}
+
+// changed are values of an argument that are others than its default.
+func changed(t *testing.T, a sdk.Argument) (all []string) {
+	t.Helper()
+	candidates := changes[a.Type]
+	if a.Example != "" {
+		candidates = []string{strconv.Quote(a.Example)}
+	}
+	for _, choice := range a.OneOf {
+		candidates = append(candidates, strconv.Quote(choice))
+	}
+	for _, value := range candidates {
+		if a.Check([]byte(value)) == nil && value != string(a.Default) {
+			all = append(all, value)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no value to change %s to: add one to changes", a.Name)
+	}
+	return all
+}
+
+// TestArgumentsAndKeys takes every argument of the stage: one that changes what comes out
+// changes the key of what is kept, and no other does.
+func TestArgumentsAndKeys(t *testing.T) {
+	remade := map[string]string{ // arguments that change what is made of a kept reply, each time anew
+		"normalise": "a label is found for the reply's text",
+		"nearest":   "the same",
+	}
 	f := opened(t, 1, openaitest.Options{}, "")
-	seen := map[sdk.Key]string{}
-	prompt := sdk.Prompt{Text: "p", Labels: []string{"a", "b"}}
-	add := func(arguments string, p sdk.Prompt, number int) {
+	keyOf := func(arguments string) sdk.Key {
 		t.Helper()
 		f.reopen(t, 1, arguments)
-		k := f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{p}}, number)
-		name := fmt.Sprint(arguments, p, number)
+		return f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: []string{"a", "b"}}}}, 0)
+	}
+	usual, seen := keyOf(""), 0
+	for _, a := range Stage().Arguments {
+		var same, other []string
+		for _, value := range changed(t, a) {
+			if keyOf(fmt.Sprintf(`, %q: %s`, a.Name, value)) == usual {
+				same = append(same, value)
+			} else {
+				other = append(other, value)
+			}
+		}
+		seen++
+		switch out := a.Neutral || a.Secret || remade[a.Name] != ""; {
+		case out && other != nil:
+			t.Errorf("%s changes no reply, and %s of it change the key", a.Name, other)
+		case !out && other == nil: // some say what is the default anyway
+			t.Errorf("%s changes replies, and %s of it leave the key as it is: make it part of the request, or neutral", a.Name, same)
+		}
+	}
+	if seen < 15 {
+		t.Errorf("%d arguments", seen)
+	}
+}
+
+func TestWhatIsAskedChangesTheKey(t *testing.T) {
+	f := opened(t, 1, openaitest.Options{}, `, "structured": "off"`)
+	seen := map[sdk.Key]string{}
+	labels := []string{"a", "b"}
+	for name, p := range map[string]sdk.Prompt{
+		"a text":        {Text: "p", Labels: labels},
+		"another":       {Text: "q", Labels: labels},
+		"a chat":        {Messages: []sdk.Message{{Role: sdk.MessageSystem, Text: "p"}}},
+		"read as JSON":  {Text: "p", Labels: labels, Fields: []string{"label"}},
+		"with passages": {Text: "p", Passages: []string{"1"}},
+	} {
+		for number := range 2 {
+			k := f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{p}}, number)
+			if other, ok := seen[k]; ok {
+				t.Errorf("%s has the key of %s", name, other)
+			}
+			seen[k] = fmt.Sprint(name, " ", number)
+		}
+	}
+	f.reopen(t, 1, "")
+	for name, p := range map[string]sdk.Prompt{
+		"a schema":                   {Text: "p", Labels: labels, Fields: []string{"why", "label"}},
+		"one of another order":       {Text: "p", Labels: labels, Fields: []string{"label", "why"}},
+		"one with labels in another": {Text: "p", Labels: []string{"b", "a"}, Fields: []string{"label", "why"}},
+	} {
+		k := f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{p}}, 0)
 		if other, ok := seen[k]; ok {
 			t.Errorf("%s has the key of %s", name, other)
 		}
 		seen[k] = name
-	}
-	for _, arguments := range []string{
-		"", `, "model": "other"`, `, "endpoint": "completions"`, `, "temperature": 0`, `, "top_p": 0.5`, `, "seed": 1`, `, "max_tokens": 5`,
-		`, "stop": []`, `, "logprobs": true`, `, "structured": "json_schema"`, `, "structured": "choice"`, `, "body": "{\"user\": \"x\"}"`,
-	} {
-		add(arguments, prompt, 0)
-	}
-	add("", prompt, 1)
-	add("", sdk.Prompt{Text: "q"}, 0)
-	add("", sdk.Prompt{Messages: []sdk.Message{{Role: sdk.MessageSystem, Text: "p"}}}, 0)
-	add("", sdk.Prompt{Text: "p", Labels: []string{"a", "b"}, Fields: []string{"why", "label"}}, 0)
-	add("", sdk.Prompt{Text: "p", Labels: []string{"a", "b"}, Fields: []string{"label", "why"}}, 0)
-	add("", sdk.Prompt{Text: "p", Labels: []string{"b", "a"}, Fields: []string{"label", "why"}}, 0)
-
-	// What is only about reading or sending changes nothing.
-	want := f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p"}}}, 0)
-	for _, arguments := range []string{
-		`, "normalise": true, "nearest": 0.5`, `, "headers": {"X-Key": "hush-hush"}`, `, "timeout": "1s"`, `, "max_n": 1`, `, "prompt_cache_key": "k"`,
-	} {
-		f.reopen(t, 1, arguments)
-		if f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: []string{"a"}}}}, 0) != want {
-			t.Errorf("%s changes the key", arguments)
-		}
 	}
 }
 

@@ -46,11 +46,7 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 
 // call is what a request for n answers takes.
 func (v *voter) call(q *question, number, n int) (sdk.Call, error) {
-	r := v.ready(q, n)
-	if v.config.Endpoint == "completions" {
-		return r.Call(v.completionRequest(q, number, n))
-	}
-	return r.Call(v.chatRequest(q, number, n))
+	return v.ready(q, n).Call(v.body(q, number, n))
 }
 
 var _ sdk.Forecaster = (*voter)(nil)

@@ -18,7 +18,7 @@ type question struct {
 	choice    []string        // nil: any text
 	maxTokens int             // 0: no limit
 	stop      []string
-	base      sdk.Key // of everything above and the parameters
+	base      sdk.Key // of what is sent, and of how it is read
 }
 
 func (v *voter) question(p sdk.Prompt) (question, error) {
@@ -29,15 +29,16 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	case v.config.Endpoint == "chat" && len(p.Messages) == 0:
 		q.messages = []sdk.Message{{Role: sdk.MessageUser, Text: p.Text}}
 	}
-	if err := v.structure(&q); err != nil {
+	err := v.structure(&q)
+	if err != nil {
 		return q, err
 	}
 	q.maxTokens = v.model.Limit(v.config.MaxTokens, usual(q.prompt))
 	if q.prompt.Fields == nil && q.prompt.Passages == nil && !v.model.Thinks() {
 		q.stop = v.config.Stop
 	}
-	q.base = v.base(&q)
-	return q, nil
+	q.base, err = v.base(&q)
+	return q, err
 }
 
 // The most tokens of an answer where the file does not say.
@@ -57,30 +58,20 @@ func usual(p sdk.Prompt) int {
 	return labelTokens
 }
 
-// base is the key of a question's answers but for their number. It changes with
-// everything that changes an answer: not with the key, the headers, the way a
-// label is read, or how many are asked for.
-func (v *voter) base(q *question) sdk.Key {
-	c := v.config
-	parameters, err := json.Marshal(struct {
-		Temperature, TopP float64
-		Seed, MaxTokens   int
-		Stop              []string
-		Logprobs          bool
-		Choice            []string
-		Schema            json.RawMessage
-	}{c.Temperature, c.TopP, c.Seed, q.maxTokens, q.stop, c.Logprobs, q.choice, q.schema})
-	if err != nil { // numbers that JSON lacks: check refuses them
-		panic(err)
+// base is the key of a question's answers but for their number: of the request that is
+// sent for the first of them, without what changes no answer, and of how a reply is
+// read before it is kept. What is made of a kept reply, such as the label that is
+// nearest to it, is made anew each time.
+func (v *voter) base(q *question) (sdk.Key, error) {
+	request, err := v.keys.ready(q, 1).Body(v.keys.body(q, 0, 1))
+	if err != nil {
+		return sdk.Key{}, sdk.Invalid(err)
 	}
-	parts := []string{"answer 1", v.model.Address(), c.Endpoint, c.Model, string(parameters), v.model.Body()}
-	if c.Endpoint == "completions" {
-		parts = append(parts, q.prompt.Text)
+	read := "line"
+	if q.prompt.Fields != nil {
+		read = "object"
 	}
-	for _, m := range q.messages {
-		parts = append(parts, m.Role, m.Text)
-	}
-	return sdk.KeyOf(parts...)
+	return sdk.KeyOf("answer 2", v.model.Address(), v.config.Endpoint, read, string(request)), nil
 }
 
 // key is that of the answer with a number.

@@ -15,6 +15,7 @@ import (
 type voter struct {
 	config  config
 	model   *chatmodel.Model
+	keys    *voter       // the same without what changes no answer; it makes keys, and asks nothing
 	samples int          // per item
 	choices atomic.Int32 // most per request
 	reading answer.Options

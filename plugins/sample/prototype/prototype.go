@@ -19,7 +19,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("prototype", "Votes for the labels whose centroids lie nearest, over the whole knowledge.",
-		open, sdk.Reads(sdk.ColumnPrototypes))
+		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnPrototypes))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) {

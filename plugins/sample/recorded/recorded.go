@@ -20,7 +20,7 @@ type config struct {
 
 // Stage describes the voter.
 func Stage() sdk.Stage {
-	return sdk.SampleStage("recorded", "Votes with the answers that a file records for an item's id: of annotators, another system or an earlier run.", open)
+	return sdk.SampleStage("recorded", "Votes with the answers that a file records for an item's id: of annotators, another system or an earlier run.", open, sdk.Revision("1"))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {

@@ -1,0 +1,10 @@
+package majority_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins/elect/majority"
+	"github.com/racflow/racflow/plugins/internal/golden"
+)
+
+func TestGolden(t *testing.T) { golden.Check(t, majority.Stage(), `{}`, "1 aa148e53319a5c32") }

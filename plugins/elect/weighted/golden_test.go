@@ -1,0 +1,12 @@
+package weighted_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins/elect/weighted"
+	"github.com/racflow/racflow/plugins/internal/golden"
+)
+
+func TestGolden(t *testing.T) {
+	golden.Check(t, weighted.Stage(), `{"accuracy": {"llm": 0.9}}`, "1 8b8e7a94329b5d05")
+}

@@ -1,0 +1,10 @@
+package chat_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/golden"
+	"github.com/racflow/racflow/plugins/prompt/chat"
+)
+
+func TestGolden(t *testing.T) { golden.Check(t, chat.Stage(), `{}`, "1 184c96a3693a0568") }

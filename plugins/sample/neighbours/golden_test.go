@@ -1,0 +1,10 @@
+package neighbours_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/golden"
+	"github.com/racflow/racflow/plugins/sample/neighbours"
+)
+
+func TestGolden(t *testing.T) { golden.Check(t, neighbours.Stage(), `{}`, "1 5a78fcbf8723488e") }

@@ -1,0 +1,10 @@
+package prototype_test
+
+import (
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/golden"
+	"github.com/racflow/racflow/plugins/sample/prototype"
+)
+
+func TestGolden(t *testing.T) { golden.Check(t, prototype.Stage(), `{}`, "1 cc8b5a2f0bdcdbd1") }
