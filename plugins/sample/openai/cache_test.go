@@ -129,7 +129,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 }
 
 func TestWhatIsAskedChangesTheKey(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{}, `, "structured": "off"`)
+	f := opened(t, 1, openaitest.Options{}, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true`) // the same is sent, whatever is read
 	seen := map[sdk.Key]string{}
 	labels := []string{"a", "b"}
 	for name, p := range map[string]sdk.Prompt{
