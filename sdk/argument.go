@@ -26,7 +26,7 @@ const (
 	TypeStringMap  ArgumentType = "map(string)"       // map[string]string
 	TypeNumberMap  ArgumentType = "map(number)"       // map[string]float64
 	TypeListMap    ArgumentType = "map(list(string))" // map[string][]string
-	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block
+	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block or secret
 )
 
 // Path is the name of a file or folder. The engine makes it absolute: one
@@ -127,8 +127,7 @@ func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
 	}
 	var known bool
 	if a.Type, known = goTypes[f.Type]; !known && f.Type.Kind() == reflect.Struct {
-		a.Type, a.Fields = TypeBlock, arguments(f.Type)
-		known = !slices.ContainsFunc(a.Fields, func(inner Argument) bool { return inner.Type == TypeBlock })
+		a.Type, a.Fields, known = TypeBlock, arguments(f.Type), true
 	}
 	if !known {
 		panic(fmt.Sprintf("sdk: %s.%s has type %s, which no argument can have", t, f.Name, f.Type))

@@ -98,6 +98,14 @@ func (a Argument) Valid() error {
 		return fmt.Errorf("a value of type %s has no range", a.Type)
 	case (len(a.OneOf) > 0 || a.Pattern != "") && !slices.Contains(texts, a.Type):
 		return fmt.Errorf("a value of type %s has neither choices nor a pattern", a.Type)
+	case len(a.Fields) > 0 != (a.Type == TypeBlock):
+		return errors.New("a block has arguments, and nothing else has")
+	}
+	for _, inner := range a.Fields {
+		// A plan shows a block as a whole.
+		if inner.Type == TypeBlock || inner.Secret {
+			return fmt.Errorf("%s: an argument of a block is neither a block nor secret", inner.Name)
+		}
 	}
 	return nil
 }

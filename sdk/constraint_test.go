@@ -128,6 +128,11 @@ func TestImpossibleTags(t *testing.T) {
 		"another argument that is not there": struct {
 			F string `config:"f" requires:"g"`
 		}{},
+		"a secret in a block": struct {
+			F struct {
+				G string `config:"g,secret"`
+			} `config:"f"`
+		}{},
 		"a block in a block": struct {
 			F struct {
 				G struct {

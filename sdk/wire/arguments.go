@@ -57,14 +57,11 @@ func decodeArgument(in *stagepb.Argument) (sdk.Argument, error) {
 		Length: sdk.Length{Min: int(in.GetMinLength()), Max: int(in.GetMaxLength())}, Pattern: in.GetPattern(), Example: in.GetExample(),
 		Conflicts: in.GetConflicts(), Requires: in.GetRequires(), Since: in.GetSince(),
 	}
-	if err := a.Valid(); err != nil {
-		return a, err
-	}
-	if len(in.GetFields()) > 0 != (typ == sdk.TypeBlock) {
-		return a, fmt.Errorf("a block has arguments, and nothing else has")
-	}
 	var err error
 	if a.Fields, err = decodeArguments(in.GetFields()); err != nil {
+		return a, err
+	}
+	if err := a.Valid(); err != nil {
 		return a, err
 	}
 	if in.GetDefaultJson() != "" {

@@ -461,17 +461,18 @@ func TestPluginRoundTrip(t *testing.T) {
 		t.Error("a described stage was opened")
 	}
 	for name, spoil := range map[string]func(*stagepb.DescribeReply){
-		"unknown kind":     func(r *stagepb.DescribeReply) { r.Stages[0].Kind = 99 },
-		"unknown column":   func(r *stagepb.DescribeReply) { r.Stages[0].Reads[0] = 257 },
-		"unknown type":     func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Type = 0 },
-		"impossible name":  func(r *stagepb.DescribeReply) { r.Stages[0].Name = "a/b" },
-		"unnamed":          func(r *stagepb.DescribeReply) { r.Name = "" },
-		"a default astray": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[1].DefaultJson = `"shout"` },
-		"a range of texts": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Min = new(float64) },
-		"a bad pattern":    func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Pattern = "(" },
-		"needs nothing":    func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Requires = []string{"other"} },
-		"an empty block":   func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[7].Fields = nil },
-		"fields of a text": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Fields = r.Stages[0].Arguments[7].Fields },
+		"unknown kind":      func(r *stagepb.DescribeReply) { r.Stages[0].Kind = 99 },
+		"unknown column":    func(r *stagepb.DescribeReply) { r.Stages[0].Reads[0] = 257 },
+		"unknown type":      func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Type = 0 },
+		"impossible name":   func(r *stagepb.DescribeReply) { r.Stages[0].Name = "a/b" },
+		"unnamed":           func(r *stagepb.DescribeReply) { r.Name = "" },
+		"a default astray":  func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[1].DefaultJson = `"shout"` },
+		"a range of texts":  func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Min = new(float64) },
+		"a bad pattern":     func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Pattern = "(" },
+		"needs nothing":     func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Requires = []string{"other"} },
+		"an empty block":    func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[7].Fields = nil },
+		"secret in a block": func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[7].Fields[0].Secret = true },
+		"fields of a text":  func(r *stagepb.DescribeReply) { r.Stages[0].Arguments[0].Fields = r.Stages[0].Arguments[7].Fields },
 	} {
 		reply := EncodePlugin(want)
 		spoil(reply)
