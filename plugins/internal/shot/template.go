@@ -44,6 +44,15 @@ func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
 	return Template{template: parsed, text: text}, nil
 }
 
+// LoadArgument is Load for a path that an argument gives: its errors are ArgumentErrors.
+func LoadArgument(argument string, path sdk.Path, fallback string, samples ...any) (Template, error) {
+	t, err := Load(path, fallback, samples...)
+	if err != nil {
+		return t, &sdk.ArgumentError{Argument: argument, Err: err}
+	}
+	return t, nil
+}
+
 // fields names what a template can show.
 func fields(data any) string {
 	var all []string

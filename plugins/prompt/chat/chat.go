@@ -40,11 +40,7 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 
 // load reads the template.
 func (c config) load() (shot.Template, error) {
-	t, err := shot.Load(c.Template, defaultTemplate, trials()...)
-	if err != nil {
-		return t, &sdk.ArgumentError{Argument: "template", Err: err}
-	}
-	return t, nil
+	return shot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
 }
 
 func (c config) check() error {
