@@ -17,8 +17,8 @@ import (
 func newCache() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cache",
-		Short: "Look after the kept answers of models",
-		Long: `Look after the kept answers of models. Each answer is kept under what was asked
+		Short: "Show and clear the response cache",
+		Long: `Show and clear the response cache. Each answer is kept under what was asked
 (endpoint, model, messages, parameters, number of the sample), as soon as it
 arrives. A run that asks for the same again gets it from here.`,
 	}

@@ -216,7 +216,7 @@ func TestEnrichmentThatFails(t *testing.T) {
 	}
 }
 
-// What a budget ends is gone on with, and nothing is paid twice.
+// What a budget ends is resumed, and nothing is paid twice.
 func TestEnrichWithinBudget(t *testing.T) {
 	l := newHandbooks(t)
 	code, first, _, stderr := l.do(t, "run", "--max-tokens", "9000")
@@ -230,7 +230,7 @@ func TestEnrichWithinBudget(t *testing.T) {
 	}
 }
 
-// A build that is killed goes on with what was answered, and with no passage twice.
+// A build that is killed keeps what was answered, and asks about no passage twice.
 func TestEnrichAfterKill(t *testing.T) {
 	l := newHandbooks(t)
 	half := make(chan struct{})

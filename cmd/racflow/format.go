@@ -17,8 +17,8 @@ func newFormat() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "fmt FILE...",
-		Short: "Lay out pipeline files in the usual way",
-		Long: `Lay out pipeline files in the usual way, in place. The names of the files that
+		Short: "Format pipeline files",
+		Long: `Format pipeline files, in place. The names of the files that
 changed are printed. - reads standard input and writes standard output.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,7 +36,7 @@ changed are printed. - reads standard input and writes standard output.`,
 				}
 			}
 			if check && changed > 0 {
-				return &exitError{exitItemsFailed, fmt.Errorf("%d of %d files are not laid out in the usual way; racflow fmt mends them", changed, len(args))}
+				return &exitError{exitItemsFailed, fmt.Errorf("%d of %d files are not formatted; racflow fmt formats them", changed, len(args))}
 			}
 			return nil
 		},

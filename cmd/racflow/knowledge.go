@@ -65,7 +65,7 @@ script it is the script that counts, not its interpreter and what it imports.`,
 				case now == nil:
 					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation is not there yet; a run builds it\n", block.Name)
 				case now.State == knowledge.StateIncomplete:
-					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation %s is incomplete; a run goes on with it\n", block.Name, now.Collection)
+					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation %s is incomplete; a run resumes it\n", block.Name, now.Collection)
 				}
 				return nil
 			})

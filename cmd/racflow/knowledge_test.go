@@ -14,7 +14,7 @@ import (
 
 // TestKilledBuildLeavesTheOldGeneration kills a build of another generation
 // when it has stored some entries. The file as it was answers as before, nothing embedded
-// anew; the build goes on with what it had, and then replaces the old one.
+// anew; the build resumes from what it had, and then replaces the old one.
 func TestKilledBuildLeavesTheOldGeneration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {

@@ -47,7 +47,7 @@ func (a *answers) take(line []byte) {
 }
 
 // TestMilvusKilledInARun kills the server with -9 while items are answered. When
-// it stays away the run is gone on with later.
+// it stays away the run is resumed later.
 func TestMilvusKilledInARun(t *testing.T) {
 	const items, before = 4000, 500
 	for _, test := range []struct {
@@ -132,7 +132,7 @@ func TestMilvusKilledInARun(t *testing.T) {
 				resumed.take(line)
 			}
 			if err != nil || resumed.answered != items {
-				t.Errorf("gone on with: %d of %d items are answered, %v: %v", resumed.answered, items, err, resumed.reasons)
+				t.Errorf("resumed: %d of %d items are answered, %v: %v", resumed.answered, items, err, resumed.reasons)
 			}
 		})
 	}

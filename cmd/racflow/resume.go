@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 )
 
-// journalFlags say whether results are kept, and which run to go on with.
+// journalFlags say whether results are kept, and which run to resume.
 type journalFlags struct {
 	resume string
 	anyway bool
@@ -24,7 +24,7 @@ type journalFlags struct {
 }
 
 func (f *journalFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID`, or with the newest of this file and pipeline that left items unanswered")
+	c.Flags().StringVar(&f.resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
 	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&f.anyway, "resume-anyway", false, "go on although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().BoolVar(&f.off, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
@@ -53,7 +53,7 @@ func (f *journalFlags) file(args []string) string {
 	return args[0]
 }
 
-// check refuses what cannot be gone on with, whatever the file says.
+// check refuses what cannot be resumed, whatever the file says.
 func (f *journalFlags) check(input string) error {
 	switch {
 	case f.resume == "":
@@ -61,12 +61,12 @@ func (f *journalFlags) check(input string) error {
 	case input == "-":
 		return errors.New("standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with --input")
 	case f.off:
-		return errors.New("--resume goes on with a journal: leave out --no-journal")
+		return errors.New("--resume needs a journal: leave out --no-journal")
 	}
 	return nil
 }
 
-// open opens the journal, of a new run or of the one to go on with.
+// open opens the journal, of a new run or of the one to resume.
 func (j *job) open(ctx context.Context, f *journalFlags) error {
 	if err := f.check(j.path); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (j *job) open(ctx context.Context, f *journalFlags) error {
 	if f.resume == "" {
 		book, before, err := j.pipeline.Begin(ctx)
 		if before != "" {
-			fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s goes on with it\n", before)
+			fmt.Fprintf(os.Stderr, "run %s of this file and input ended early: --resume=%[1]s resumes it\n", before)
 		}
 		j.book = book
 		return err
@@ -85,14 +85,14 @@ func (j *job) open(ctx context.Context, f *journalFlags) error {
 	book, err := j.pipeline.Resume(ctx, f.resume, f.anyway)
 	var changed *engine.ChangedError
 	if errors.As(err, &changed) {
-		return fmt.Errorf("run %s cannot be gone on with, because this has changed: %s. Change it back, begin anew without --resume, "+
+		return fmt.Errorf("run %s cannot be resumed, because this has changed: %s. Change it back, begin anew without --resume, "+
 			"or mix answers of before and after with --resume-anyway", changed.Run, strings.Join(changed.Changed, "; "))
 	}
 	if err != nil {
 		return err
 	}
 	j.book = book
-	fmt.Fprintf(os.Stderr, "going on with run %s: %d items are answered\n", book.ID(), book.Known())
+	fmt.Fprintf(os.Stderr, "resuming run %s: %d items are answered\n", book.ID(), book.Known())
 	return nil
 }
 

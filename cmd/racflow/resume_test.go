@@ -145,7 +145,7 @@ func (p *paid) runID(t *testing.T) string {
 	return runs[0].Name()
 }
 
-// TestResume ends a run in each way that it can end early and goes on with it:
+// TestResume ends a run in each way that it can end early and resumes it:
 // what was answered is not asked again but for the calls that were under way,
 // and the output is that of a run that nothing disturbed.
 func TestResume(t *testing.T) {
@@ -223,7 +223,7 @@ func TestResume(t *testing.T) {
 				test.resume = []string{"--resume", id} // with a space
 			}
 			code, stderr = p.run(t, test.resume...)
-			if code != 0 || !strings.Contains(stderr, "going on with run "+id) {
+			if code != 0 || !strings.Contains(stderr, "resuming run "+id) {
 				t.Fatalf("exit code %d\n%s", code, stderr)
 			}
 			if got := p.output(t); got != want {

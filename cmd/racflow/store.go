@@ -15,8 +15,8 @@ import (
 func newStore() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look after the files of the embedded store",
-		Long: `Look after the files of the embedded store. FOLDER is a collection or holds
+		Short: "Manage the files of the embedded store",
+		Long: `Manage the files of the embedded store. FOLDER is a collection or holds
 some, at any depth; without it that is the state folder, .racflow.`,
 	}
 	c.AddCommand(newStoreStats(), newStoreCheck(), newStoreCompact(), newStoreExport())

@@ -74,7 +74,7 @@ func (e *endpoint) ready(now time.Time) (time.Duration, error) {
 	}
 	wait := max(e.paused.Sub(now), 0)
 	if wait > maxPatience {
-		return 0, e.unavailable(fmt.Errorf("%s wants no calls for another %s: go on with --resume then", e.name, wait.Round(time.Second)))
+		return 0, e.unavailable(fmt.Errorf("%s wants no calls for another %s: resume with --resume then", e.name, wait.Round(time.Second)))
 	}
 	if wait > 0 && e.exhausted(now) {
 		return 0, e.unavailable(fmt.Errorf("%s: it is tried again in %s", e.allBusy(now), wait.Round(time.Second)))

@@ -1,5 +1,5 @@
 // Package journal keeps runs on disk: what was run and every result as it is
-// reached, so that a run that ended early can be gone on with.
+// reached, so that a run that ended early can be resumed.
 //
 // A run is a folder below the runs folder of the state:
 //
@@ -31,5 +31,5 @@
 // each time.
 //
 // The package knows results and the checked pipeline. It decides neither when a
-// run is gone on with nor what is told about it.
+// run is resumed nor what is reported of it.
 package journal

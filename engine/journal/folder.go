@@ -75,7 +75,7 @@ func (j *Journal) open(flags int) (err error) {
 	return err
 }
 
-// Resume opens a run to go on with it. The folder is that of the run from then
+// Resume opens a run to resume it. The folder is that of the run from then
 // on, and no longer says how it ended before.
 func (r Runs) Resume(id string) (*Journal, error) {
 	m, err := r.Manifest(id)
@@ -93,7 +93,7 @@ func (r Runs) Resume(id string) (*Journal, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("go on with run %s: %w", id, err), j.lines.Close())
+		return nil, errors.Join(fmt.Errorf("resume run %s: %w", id, err), j.lines.Close())
 	}
 	return j, nil
 }

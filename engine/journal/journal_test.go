@@ -135,7 +135,7 @@ func TestOutputIsTheSame(t *testing.T) {
 	}
 }
 
-// TestFailuresDoNotAddUp goes on with a run whose item fails every time.
+// TestFailuresDoNotAddUp resumes a run whose item fails every time.
 func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, journal.Manifest{})
@@ -264,7 +264,7 @@ func TestTornLines(t *testing.T) {
 		}
 		j = resume(t, state, j.ID())
 		if got := again(j, all); written(t, got) != written(t, all) {
-			t.Fatalf("cut at byte %d and gone on with: %d answers", at, len(got))
+			t.Fatalf("cut at byte %d and resumed: %d answers", at, len(got))
 		}
 		if err := j.Close(nil); err != nil {
 			t.Fatal(err)
@@ -341,7 +341,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	}
 	j = resume(t, state, j.ID())
 	if runs.End(j.ID()) != nil {
-		t.Error("a run that is gone on with has ended")
+		t.Error("a run that is resumed has ended")
 	}
 	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
 		t.Fatal(err)

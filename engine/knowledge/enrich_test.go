@@ -592,7 +592,7 @@ func TestUpdatesThatEnd(t *testing.T) {
 	}
 }
 
-// A build that is cut off elsewhere goes on with no chunk twice, and asks nothing
+// A build that is cut off elsewhere does no chunk twice, and asks nothing
 // again.
 func TestEnrichedGoOn(t *testing.T) {
 	files := map[string]string{}

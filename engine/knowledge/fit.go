@@ -14,7 +14,7 @@ func (b *builder) mustFit(rows int) bool {
 }
 
 // fit lets a fresh embedder learn from all entries (Fit adds to what one
-// knows) and goes on with one that has the outcome. Entries are enriched for that,
+// knows) and continues with one that has the outcome. Entries are enriched for that,
 // and again when they are stored: what services answered is kept, and what failed is
 // not asked for again.
 func (b *builder) fit(ctx context.Context) (err error) {

@@ -20,7 +20,7 @@ type arguments struct {
 }
 
 // value returns an argument, converted. It reports false where the argument is
-// missing, null, unknown or at fault: the caller goes on with its default.
+// missing, null, unknown or at fault: the caller takes its default.
 func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
 	attr, ok := a.attrs[name]
 	if !ok {

@@ -39,7 +39,7 @@ func (p Plan) writeEnrich(w io.Writer) error {
 		fmt.Fprintf(w, "Where the config has no max_tokens, an addition counts as %d tokens.\n", estimate.Addition)
 	}
 	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
-		fmt.Fprintf(w, "That is more than max_cost = %s, at which a build stops; it can be gone on with.\n", money(b))
+		fmt.Fprintf(w, "That is more than max_cost = %s, at which a build stops; the next one resumes it.\n", money(b))
 	}
 	return nil
 }

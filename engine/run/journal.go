@@ -8,7 +8,7 @@ import (
 )
 
 // Journal keeps results as they are reached, so that a run that ended early can
-// be gone on with.
+// be resumed.
 type Journal interface {
 	// Answered returns what an earlier part of the run answered to a row; of the
 	// result only what the stages made of it.
