@@ -89,10 +89,10 @@ func inside(block string, err error) error {
 // decodeConfig fills the struct that config points at from a JSON object and
 // the arguments' defaults, and checks it. It reports every error.
 func decodeConfig(object []byte, arguments []Argument, config any) error {
-	if err := checkObject(object, arguments); err != nil {
-		return err
-	}
 	given, err := readObject(object)
+	if err == nil {
+		err = CheckArguments(given, arguments)
+	}
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (a Argument) checkLength(n int) error {
 	if n >= a.Length.Min && (a.Length.Max == 0 || n <= a.Length.Max) {
 		return nil
 	}
-	if n == 0 { // whatever else
+	if n == 0 {
 		return errors.New("it must not be empty")
 	}
 	length := Argument{Type: a.Type, Length: a.Length}

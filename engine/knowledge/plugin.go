@@ -67,7 +67,7 @@ func (k *Knowledge) whyAnew(ctx context.Context) []string {
 	return nil
 }
 
-// changes says how a plugin differs from what it was, and what is done again.
+// changes names the difference between two plugins, and the work that is repeated for it.
 func changes(was, is *Plugin, again string) []string {
 	switch {
 	case is == nil || was != nil && *was == *is:

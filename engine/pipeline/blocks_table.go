@@ -129,7 +129,7 @@ func perItem(b Block) Block {
 	return b.with(
 		boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 		ruleArgument("when", rule.When, "Which items it works on."),
-		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or goes on without it (skip).", string(FailItem), string(SkipItem)),
+		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or is answered without it (skip).", string(FailItem), string(SkipItem)),
 	)
 }
 

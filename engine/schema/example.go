@@ -19,10 +19,11 @@ func example(s Stage, config string) string {
 	}[s.Kind] // blocks of a knowledge that stand there once have none
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s {\nuse = %q\n", s.Kind, label, s.Use)
-	required := config == ""
-	for _, a := range s.Arguments {
-		if a.Required && required {
-			config += fmt.Sprintf("%s = %s\n", a.Name, a.value())
+	if config == "" {
+		for _, a := range s.Arguments {
+			if a.Required {
+				config += fmt.Sprintf("%s = %s\n", a.Name, a.value())
+			}
 		}
 	}
 	if config != "" {
