@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/plugins/chunk/markdown"
 	"github.com/racflow/racflow/plugins/chunk/recursive"
 	"github.com/racflow/racflow/plugins/chunk/sentences"
-	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -71,7 +71,7 @@ func open(t testing.TB, stage sdk.Stage, config string) sdk.Chunker {
 
 // check checks the chunks of a text: they are in order, not white space, whole
 // characters, within size, and joined they are the text.
-func check(text string, chunks []sdk.Chunk, tokenizer *cut.Tokenizer, size int, overlaps bool) error {
+func check(text string, chunks []sdk.Chunk, tokenizer *tokenspan.Tokenizer, size int, overlaps bool) error {
 	x := tokenizer.Read(text)
 	var joined strings.Builder
 	last := 0
@@ -114,10 +114,10 @@ func random(r *rand.Rand) sdk.Document {
 }
 
 // tokenizers are those that this machine has.
-func tokenizers() map[string]*cut.Tokenizer {
-	all := map[string]*cut.Tokenizer{}
+func tokenizers() map[string]*tokenspan.Tokenizer {
+	all := map[string]*tokenspan.Tokenizer{}
 	for _, name := range []string{"words", "characters", "minilm"} {
-		if t, err := cut.Named(name); err == nil {
+		if t, err := tokenspan.Named(name); err == nil {
 			all[name] = t
 		}
 	}
@@ -278,7 +278,7 @@ func BenchmarkChunk(b *testing.B) {
 		for _, s := range stages {
 			for _, tokenizer := range []string{"words", "minilm"} {
 				b.Run(fmt.Sprintf("%.7s/%s/%s/%s", data, s.stage.Name, s.config, tokenizer), func(b *testing.B) {
-					if _, err := cut.Named(tokenizer); err != nil {
+					if _, err := tokenspan.Named(tokenizer); err != nil {
 						b.Skip(err)
 					}
 					c := open(b, s.stage, with(s.config, 200, tokenizer))

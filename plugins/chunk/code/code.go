@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/cut"
 	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -18,7 +18,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 // check reports what tags cannot say.
@@ -30,11 +30,11 @@ func (c config) check() error {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Named(c.Tokenizer)
+	tokenizer, err := tokenspan.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
-	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
 		x := tokenizer.Read(d.Text)
 		if x.Blank(0, len(d.Text)) {
 			return nil
@@ -45,7 +45,7 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 		}
 		if l == nil {
 			var out []sdk.Chunk
-			for _, s := range (cut.Splitter{Size: c.Size, Breaks: cut.Prose()}).Split(x, 0, len(d.Text)) {
+			for _, s := range (tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}).Split(x, 0, len(d.Text)) {
 				out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
 			}
 			return out

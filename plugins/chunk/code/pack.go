@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/cut"
 	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -15,14 +15,14 @@ const declarationLimit = 400
 // file is a document that is being cut.
 type file struct {
 	*syntax.File
-	text   *cut.Text
+	text   *tokenspan.Text
 	size   int
 	pieces []piece
 }
 
 // piece is a unit that fits, or a part of one that does not.
 type piece struct {
-	cut.Span
+	tokenspan.Span
 	within    []string // the signatures of what it is in
 	signature string   // its own
 	head      bool     // it is above the body that the next are in
@@ -32,7 +32,7 @@ type piece struct {
 // declared says whether they are declarations.
 func (f *file) cut(units []syntax.Unit, start int, within []string, declared bool) {
 	for _, u := range units {
-		p := piece{Span: cut.Span{Start: start, End: u.End}, within: within}
+		p := piece{Span: tokenspan.Span{Start: start, End: u.End}, within: within}
 		start = p.End
 		if declared {
 			p.signature = f.Signature(u)
@@ -53,18 +53,18 @@ func (f *file) cut(units []syntax.Unit, start int, within []string, declared boo
 		// The lines above the body are a part of their own, joined with what follows
 		// where that fits.
 		if at := inside[0].Start; f.text.Tokens(p.Start, at) > f.size {
-			f.split(cut.Span{Start: p.Start, End: at}, around)
+			f.split(tokenspan.Span{Start: p.Start, End: at}, around)
 		} else {
-			f.pieces = append(f.pieces, piece{Span: cut.Span{Start: p.Start, End: at}, within: around, head: true})
+			f.pieces = append(f.pieces, piece{Span: tokenspan.Span{Start: p.Start, End: at}, within: around, head: true})
 		}
 		f.cut(inside, inside[0].Start, around, declared && f.Declares(u, p.signature))
 	}
 }
 
 // split cuts what has no units.
-func (f *file) split(s cut.Span, within []string) {
-	breaks := []cut.Break{cut.Paragraphs, cut.Lines, cut.Words}
-	for _, part := range (cut.Splitter{Size: f.size, Breaks: breaks}).Split(f.text, s.Start, s.End) {
+func (f *file) split(s tokenspan.Span, within []string) {
+	breaks := []tokenspan.Break{tokenspan.Paragraphs, tokenspan.Lines, tokenspan.Words}
+	for _, part := range (tokenspan.Splitter{Size: f.size, Breaks: breaks}).Split(f.text, s.Start, s.End) {
 		f.pieces = append(f.pieces, piece{Span: part, within: within})
 	}
 }

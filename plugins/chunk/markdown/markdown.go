@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/cut"
 	"github.com/racflow/racflow/plugins/internal/section"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -16,22 +16,22 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16))
+	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Named(c.Tokenizer)
+	tokenizer, err := tokenspan.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
-	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
 		x := tokenizer.Read(d.Text)
 		if x.Blank(0, len(d.Text)) {
 			return nil
 		}
 		if d.Meta["format"] == "code" { // a comment that begins with # is no heading
 			var out []sdk.Chunk
-			for _, s := range (cut.Splitter{Size: c.Size, Breaks: cut.Prose()}).Split(x, 0, len(d.Text)) {
+			for _, s := range (tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}).Split(x, 0, len(d.Text)) {
 				out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
 			}
 			return out
@@ -43,7 +43,7 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 
 // packer joins sections, and cuts those that are too long.
 type packer struct {
-	text     *cut.Text
+	text     *tokenspan.Text
 	size     int
 	sections section.Sections
 	out      []sdk.Chunk
@@ -74,7 +74,7 @@ func (p *packer) chunks() []sdk.Chunk {
 				of = whole
 			}
 		}
-		p.add(cut.Span{Start: first.Start(), End: p.sections[next-1].End()}, of)
+		p.add(tokenspan.Span{Start: first.Start(), End: p.sections[next-1].End()}, of)
 		i = next
 	}
 	return p.out
@@ -100,7 +100,7 @@ func (p *packer) cut(i int) {
 		end := b.End
 		if p.text.Tokens(start, end) > p.size {
 			if !held && start < b.Start {
-				p.add(cut.Span{Start: start, End: b.Start}, i)
+				p.add(tokenspan.Span{Start: start, End: b.Start}, i)
 				start = b.Start
 			}
 			if p.text.Tokens(start, end) > p.size {
@@ -111,16 +111,16 @@ func (p *packer) cut(i int) {
 		}
 		held = held && (b.Kind == section.Heading || b.Kind == section.Matter)
 		if j == len(s.Blocks)-1 {
-			p.add(cut.Span{Start: start, End: end}, i)
+			p.add(tokenspan.Span{Start: start, End: end}, i)
 		}
 	}
 }
 
 // split cuts one block, with the heading before it.
 func (p *packer) split(start int, b section.Block, of int) {
-	s := cut.Splitter{Size: p.size, Breaks: cut.Prose()}
+	s := tokenspan.Splitter{Size: p.size, Breaks: tokenspan.Prose()}
 	if b.Kind == section.Lines {
-		s.Breaks = []cut.Break{cut.Lines, cut.Sentences, cut.Words}
+		s.Breaks = []tokenspan.Break{tokenspan.Lines, tokenspan.Sentences, tokenspan.Words}
 	}
 	for _, span := range s.Split(p.text, start, b.End) {
 		p.add(span, of)
@@ -128,7 +128,7 @@ func (p *packer) split(start int, b section.Block, of int) {
 }
 
 // add adds a chunk; white space goes with the chunk before it.
-func (p *packer) add(s cut.Span, of int) {
+func (p *packer) add(s tokenspan.Span, of int) {
 	if len(p.out) > 0 {
 		s.Start = p.out[len(p.out)-1].End
 		if p.text.Blank(s.Start, s.End) {

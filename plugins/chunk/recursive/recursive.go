@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/racflow/racflow/plugins/internal/cut"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -17,16 +17,16 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Named(c.Tokenizer)
+	tokenizer, err := tokenspan.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
-	split := cut.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
-	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+	split := tokenspan.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
+	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
 		var out []sdk.Chunk
 		for _, s := range split.Split(tokenizer.Read(d.Text), 0, len(d.Text)) {
 			out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
@@ -43,13 +43,13 @@ func (c config) check() error {
 	return nil
 }
 
-func breaksOf(separators []string) []cut.Break {
-	named := map[string]cut.Break{"paragraphs": cut.Paragraphs, "lines": cut.Lines, "sentences": cut.Sentences, "words": cut.Words}
-	var all []cut.Break
+func breaksOf(separators []string) []tokenspan.Break {
+	named := map[string]tokenspan.Break{"paragraphs": tokenspan.Paragraphs, "lines": tokenspan.Lines, "sentences": tokenspan.Sentences, "words": tokenspan.Words}
+	var all []tokenspan.Break
 	for _, s := range separators {
 		b, ok := named[s]
 		if !ok {
-			b = cut.Literal(s)
+			b = tokenspan.Literal(s)
 		}
 		all = append(all, b)
 	}

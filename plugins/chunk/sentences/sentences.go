@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/racflow/racflow/plugins/internal/cut"
 	"github.com/racflow/racflow/plugins/internal/sentence"
+	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -20,15 +20,15 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.Revision(cut.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := cut.Named(c.Tokenizer)
+	tokenizer, err := tokenspan.Named(c.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
-	return cut.Chunker(func(d sdk.Document) []sdk.Chunk {
+	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
 		var out []sdk.Chunk
 		for _, s := range c.spans(tokenizer.Read(d.Text)) {
 			out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
@@ -46,12 +46,12 @@ func (c config) check() error {
 }
 
 // split finds the sentences of a text, with those that are too long cut.
-func (c config) split(x *cut.Text) []cut.Span {
+func (c config) split(x *tokenspan.Text) []tokenspan.Span {
 	if x.Blank(0, len(x.String)) {
 		return nil
 	}
-	var all []cut.Span
-	whole := cut.Splitter{Size: c.Size, Breaks: cut.Prose()}
+	var all []tokenspan.Span
+	whole := tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}
 	start := len(x.String) - len(strings.TrimLeftFunc(x.String, unicode.IsSpace))
 	for start < len(x.String) {
 		end := sentence.Next(x.String, start, len(x.String))
@@ -70,8 +70,8 @@ func (c config) split(x *cut.Text) []cut.Span {
 }
 
 // spans joins sentences to chunks.
-func (c config) spans(x *cut.Text) []cut.Span {
-	var out []cut.Span
+func (c config) spans(x *tokenspan.Text) []tokenspan.Span {
+	var out []tokenspan.Span
 	all := c.split(x)
 	for first, done := 0, 0; done < len(all); {
 		end := done + 1 // a new sentence is in every chunk
@@ -81,7 +81,7 @@ func (c config) spans(x *cut.Text) []cut.Span {
 		for end < len(all) && (c.Sentences == 0 || end-first < c.Sentences) && x.Tokens(all[first].Start, all[end].End) <= c.Size {
 			end++
 		}
-		out = append(out, cut.Span{Start: all[first].Start, End: all[end-1].End})
+		out = append(out, tokenspan.Span{Start: all[first].Start, End: all[end-1].End})
 		first, done = max(first+1, end-c.Overlap), end
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -59,9 +59,9 @@ func (e *enricher) load() error {
 	var faults api.Faults
 	var err error
 	trials := []any{Data{Part: true, Chunk: "chunk"}, Data{}}
-	e.system, err = shot.Load(e.config.System, systemTemplate, trials...)
+	e.system, err = fewshot.Load(e.config.System, systemTemplate, trials...)
 	faults.Take("system", err)
-	e.prompt, err = shot.Load(e.config.Prompt, promptTemplate, trials...)
+	e.prompt, err = fewshot.Load(e.config.Prompt, promptTemplate, trials...)
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
@@ -73,8 +73,8 @@ func (e *enricher) load() error {
 type enricher struct {
 	config config
 	model  *chatmodel.Model
-	system shot.Template
-	prompt shot.Template
+	system fewshot.Template
+	prompt fewshot.Template
 	room   chan struct{} // for each request that is being written or under way
 }
 

@@ -43,7 +43,7 @@ func (g *group) begin(v view, window int) error {
 
 // question is the one about a passage, and the key of its answer.
 func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
-	text, err := g.prompt.Write(Data{Part: g.part, Chunk: fences.Around(chunkTag, g.passages[row].Text())})
+	text, err := g.prompt.Write(Data{Part: g.part, Chunk: delimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
 		return chatmodel.Question{}, sdk.Key{}, err
 	}

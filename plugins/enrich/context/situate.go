@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/plugins/internal/sentence"
-	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -23,15 +23,15 @@ func situating(r chatmodel.Reply) (string, error) {
 	if first, rest, ok := strings.Cut(text, "\n"); ok && strings.HasSuffix(strings.TrimSpace(first), ":") {
 		text = rest // an introduction, though none was wanted
 	}
-	text = shot.OneLine(text)
+	text = fewshot.OneLine(text)
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
 		text = strings.TrimSpace(text[1 : n-1])
 	}
-	if !shot.HasWord(text) {
+	if !fewshot.HasWord(text) {
 		return "", sdk.Invalid(errors.New("the model's answer says nothing"))
 	}
 	if utf8.RuneCountInString(text) > maxCharacters {
-		return whole(shot.Clip(text, maxCharacters)), nil
+		return whole(fewshot.Clip(text, maxCharacters)), nil
 	}
 	if r.Cut() {
 		return whole(text), nil

@@ -6,8 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/fence"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/delimit"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -25,7 +25,7 @@ const (
 	chunkTag    = "chunk"
 )
 
-var fences = fence.New(documentTag, chunkTag)
+var delimiters = delimit.New(documentTag, chunkTag)
 
 // view is how a document is shown: as a whole, or through a grid of windows.
 type view struct {
@@ -91,13 +91,13 @@ func (v view) show(window int) string {
 	var out strings.Builder
 	for _, name := range []string{"title", "path"} {
 		if said, _ := v.document.Meta[name].(string); strings.TrimSpace(said) != "" {
-			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + shot.Clip(shot.OneLine(said), maxName) + "\n")
+			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + fewshot.Clip(fewshot.OneLine(said), maxName) + "\n")
 		}
 	}
 	text := v.document.Text
 	if v.steps == nil {
 		out.WriteString(text)
-		return fences.Around(documentTag, out.String())
+		return delimiters.Wrap(documentTag, out.String())
 	}
 	if window > 0 {
 		out.WriteString(text[:v.head] + "\n" + leftOut + "\n")
@@ -106,5 +106,5 @@ func (v view) show(window int) string {
 	if window+3 < len(v.steps) {
 		out.WriteString("\n" + leftOut)
 	}
-	return fences.Around(documentTag, out.String())
+	return delimiters.Wrap(documentTag, out.String())
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/plugins/internal/section"
-	"github.com/racflow/racflow/plugins/internal/shot"
 	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
 )
@@ -101,11 +101,11 @@ func (e *enricher) context(d *document, p sdk.Passage) string {
 				part = words(part)
 			}
 		}
-		if part = shot.OneLine(part); part != "" {
+		if part = fewshot.OneLine(part); part != "" {
 			parts = append(parts, part)
 		}
 	}
-	return shot.Clip(strings.Join(once(parts), " / "), e.Limit)
+	return fewshot.Clip(strings.Join(once(parts), " / "), e.Limit)
 }
 
 // once leaves out the parts that another begins or ends with.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
@@ -71,8 +71,8 @@ func (r Reply) Written() (string, error) {
 // shorten keeps a reason to a line.
 func shorten(text string) string {
 	const most = 160
-	line := shot.OneLine(text)
-	if short := shot.Clip(line, most); short != line {
+	line := fewshot.OneLine(text)
+	if short := fewshot.Clip(line, most); short != line {
 		return short + "..."
 	}
 	return line

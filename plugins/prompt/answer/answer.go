@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -48,7 +48,7 @@ func (c config) prompter() (*prompter, error) {
 	p := &prompter{config: c}
 	data := Data{None: c.None, Context: c.Context, Citations: c.Citations}
 	var err error
-	if p.template, err = shot.Load(c.Template, defaultTemplate, data, Data{"none", true, true}, Data{}); err == nil {
+	if p.template, err = fewshot.Load(c.Template, defaultTemplate, data, Data{"none", true, true}, Data{}); err == nil {
 		p.instructions, err = p.template.Write(data)
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func (c config) check() error {
 
 type prompter struct {
 	config       config
-	template     shot.Template
+	template     fewshot.Template
 	instructions string
 }
 
@@ -72,7 +72,7 @@ type prompter struct {
 func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		passages, whole := p.shown(item.Candidates)
 		if len(passages) == 0 {
 			return nil, nil
@@ -106,7 +106,7 @@ func (p *prompter) write(passages []*sdk.Candidate, whole bool, question string)
 		texts[i] = p.passage(i+1, c)
 	}
 	least := 0 // tokens with one passage
-	prompt, err := shot.Fit(len(texts), p.config.MaxTokens, func(n int) (sdk.Prompt, int, error) {
+	prompt, err := fewshot.Fit(len(texts), p.config.MaxTokens, func(n int) (sdk.Prompt, int, error) {
 		prompt := sdk.Prompt{None: p.config.None, Passages: []string{}, Messages: []sdk.Message{
 			{Role: sdk.MessageSystem, Text: p.instructions, Shared: true},
 			{Role: sdk.MessageUser, Text: strings.Join(texts[:n], "\n\n"), Shared: whole},
@@ -120,7 +120,7 @@ func (p *prompter) write(passages []*sdk.Candidate, whole bool, question string)
 		}
 		tokens := 0
 		for _, m := range prompt.Messages {
-			tokens += shot.Tokens(m.Text)
+			tokens += fewshot.Tokens(m.Text)
 		}
 		switch n {
 		case 0: // of use to nobody, and refused below

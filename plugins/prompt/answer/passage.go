@@ -5,29 +5,29 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/fence"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/delimit"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
 // passages are told apart by marks that no text from a document can hold.
-var passages = fence.New("passage")
+var passages = delimit.New("passage")
 
 // passage writes a candidate as the passage of a number.
 func (p *prompter) passage(number int, c *sdk.Candidate) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, passages.Inert(source(c)))
+	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, passages.Escape(source(c)))
 	if situating, _ := sdk.SplitContext(c.Context); p.config.Context && strings.TrimSpace(situating) != "" {
-		fmt.Fprintf(&out, "Context: %s\n", passages.Inert(shot.OneLine(situating)))
+		fmt.Fprintf(&out, "Context: %s\n", passages.Escape(fewshot.OneLine(situating)))
 	}
-	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", passages.Inert(strings.Trim(c.Text, "\r\n")), number)
+	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", passages.Escape(strings.Trim(c.Text, "\r\n")), number)
 	return out.String()
 }
 
 // source names where a candidate comes from, in a line: a document by its path,
 // title, headings and lines or pages, a row by its id.
 func source(c *sdk.Candidate) string {
-	said := func(name string) string { s, _ := c.Meta[name].(string); return shot.OneLine(s) }
+	said := func(name string) string { s, _ := c.Meta[name].(string); return fewshot.OneLine(s) }
 	var parts []string
 	add := func(part string) {
 		if part != "" {
@@ -40,7 +40,7 @@ func source(c *sdk.Candidate) string {
 		add(strconv.Quote(title))
 	}
 	if len(parts) == 0 {
-		add(shot.OneLine(c.ID))
+		add(fewshot.OneLine(c.ID))
 	}
 	add(said("headings"))
 	for _, of := range []string{"line", "page"} {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -39,8 +39,8 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 }
 
 // load reads the template.
-func (c config) load() (shot.Template, error) {
-	return shot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
+func (c config) load() (fewshot.Template, error) {
+	return fewshot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
 }
 
 func (c config) check() error {
@@ -50,7 +50,7 @@ func (c config) check() error {
 
 type prompter struct {
 	config   config
-	template shot.Template
+	template fewshot.Template
 	fields   []string
 }
 
@@ -58,7 +58,7 @@ type prompter struct {
 func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		prompt, err := p.write(item, b.Labels)
 		return []sdk.Prompt{prompt}, err
 	})
@@ -66,10 +66,10 @@ func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error
 
 func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	labels, ranked := p.allowed(item.Candidates, all)
-	shots := shot.First(item.Candidates, p.config.Shots)
+	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: labels, None: p.config.None, Fields: p.fields}
-	return shot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
 		system, err := p.template.Write(Data{
 			Labels: labels, Ranked: ranked, None: p.config.None, Reasoning: p.config.Reasoning, Shots: examples,
 		})
@@ -79,7 +79,7 @@ func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 		prompt.Messages = p.messages(system, shots[len(shots)-examples:], item.Text)
 		tokens := 0
 		for _, m := range prompt.Messages {
-			tokens += shot.Tokens(m.Text)
+			tokens += fewshot.Tokens(m.Text)
 		}
 		return prompt, tokens, nil
 	})
@@ -104,5 +104,5 @@ func (p *prompter) allowed(candidates []sdk.Candidate, all []string) (labels []s
 			add(label)
 		}
 	}
-	return shot.Allowed(labels, p.config.None), ranked
+	return fewshot.Allowed(labels, p.config.None), ranked
 }

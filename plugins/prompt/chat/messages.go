@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -13,7 +13,7 @@ import (
 const byHand = "labelled by hand"
 
 // messages puts the chat together.
-func (p *prompter) messages(system string, shots []shot.Shot, text string) []sdk.Message {
+func (p *prompter) messages(system string, shots []fewshot.Example, text string) []sdk.Message {
 	messages := make([]sdk.Message, 0, 2*len(shots)+2)
 	messages = append(messages, sdk.Message{Role: sdk.MessageSystem, Text: system})
 	for _, s := range shots {

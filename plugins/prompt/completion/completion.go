@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -38,8 +38,8 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {
 }
 
 // load reads the template.
-func (c config) load() (shot.Template, error) {
-	return shot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
+func (c config) load() (fewshot.Template, error) {
+	return fewshot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
 }
 
 func (c config) check() error {
@@ -49,7 +49,7 @@ func (c config) check() error {
 
 type prompter struct {
 	config   config
-	template shot.Template
+	template fewshot.Template
 	draws    int // of random examples, and so prompts, per item
 }
 
@@ -62,16 +62,16 @@ func (p *prompter) Random() sdk.Draw {
 func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
 
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	allowed := shot.Allowed(b.Labels, p.config.None)
-	return shot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
+	allowed := fewshot.Allowed(b.Labels, p.config.None)
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
 }
 
 // write makes the prompts of an item.
 func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) {
-	neighbours := shot.First(item.Candidates, p.config.K)
+	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
-	random := shot.First(item.Random, len(item.Random))
-	data := Data{Text: shot.OneLine(item.Text), None: p.config.None}
+	random := fewshot.First(item.Random, len(item.Random))
+	data := Data{Text: fewshot.OneLine(item.Text), None: p.config.None}
 	if p.config.Labels {
 		data.Labels = allowed
 	}
@@ -79,11 +79,11 @@ func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) 
 	for draw := range prompts {
 		some := part(random, draw, p.config.Random)
 		var err error
-		prompts[draw], err = shot.Fit(len(some)+len(neighbours), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+		prompts[draw], err = fewshot.Fit(len(some)+len(neighbours), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
 			data.Random = some[:min(examples, len(some))]
 			data.Neighbours = neighbours[len(neighbours)-(examples-len(data.Random)):]
 			text, err := p.template.Write(data)
-			return sdk.Prompt{Text: text, Labels: allowed, None: p.config.None}, shot.Tokens(text), err
+			return sdk.Prompt{Text: text, Labels: allowed, None: p.config.None}, fewshot.Tokens(text), err
 		})
 		if err != nil {
 			return nil, err
@@ -94,11 +94,11 @@ func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) 
 
 // part returns the n random examples of a draw. Where the knowledge has too
 // few for all draws, they begin again.
-func part(random []shot.Shot, draw, n int) []shot.Shot {
+func part(random []fewshot.Example, draw, n int) []fewshot.Example {
 	if len(random) <= n {
 		return random
 	}
-	chosen := make([]shot.Shot, n)
+	chosen := make([]fewshot.Example, n)
 	for i := range chosen {
 		chosen[i] = random[(draw*n+i)%len(random)]
 	}

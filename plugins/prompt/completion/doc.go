@@ -25,7 +25,7 @@
 // characters each; leave room where the texts are not English.
 //
 // A template of one's own is a Go text/template; what it may use are the
-// fields of Data and of shot.Shot (Text and Label) and the function join:
+// fields of Data and of fewshot.Example (Text and Label) and the function join:
 //
 //	{{join .Labels ", "}}
 //	{{range .Random}}{{.Text}} -> {{.Label}}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -68,7 +68,7 @@ func (r *reranker) document(c *sdk.Candidate) string {
 	if r.config.Context && c.Context != "" {
 		text = c.Context + "\n" + text
 	}
-	return shot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), r.config.MaxCharacters)
+	return fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), r.config.MaxCharacters)
 }
 
 // key names the scores of documents, and of none what all scores depend on.

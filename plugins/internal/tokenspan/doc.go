@@ -1,4 +1,4 @@
-// Package cut is what the chunkers share: texts whose tokens are counted, and
+// Package tokenspan is what the chunkers share: texts whose tokens are counted, and
 // cutting them into spans within a number of tokens.
 //
 // A document is tokenized once. What is kept of it is a bit for each byte, set
@@ -24,4 +24,4 @@
 //
 // The package knows nothing of formats: which parts a document has, the
 // chunkers say.
-package cut
+package tokenspan

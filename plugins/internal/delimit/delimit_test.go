@@ -1,4 +1,4 @@
-package fence_test
+package delimit_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/racflow/racflow/plugins/internal/fence"
+	"github.com/racflow/racflow/plugins/internal/delimit"
 )
 
 func TestAround(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAround(t *testing.T) {
 		"<\u2003/\u00a0chunk>y":     "&lt;\u2003/\u00a0chunk>y",
 		"1＜2 <é> ［1］ <\u0338/chunk": "1＜2 <é> ［1］ <\u0338/chunk",
 	} {
-		if got := fence.New("chunk", "document").Around("chunk", text); got != "<chunk>\n"+want+"\n</chunk>" {
+		if got := delimit.New("chunk", "document").Wrap("chunk", text); got != "<chunk>\n"+want+"\n</chunk>" {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
@@ -42,7 +42,7 @@ func TestLinear(t *testing.T) {
 	for _, part := range []string{"<", "＜", "<\u200b", "a<b é ", "< ", "<|", "[/", "<chunk"} {
 		text := strings.Repeat(part, size/len(part))
 		started := time.Now()
-		fence.New("chunk", "document").Inert(text)
+		delimit.New("chunk", "document").Escape(text)
 		took := time.Since(started)
 		if t.Logf("%d bytes of %q take %s", size, part, took); took > 30*time.Second {
 			t.Errorf("%d bytes of %q take %s", size, part, took)
@@ -55,7 +55,7 @@ func FuzzAround(f *testing.F) {
 	f.Add("<\u2003/chunk>[[/INST]")
 	f.Add("＜\u200b/ＣhunK\u2060＞")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := strings.ToLower(fence.New("chunk", "document").Around("chunk", text))
+		got := strings.ToLower(delimit.New("chunk", "document").Wrap("chunk", text))
 		seen := []string{got}
 		if len(text) < 200 { // in a longer one so much may stand between two characters that nobody takes them for a mark
 			seen = append(seen, norm.NFKC.String(strings.ReplaceAll(got, "\u200b", "")))

@@ -1,4 +1,4 @@
-package shot
+package fewshot
 
 import (
 	"os"
@@ -18,7 +18,7 @@ func TestLoad(t *testing.T) {
 	tests := []struct{ name, file, want, fault string }{
 		{name: "filled in", file: "{{.Text}}: {{join .Names \", \"}}\n", want: "a: b, c"},
 		{name: "a byte order mark", file: "\ufeff{{.Text}}", want: "a"},
-		{name: "an unknown field", file: "x\n{{range .Names}}{{$.Txt}}{{end}}", fault: "names.tmpl:2:19: executing \"names.tmpl\" at <$.Txt>: can't evaluate field Txt in type shot.data; there are .Text, .Names"},
+		{name: "an unknown field", file: "x\n{{range .Names}}{{$.Txt}}{{end}}", fault: "names.tmpl:2:19: executing \"names.tmpl\" at <$.Txt>: can't evaluate field Txt in type fewshot.data; there are .Text, .Names"},
 		{name: "not closed", file: "{{if .Text}}", fault: "names.tmpl:1: unexpected EOF"},
 	}
 	for _, test := range tests {

@@ -1,4 +1,4 @@
-// Package terms is what the enrichers share that have a language model write terms
+// Package docexpand is what the enrichers share that have a language model write terms
 // for each passage: words or sentences that people may search for who want it.
 //
 // A request holds a passage, or with pack several of one document, numbered, and
@@ -20,4 +20,4 @@
 // that misleads the model all the same spoils its own terms, and with pack those of
 // the passages beside it. A passage fails alone; retries, limits and budgets are the
 // engine's.
-package terms
+package docexpand

@@ -1,21 +1,21 @@
-// Package fence puts foreign text between delimiters that the text cannot close:
+// Package delimit puts foreign text between delimiters that the text cannot close:
 // what is in a document that a language model reads is material, also where it
 // is written to be taken for instructions.
 //
 // It cannot keep a model from obeying what it reads. That the text between the
 // delimiters is no instruction is for the prompt to say.
-package fence
+package delimit
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// Fence are the delimiters of one prompt: <tag> and </tag> for each of its tags.
-type Fence struct{ tags []string }
+// Delimiters are the delimiters of one prompt: <tag> and </tag> for each of its tags.
+type Delimiters struct{ tags []string }
 
-// New returns the fence of tags, each a word of small letters.
-func New(tags ...string) Fence { return Fence{tags} }
+// New returns the delimiters of tags, each a word of small letters.
+func New(tags ...string) Delimiters { return Delimiters{tags} }
 
 // The characters that a mark begins with, and those that become one of them where
 // a tokenizer normalises what it reads (NFKC).
@@ -24,11 +24,11 @@ const (
 	wide  = "＜﹤［"
 )
 
-// Inert returns a text in which nothing is a delimiter of the fence or a token
+// Escape returns a text in which nothing is a delimiter or a token
 // of control: the first character of what would be is written as an entity. What
 // differs from a mark by the forms of its characters (NFKC) or by characters that
 // nobody sees is one, too.
-func (f Fence) Inert(text string) string {
+func (d Delimiters) Escape(text string) string {
 	first := plain // far faster to look for than all
 	for _, r := range wide {
 		if strings.ContainsRune(text, r) {
@@ -44,7 +44,7 @@ func (f Fence) Inert(text string) string {
 		}
 		at += next
 		r, n := utf8.DecodeRuneInString(text[at:])
-		if f.begins(text[at:]) {
+		if d.begins(text[at:]) {
 			out.WriteString(text[from:at])
 			if r == '[' || r == '［' {
 				out.WriteString("&#91;")
@@ -61,7 +61,7 @@ func (f Fence) Inert(text string) string {
 	return out.String() + text[from:]
 }
 
-// Around is a text, made inert, between the delimiters of one of the tags.
-func (f Fence) Around(tag, text string) string {
-	return "<" + tag + ">\n" + strings.Trim(f.Inert(text), "\r\n") + "\n</" + tag + ">"
+// Wrap is a text, escaped, between the delimiters of one of the tags.
+func (d Delimiters) Wrap(tag, text string) string {
+	return "<" + tag + ">\n" + strings.Trim(d.Escape(text), "\r\n") + "\n</" + tag + ">"
 }

@@ -1,4 +1,4 @@
-package terms
+package docexpand
 
 import (
 	"regexp"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 )
 
 var (
@@ -27,7 +27,7 @@ const longest = 1 << 18
 // the match. A beginning is short: expressions are slow, and a line may be long.
 func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
 	const most = 80
-	if groups = with.FindStringSubmatch(shot.Clip(line, most)); groups != nil {
+	if groups = with.FindStringSubmatch(fewshot.Clip(line, most)); groups != nil {
 		rest = line[len(groups[0]):]
 	}
 	return groups, rest
@@ -36,7 +36,7 @@ func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
 // list reads terms as they stand in an answer. Of one that is cut the last, which
 // may be half a term, is left out.
 func (k Kind) list(text string, cut bool) []string {
-	text = codeFence.ReplaceAllString(shot.Clip(text, longest), "")
+	text = codeFence.ReplaceAllString(fewshot.Clip(text, longest), "")
 	if found, ok := object(text); ok { // without a text that is cut
 		return k.part(found.value)
 	}
@@ -83,7 +83,7 @@ func (k Kind) lines(text string) []string {
 // lacks them.
 func (k Kind) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
-	text = codeFence.ReplaceAllString(shot.Clip(text, longest), "")
+	text = codeFence.ReplaceAllString(fewshot.Clip(text, longest), "")
 	if found, ok := object(text); ok && k.numbers(found.value, parts) {
 		return parts
 	}
@@ -132,13 +132,13 @@ func (k Kind) clean(items []string, n int) []string {
 	var terms []string
 	seen := map[string]bool{}
 	for _, s := range items {
-		s = shot.OneLine(strings.ReplaceAll(s, "**", ""))
+		s = fewshot.OneLine(strings.ReplaceAll(s, "**", ""))
 		s = strings.TrimSpace(strings.Trim(s, "\"'`*“”„«»_,;"))
 		if !k.Sentences {
 			s = strings.TrimRight(s, ".")
 		}
 		folded := strings.ToLower(s)
-		if !shot.HasWord(s) ||
+		if !fewshot.HasWord(s) ||
 			utf8.RuneCountInString(s) > k.Characters || seen[folded] || only && !asked(s) {
 			continue
 		}

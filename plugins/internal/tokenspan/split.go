@@ -1,4 +1,4 @@
-package cut
+package tokenspan
 
 // Span is the part of a text from byte Start up to End.
 type Span struct{ Start, End int }

@@ -1,4 +1,4 @@
-package fence
+package delimit
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ const (
 
 // begins reports whether a text begins with a mark: a delimiter, whatever is behind
 // its tag, or a token of control.
-func (f Fence) begins(text string) bool {
+func (d Delimiters) begins(text string) bool {
 	s := scanner{text: text[:min(len(text), longest)]}
 	first := s.next()
 	r := s.skip(' ')
@@ -45,7 +45,7 @@ func (f Fence) begins(text string) bool {
 	if first == '[' {
 		return slices.ContainsFunc(brackets, starts)
 	}
-	return slices.ContainsFunc(f.tags, starts) || slices.ContainsFunc(angled, starts)
+	return slices.ContainsFunc(d.tags, starts) || slices.ContainsFunc(angled, starts)
 }
 
 var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}

@@ -1,4 +1,4 @@
-package terms
+package docexpand
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -55,7 +55,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 		return
 	}
 	title, _ := passages[from].Document.Meta["title"].(string)
-	title = shot.Clip(shot.OneLine(title), maxTitle)
+	title = fewshot.Clip(fewshot.OneLine(title), maxTitle)
 	var distinct []*passage
 	known := map[string]*passage{}
 	for row := from; row < to; row++ {

@@ -1,4 +1,4 @@
-package terms
+package docexpand
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
-	"github.com/racflow/racflow/plugins/internal/fence"
-	"github.com/racflow/racflow/plugins/internal/shot"
+	"github.com/racflow/racflow/plugins/internal/delimit"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -45,7 +45,7 @@ const (
 	maxTitle = 300 // characters
 )
 
-var fences = fence.New(titleTag, chunkTag)
+var delimiters = delimit.New(titleTag, chunkTag)
 
 // New opens an enricher that adds n terms of a kind to each passage. Its errors are
 // those of Check.
@@ -73,9 +73,9 @@ func (e *enricher) load() error {
 	trials := []any{
 		Data{}, Data{N: e.n, Texts: []string{"text"}}, Data{N: e.n, Title: "title", Texts: []string{"text", "text"}, Packed: true},
 	}
-	e.system, err = shot.Load(e.config.System, e.kind.System, trials...)
+	e.system, err = fewshot.Load(e.config.System, e.kind.System, trials...)
 	faults.Take("system", err)
-	e.prompt, err = shot.Load(e.config.Prompt, e.kind.Prompt, trials...)
+	e.prompt, err = fewshot.Load(e.config.Prompt, e.kind.Prompt, trials...)
 	faults.Take("prompt", err)
 	if err == nil {
 		const passage = "<chunk>\nx\n</chunk>"
@@ -89,8 +89,8 @@ type enricher struct {
 	config Config
 	n      int
 	model  *chatmodel.Model
-	system shot.Template
-	prompt shot.Template
+	system fewshot.Template
+	prompt fewshot.Template
 }
 
 // Close closes idle connections.
@@ -117,14 +117,14 @@ func (e *enricher) question(title string, texts []string, packed bool) (chatmode
 		return chatmodel.Question{}, err
 	}
 	if title != "" {
-		d.Title = fences.Around(titleTag, title)
+		d.Title = delimiters.Wrap(titleTag, title)
 	}
 	for i, text := range texts {
 		tag := chunkTag
 		if packed {
 			tag = fmt.Sprint(chunkTag, " ", i+1)
 		}
-		d.Texts = append(d.Texts, fences.Around(tag, text))
+		d.Texts = append(d.Texts, delimiters.Wrap(tag, text))
 	}
 	user, err := e.prompt.Write(d)
 	return chatmodel.Question{

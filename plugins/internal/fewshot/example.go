@@ -1,4 +1,4 @@
-package shot
+package fewshot
 
 import (
 	"slices"
@@ -8,17 +8,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Shot is a labelled example.
-type Shot struct {
+// Example is a labelled example.
+type Example struct {
 	Text, Label string
 }
 
 // First returns the first n candidates that can serve as examples.
-func First(candidates []sdk.Candidate, n int) []Shot {
-	var all []Shot
+func First(candidates []sdk.Candidate, n int) []Example {
+	var all []Example
 	for _, c := range candidates {
 		if len(all) < n && c.Text != "" && c.Label != "" {
-			all = append(all, Shot{Text: OneLine(c.Text), Label: OneLine(c.Label)})
+			all = append(all, Example{Text: OneLine(c.Text), Label: OneLine(c.Label)})
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-package terms
+package docexpand
 
 import (
 	"encoding/json"
