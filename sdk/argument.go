@@ -40,7 +40,7 @@ type Path string
 //	`config:"name"`          the argument's name; fields without it are ignored
 //	`config:"name,required"` it must be given
 //	`config:"name,secret"`   it is never shown, logged, planned or hashed
-//	`config:"name,neutral"`  it does not change what comes out: a timeout, requests at a time
+//	`affects_output:"false"` it does not change results: a timeout, requests at a time
 //	`default:"15"`           what it is where it is not given (lists: comma-separated)
 //	`one_of:"chat,completion"` the allowed values of a string
 //	`min:"1" max:"128"`      bounds of a number or duration, or of each in a list or map
@@ -57,22 +57,22 @@ type Path string
 // of the same name outside goes before the one inside. A check that tags cannot
 // say belongs into the function that Validates gives the stage.
 type Argument struct {
-	Name      string
-	Type      ArgumentType
-	Doc       string
-	Required  bool
-	Secret    bool
-	Neutral   bool            // what a stage made with another value is still good
-	Default   json.RawMessage // nil: the zero value
-	OneOf     []string
-	Range     Range
-	Length    Length
-	Pattern   string // RE2; empty: any
-	Example   string
-	Conflicts []string
-	Requires  []string
-	Since     string
-	Fields    []Argument // of a block
+	Name             string
+	Type             ArgumentType
+	Doc              string
+	Required         bool
+	Secret           bool
+	OutputUnaffected bool            // it does not change results: those made with another value stay valid
+	Default          json.RawMessage // nil: the zero value
+	OneOf            []string
+	Range            Range
+	Length           Length
+	Pattern          string // RE2; empty: any
+	Example          string
+	Conflicts        []string
+	Requires         []string
+	Since            string
+	Fields           []Argument // of a block
 }
 
 var goTypes = map[reflect.Type]ArgumentType{
@@ -121,7 +121,7 @@ func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
 		return nil
 	}
 	a := Argument{
-		Name: name, Doc: f.Tag.Get("doc"), Required: has("required"), Secret: has("secret"), Neutral: has("neutral"),
+		Name: name, Doc: f.Tag.Get("doc"), Required: has("required"), Secret: has("secret"), OutputUnaffected: f.Tag.Get("affects_output") == "false",
 		OneOf: list("one_of"), Pattern: f.Tag.Get("pattern"), Example: f.Tag.Get("example"),
 		Conflicts: list("conflicts"), Requires: list("requires"), Since: f.Tag.Get("since"),
 	}

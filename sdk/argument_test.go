@@ -18,7 +18,7 @@ type allTypes struct {
 	Count   int               `config:"count" default:"15"`
 	Share   float64           `config:"share" default:"0.5"`
 	On      bool              `config:"on" default:"true"`
-	Wait    time.Duration     `config:"wait,neutral" default:"1m30s"`
+	Wait    time.Duration     `config:"wait" affects_output:"false" default:"1m30s"`
 	File    Path              `config:"file"`
 	Names   []string          `config:"names" default:"a,b"`
 	Weights map[string]string `config:"weights"`
@@ -136,7 +136,7 @@ func TestDescription(t *testing.T) {
 	if d := cmp.Diff(want, s.Arguments[9]); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if !s.Arguments[0].Required || !s.Arguments[1].Secret || !s.Arguments[5].Neutral || s.Arguments[1].Neutral {
+	if !s.Arguments[0].Required || !s.Arguments[1].Secret || !s.Arguments[5].OutputUnaffected || s.Arguments[1].OutputUnaffected {
 		t.Errorf("flags are lost: %+v", s.Arguments[:6])
 	}
 }

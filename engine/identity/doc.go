@@ -10,7 +10,7 @@
 //	`identity:"run,whole"`      the same, with all exported fields of a struct that has no such tags
 //	`identity:"-,REASON"`       nothing
 //
-// and the tags of a stage's config say which of its arguments are neutral or secret;
+// and the tags of a stage's config say which of its arguments do not change results or are secret;
 // the rest is pipeline.Config.Identity. A test walks the structs and fails for a field
 // that nobody decided on.
 //

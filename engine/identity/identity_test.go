@@ -88,7 +88,7 @@ func TestParts(t *testing.T) {
 		"nothing":      {nil, nothing, nil},
 		"batch":        {nil, func(f *file) { f.p.Batch, f.p.Stages[1].Batch = 7, 3 }, nil},
 		"budget":       {nil, func(f *file) { f.p.Budget.Cost = 3 }, nil},
-		"neutral":      {nil, stage(1, func(s *pipeline.Stage) { s.Config.Public = []byte(`{"timeout":"9s"}`) }), nil},
+		"no effect":    {nil, stage(1, func(s *pipeline.Stage) { s.Config.Public = []byte(`{"timeout":"9s"}`) }), nil},
 		"retries":      {nil, stage(1, func(s *pipeline.Stage) { s.Retries, s.Timeout, s.Workers = 9, time.Second, 3 }), nil},
 		"price, limit": {nil, stage(1, func(s *pipeline.Stage) { s.Price, s.Limit = &pipeline.Price{Input: 1}, &pipeline.Limit{Requests: 1} }), nil},
 		"position":     {nil, stage(1, func(s *pipeline.Stage) { s.Range.Start.Line = 7 }), nil},

@@ -61,7 +61,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				if v.secret {
 					public[name], _ = json.Marshal(redact.Placeholder)
 				}
-				if !w.argument.Secret && !w.argument.Neutral {
+				if !w.argument.Secret && !w.argument.OutputUnaffected {
 					identity[name] = public[name]
 				}
 			}

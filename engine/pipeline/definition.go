@@ -221,7 +221,7 @@ type Config struct {
 	// reports and what a run records.
 	Public json.RawMessage `identity:"-,it holds what does not change results"`
 	// Identity is Public without the arguments that do not change what comes out:
-	// those that the plugin calls neutral, such as timeouts, and secret ones.
+	// those that do not change results, such as timeouts, and secret ones.
 	Identity json.RawMessage `identity:"run,knowledge"`
 	// Secrets are the secret strings in Open and the secrets that they were
 	// made from, sorted, so that they can be masked wherever a plugin might say

@@ -50,7 +50,7 @@ type modelConfig struct {
 	Style   string            `config:"style" default:"chat" one_of:"chat,completion" doc:"How it is asked."`
 	Heat    float64           `config:"temperature" default:"1" doc:"Temperature."`
 	Tokens  int               `config:"max_tokens" default:"50" doc:"Tokens of an answer."`
-	Timeout time.Duration     `config:"patience,neutral" default:"30s" doc:"How long to wait."`
+	Timeout time.Duration     `config:"patience" affects_output:"false" default:"30s" doc:"How long to wait."`
 	Stop    []string          `config:"stop" doc:"What ends an answer."`
 	Headers map[string]string `config:"headers" doc:"Sent along."`
 	Logs    bool              `config:"logs" doc:"Log what is asked."`

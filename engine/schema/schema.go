@@ -63,7 +63,7 @@ func argumentsOf(all []sdk.Argument) []Argument {
 	out := make([]Argument, len(all))
 	for i, a := range all {
 		out[i] = Argument{
-			Name: a.Name, Type: a.Type, Doc: a.Doc, Required: a.Required, Secret: a.Secret, AffectsOutput: !a.Neutral && !a.Secret,
+			Name: a.Name, Type: a.Type, Doc: a.Doc, Required: a.Required, Secret: a.Secret, AffectsOutput: !a.OutputUnaffected && !a.Secret,
 			Default: a.Default, OneOf: a.OneOf, Min: a.Range.Min, Max: a.Range.Max, MinExcluded: a.Range.MinExcluded,
 			MaxExcluded: a.Range.MaxExcluded, MinLength: a.Length.Min, MaxLength: a.Length.Max, Pattern: a.Pattern, Example: a.Example,
 			Conflicts: a.Conflicts, Requires: a.Requires, Since: a.Since, Arguments: argumentsOf(a.Fields), bounds: a.Bounds(),

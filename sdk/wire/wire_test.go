@@ -436,7 +436,7 @@ func TestPluginRoundTrip(t *testing.T) {
 	type config struct {
 		Key     string              `config:"key,required,secret" doc:"The key."`
 		Mode    string              `config:"mode" default:"chat" one_of:"chat,completion" doc:"How to ask."`
-		Timeout time.Duration       `config:"timeout,neutral" default:"30s" above:"0s" max:"1h" doc:"How long to wait."`
+		Timeout time.Duration       `config:"timeout" affects_output:"false" default:"30s" above:"0s" max:"1h" doc:"How long to wait."`
 		Weights map[string]float64  `config:"weights" min:"0" min_length:"1" example:"{ llm = 2 }"`
 		Grid    []float64           `config:"grid" below:"1" max_length:"3"`
 		Lists   map[string][]string `config:"lists" pattern:"^[a-z]+$" since:"0.2.0"`

@@ -25,10 +25,10 @@ type config struct {
 	Dimensions    int               `config:"dimensions" default:"0" min:"0" max:"65536" doc:"Length to which the server is asked to shorten vectors, for models that can; 0 does not ask."`
 	QueryPrefix   string            `config:"query_prefix" example:"query: " doc:"What the model wants before a text that searches."`
 	PassagePrefix string            `config:"passage_prefix" example:"passage: " doc:"What the model wants before a text that is searched."`
-	MaxInputs     int               `config:"max_inputs,neutral" default:"256" min:"1" max:"2048" doc:"Most texts in one request."`
+	MaxInputs     int               `config:"max_inputs" affects_output:"false" default:"256" min:"1" max:"2048" doc:"Most texts in one request."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body          string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
+	Timeout       time.Duration     `config:"timeout" affects_output:"false" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // reserved are the fields of a request that the body argument must not set.

@@ -16,11 +16,11 @@ type Config struct {
 	Model          string            `config:"model,required" example:"gpt-4o-mini" min_length:"1" doc:"Name of the model, as the server knows it."`
 	APIKey         string            `config:"api_key,secret" doc:"Key for the server; none for one that wants none."`
 	MaxTokensField string            `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for max_tokens; auto goes by the model's name."`
-	PromptCacheKey string            `config:"prompt_cache_key,neutral" doc:"Sent as it is, for servers that route requests of one key to one cache."`
-	CacheControl   bool              `config:"cache_control,neutral" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
+	PromptCacheKey string            `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
+	CacheControl   bool              `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 	Headers        map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body           string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
-	Timeout        time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
+	Timeout        time.Duration     `config:"timeout" affects_output:"false" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // Model is a language model behind a server. Its methods may be called by

@@ -16,7 +16,7 @@ type Config struct {
 	chatmodel.Config
 	Temperature float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
 	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of the answer for one passage; 0: enough for n, no limit for a model that thinks first; -1: no limit."`
-	BatchSize   int      `config:"batch_size,neutral" default:"8" min:"1" doc:"How many passages of a document are asked about at a time."`
+	BatchSize   int      `config:"batch_size" affects_output:"false" default:"8" min:"1" doc:"How many passages of a document are asked about at a time."`
 	Pack        int      `config:"pack" default:"1" min:"1" max:"100" doc:"How many passages of a batch are asked about in one request."`
 	System      sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .N and join."`
 	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`

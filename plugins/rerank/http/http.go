@@ -21,7 +21,7 @@ type config struct {
 	MaxDocuments  int               `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
 	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body          string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout,neutral" default:"60s" above:"0s" doc:"Longest time of one request."`
+	Timeout       time.Duration     `config:"timeout" affects_output:"false" default:"60s" above:"0s" doc:"Longest time of one request."`
 }
 
 // Stage describes the reranker.

@@ -116,11 +116,11 @@ func TestArgumentsAndKeys(t *testing.T) {
 			}
 		}
 		seen++
-		switch out := a.Neutral || a.Secret || remade[a.Name] != ""; {
+		switch out := a.OutputUnaffected || a.Secret || remade[a.Name] != ""; {
 		case out && other != nil:
 			t.Errorf("%s changes no reply, and %s of it change the key", a.Name, other)
 		case !out && other == nil: // some say what is the default anyway
-			t.Errorf("%s changes replies, and %s of it leave the key as it is: make it part of the request, or neutral", a.Name, same)
+			t.Errorf("%s changes replies, and %s of it leave the key as it is: make it part of the request, or tag it affects_output:\"false\"", a.Name, same)
 		}
 	}
 	if seen < 15 {

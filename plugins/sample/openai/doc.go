@@ -24,7 +24,7 @@
 // does not say. One that a limit cut is no answer.
 //
 // Each answer is kept through sdk.Host under the request that asks for it, but for
-// neutral and secret arguments, and its number. Kept answers are not asked for again, and give the same samples with the same usage. Two items that ask the
+// secrets and arguments that do not change results, and its number. Kept answers are not asked for again, and give the same samples with the same usage. Two items that ask the
 // same at the same time take turns, so that the second finds what the first
 // got. A request's tokens are counted on the first of its samples.
 //

@@ -17,7 +17,7 @@ type config struct {
 	Seed        int      `config:"seed" default:"-1" min:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
 	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages, no limit for a model that thinks first; -1: no limit."`
 	Stop        []string `config:"stop" default:"\n" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages."`
-	MaxN        int      `config:"max_n,neutral" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
+	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
 	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
 	Normalise   bool     `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens: Card Lost for card_lost."`

@@ -13,10 +13,10 @@ import (
 )
 
 type config struct {
-	Path sdk.Path `config:"path,neutral" doc:"Folder of the collections; the state folder if not given."`
+	Path sdk.Path `config:"path" affects_output:"false" doc:"Folder of the collections; the state folder if not given."`
 	K1   float64  `config:"k1" default:"1.2" min:"0" doc:"BM25: how soon more occurrences of a word stop to count, 0 or more."`
 	B    float64  `config:"b" default:"0.75" min:"0" max:"1" doc:"BM25: how much long texts are held back, 0 to 1."`
-	Sync bool     `config:"sync,neutral" default:"true" doc:"Wait until a commit is on the disk. Without, a power failure may damage it."`
+	Sync bool     `config:"sync" affects_output:"false" default:"true" doc:"Wait until a commit is on the disk. Without, a power failure may damage it."`
 }
 
 // Stage describes the store.
