@@ -344,13 +344,13 @@ func TestBusy(t *testing.T) {
 			t.Errorf("another stage of the same service waited %s, want 7s; %v", waited, err)
 		}
 		busy(0)
-		ceiling := firstPause
+		ceiling := pauses.First
 		for range 10 { // each is refused again
 			waited := busy(0)
 			if waited < ceiling/2 || waited > ceiling {
 				t.Errorf("waited %s, want between half of %s and all", waited, ceiling)
 			}
-			ceiling = min(2*ceiling, maxPause)
+			ceiling = min(2*ceiling, pauses.Max)
 		}
 		for range 20 {
 			if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
@@ -358,7 +358,7 @@ func TestBusy(t *testing.T) {
 			}
 		}
 		busy(0)
-		if waited := busy(0); waited > firstPause {
+		if waited := busy(0); waited > pauses.First {
 			t.Errorf("waited %s after calls that were answered", waited)
 		}
 
@@ -380,7 +380,7 @@ func TestBusy(t *testing.T) {
 		for _, done := range together {
 			done(sdk.Outcome{Status: sdk.StatusBusy})
 		}
-		if waited := busy(0); waited > firstPause {
+		if waited := busy(0); waited > pauses.First {
 			t.Errorf("waited %s after refusals at a time", waited)
 		}
 

@@ -4,27 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // When a circuit opens, and for how long.
 const (
 	downInARow = 5               // calls that failed, one after the other, until an endpoint counts as down,
 	downFor    = 5 * time.Second // and how long none has been answered: many calls fail together when a service is only restarted
-	downPause  = time.Second     // the longest for which calls wait meanwhile, each time that some have failed
+	downPause  = time.Second     // the longest delay of calls meanwhile, each time that some have failed
 
 	firstCoolDown = 10 * time.Second // until an open circuit lets a call through
 	maxCoolDown   = 2 * time.Minute  // it doubles up to this
 )
 
-// How long an endpoint is left alone that does not say for how long.
-const (
-	firstPause = 500 * time.Millisecond // it doubles with every refusal
-	maxPause   = time.Minute
-)
+// pauses are for an endpoint that wants fewer calls and does not say for how long.
+var pauses = backoff.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
 
 // maxPatience is the longest time for which calls wait for an endpoint that is
 // down, or that wants to be left alone. A quota that is spent for the day is no
@@ -165,8 +162,7 @@ func (e *endpoint) refuse(now, began time.Time, after time.Duration) {
 		e.refusals++
 		e.refused = now
 		if after <= 0 {
-			pause := min(firstPause<<min(e.refusals-1, 16), maxPause)
-			after = pause/2 + rand.N(pause/2+1)
+			after = pauses.Delay(e.refusals)
 		}
 	}
 	if until := now.Add(after); until.After(e.paused) {
@@ -188,7 +184,7 @@ func (e *endpoint) down(now, began time.Time, probe bool) {
 	case !e.open && e.downs >= downInARow && !began.Before(e.paused):
 		// It may only be restarted: to go on as before would use up the tries of
 		// many items.
-		e.paused = now.Add(downPause/2 + rand.N(downPause/2))
+		e.paused = now.Add(backoff.Backoff{First: downPause, Max: downPause}.Delay(1))
 		return
 	default:
 		return // a call from before the circuit opened, or the pause, says nothing new

@@ -78,7 +78,7 @@ func TestSole(t *testing.T) {
 			start := time.Now()
 			for {
 				if _, err := ask(t, h, busy); err != nil {
-					if took := time.Since(start); took < maxBusy || took > maxBusy+maxPause {
+					if took := time.Since(start); took < maxBusy || took > maxBusy+pauses.Max {
 						t.Errorf("the run ended after %s", took)
 					}
 					return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/redact"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Options are what New needs.
@@ -55,13 +56,13 @@ type limits struct {
 	describe     time.Duration // until it has said what it offers, when only that is asked
 	stop         time.Duration // for a process that was asked to end
 	healthEvery  time.Duration
-	healthWithin time.Duration // then it counts as stopped
-	backoff      time.Duration // before the first restart; it doubles
-	restarts     int           // attempts to start one anew
-	ends         int           // in a row, without an answer between them
-	attempts     int           // of one request, each but the first alone
-	deaf         time.Duration // for a request whose time is over to be given up
-	notice       time.Duration // without an answer, then Options.Waiting is called
+	healthWithin time.Duration   // then it counts as stopped
+	backoff      backoff.Backoff // before a restart
+	restarts     int             // attempts to start one anew
+	ends         int             // in a row, without an answer between them
+	attempts     int             // of one request, each but the first alone
+	deaf         time.Duration   // for a request whose time is over to be given up
+	notice       time.Duration   // without an answer, then Options.Waiting is called
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -91,7 +92,7 @@ func New(o Options) (*Host, error) {
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
-			backoff: 50 * time.Millisecond, restarts: 5, attempts: 3,
+			backoff: backoff.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
 			// A batch of 256 rows whose first row ends the process ends it 11 times
 			// before that row stands alone, and four batches may do so at once: that
 			// says nothing of the stage yet. Twice as often does.

@@ -47,7 +47,7 @@ func newHost(t testing.TB) (*Host, *logged) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.limits.backoff = 5 * time.Millisecond
+	h.limits.backoff.First = 5 * time.Millisecond
 	t.Cleanup(func() {
 		begin := time.Now()
 		h.Close()

@@ -3,10 +3,10 @@ package host
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -74,7 +74,7 @@ const longestCrashes = 3
 func (p *Process) restart(ends int) bool {
 	open := p.ledger.restarted()
 	for failures := 0; ; {
-		if !p.pause(min(ends, longestCrashes) + failures) {
+		if backoff.Sleep(p.ctx, p.host.limits.backoff.Delay(min(ends, longestCrashes)+failures)) != nil {
 			p.publish(p.current, p.about(ErrClosed))
 			return false
 		}
@@ -139,17 +139,4 @@ func (p *Process) publish(next incarnation, failed error) {
 	p.current, p.failed = next, failed
 	close(p.changed)
 	p.changed = make(chan struct{})
-}
-
-// pause waits before the nth restart in a row, each time longer, and never
-// exactly as long as others do.
-func (p *Process) pause(n int) bool {
-	wait := min(p.host.limits.backoff<<(n-1), 5*time.Second)
-	wait = wait/2 + rand.N(wait)
-	select {
-	case <-time.After(wait):
-		return true
-	case <-p.ctx.Done():
-		return false
-	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Work is a stage's work on a batch.
@@ -63,9 +63,7 @@ func (w Work) Do(ctx context.Context, n int) []error {
 		if at = again; len(at) == 0 {
 			break
 		}
-		// The jitter comes on top: all that were sent away together are told the
-		// same time to wait.
-		if !w.sleep(ctx, wait+backOff(most-1)) {
+		if !w.sleep(ctx, wait+pauses.Delay(most)) {
 			for _, n := range at {
 				if w.Cause == nil {
 					break
@@ -80,12 +78,9 @@ func (w Work) Do(ctx context.Context, n int) []error {
 	return errs
 }
 
-// backOff is the time to wait after a failed attempt: exponential with full
-// jitter, so that what failed together does not come back together.
-func backOff(attempt int) time.Duration {
-	ceiling := 200 * time.Millisecond << min(attempt, 7)
-	return time.Duration(rand.Int64N(int64(ceiling)))
-}
+// pauses come on top of what a stage asks for: all that were sent away together
+// are told the same time to wait.
+var pauses = backoff.Backoff{First: 200 * time.Millisecond, Max: 200 * time.Millisecond << 7}
 
 // sleep waits, unless all ends before.
 func (w Work) sleep(ctx context.Context, d time.Duration) bool {

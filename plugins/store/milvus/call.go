@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,13 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
-// The waits between tries, which double up to the longest.
-const (
-	firstWait   = 50 * time.Millisecond
-	longestWait = 2 * time.Second
-)
+// pauses are the delays between attempts.
+var pauses = backoff.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
 // call makes a call, and makes it again while it fails in a way that may pass,
 // for as long as the config says. While nothing at all is answered that time
@@ -28,7 +25,6 @@ const (
 // try may have reached the server.
 func (s *server) call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
 	giveUp := time.Now().Add(s.config.RetryTime)
-	wait := firstWait
 	for attempt := 0; ; attempt++ {
 		c, err := s.client(ctx)
 		if err != nil {
@@ -46,17 +42,14 @@ func (s *server) call(ctx context.Context, what string, do func(ctx context.Cont
 		case !transient(err):
 			return s.failed(what, err)
 		}
-		pause := wait/2 + rand.N(wait)
+		pause := pauses.Delay(attempt + 1)
 		if time.Now().Add(pause).After(giveUp) {
 			// Not transient: this was the time for trying again.
 			return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("milvus at %s: %s: %w; given up after %v of trying again: see to the server, or raise retry_time", s.endpoint.address, what, s.mask(err), s.config.RetryTime)}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := backoff.Sleep(ctx, pause); err != nil {
+			return err
 		}
-		wait = min(2*wait, longestWait)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 const (
@@ -102,10 +103,8 @@ func (c *collection) settle(ctx context.Context, has shape, old *state) (*state,
 		if err == nil || try == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
 			return s, err
 		}
-		select {
-		case <-time.After(time.Duration(try) * 100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := backoff.Sleep(ctx, pauses.Delay(try+1)); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // A lease is a row that says who writes, and until when. Milvus cannot compare
@@ -58,10 +59,8 @@ func (c *collection) takeLease(ctx context.Context) (lease, error) {
 	if err := c.writeLease(ctx, &mine); err != nil {
 		return lease{}, err
 	}
-	select {
-	case <-time.After(leaseWait):
-	case <-ctx.Done():
-		return lease{}, ctx.Err()
+	if err := backoff.Sleep(ctx, leaseWait); err != nil {
+		return lease{}, err
 	}
 	return mine, c.holds(ctx, mine)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // transaction is what was written since the last commit. Its rows are on the
@@ -127,9 +128,7 @@ func (c *collection) begin(ctx context.Context) (err error) {
 func (c *collection) renew(ctx context.Context, tx *transaction) {
 	mine := tx.lease
 	for {
-		select {
-		case <-time.After(leaseRenew):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, leaseRenew) != nil {
 			return
 		}
 		err := c.holds(ctx, mine)
