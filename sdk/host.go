@@ -8,26 +8,26 @@ import (
 )
 
 // Host is what the engine offers to a stage that calls services: limits and a
-// budget that it shares with the other stages of the run, and a cache that
+// budget that it shares with the other stages of the run, and a response cache that
 // outlives the run. A stage uses it while it works on a batch, not while it
 // opens. Methods may be called by several goroutines at once.
 type Host interface {
-	// Recall returns what Keep was given under each key, by this run or an
+	// CacheGet returns what CachePut was given under each key, by this run or an
 	// earlier one; nil where there is nothing.
-	Recall(ctx context.Context, keys []Key) ([][]byte, error)
-	// Keep stores a value of at most MaxKept bytes. When it has returned, the
+	CacheGet(ctx context.Context, keys []Key) ([][]byte, error)
+	// CachePut stores a value of at most MaxCached bytes. When it has returned, the
 	// value survives the end of every process.
-	Keep(ctx context.Context, key Key, value []byte) error
-	// Admit waits until the call may be sent. The caller then sends it and tells
-	// done, once, how it ended. An error is the call's: it must not be sent, and
+	CachePut(ctx context.Context, key Key, value []byte) error
+	// Acquire waits until the call may be sent. The caller then sends it and calls
+	// release, once, with its result. An error is the call's: it must not be sent, and
 	// the rows that it was for fail with that error.
-	Admit(ctx context.Context, call Call) (done func(Outcome), err error)
+	Acquire(ctx context.Context, call Call) (release func(Result), err error)
 }
 
-// MaxKept is the size of the largest value that Host.Keep takes, in bytes.
-const MaxKept = 16 << 20
+// MaxCached is the size of the largest value that Host.CachePut takes, in bytes.
+const MaxCached = 16 << 20
 
-// Key names a kept value by all that it depends on: endpoint, model, messages,
+// Key names a cached value by all that it depends on: endpoint, model, messages,
 // parameters, number of the sample. Never by a secret. Plugins do not see each
 // other's values.
 type Key [sha256.Size]byte
@@ -53,8 +53,8 @@ type Call struct {
 	Most Usage
 }
 
-// Outcome says how a call ended.
-type Outcome struct {
+// Result says how a call ended.
+type Result struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
@@ -62,10 +62,10 @@ type Outcome struct {
 	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, for people to read, without a secret
 }
 
-// Status is what a call's end says about the service.
+// Status is what a call's result says about the service.
 type Status uint8
 
-// The ends of a call.
+// The results of a call.
 const (
 	StatusOK      Status = iota + 1 // it answered
 	StatusBusy                      // it asks for fewer calls: 429, or 503 with a time to wait
@@ -75,16 +75,16 @@ const (
 	StatusDenied                    // it said that it will do nothing for this caller: a wrong key, an unknown model
 )
 
-// Alone returns the Host of a stage that is opened without an engine: it keeps
-// nothing and admits everything.
+// Alone returns the Host of a stage that is opened without an engine: it caches
+// nothing and limits nothing.
 func Alone() Host { return alone{} }
 
 type alone struct{}
 
-func (alone) Recall(_ context.Context, keys []Key) ([][]byte, error) {
+func (alone) CacheGet(_ context.Context, keys []Key) ([][]byte, error) {
 	return make([][]byte, len(keys)), nil
 }
-func (alone) Keep(context.Context, Key, []byte) error { return nil }
-func (alone) Admit(ctx context.Context, _ Call) (func(Outcome), error) {
-	return func(Outcome) {}, ctx.Err()
+func (alone) CachePut(context.Context, Key, []byte) error { return nil }
+func (alone) Acquire(ctx context.Context, _ Call) (func(Result), error) {
+	return func(Result) {}, ctx.Err()
 }

@@ -50,20 +50,20 @@ func (o oracle) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 
 func (o oracle) ask(ctx context.Context, text string, n int) (string, error) {
 	key := sdk.KeyOf(text, fmt.Sprint(n))
-	kept, err := o.host.Recall(ctx, []sdk.Key{key})
+	kept, err := o.host.CacheGet(ctx, []sdk.Key{key})
 	if err != nil {
 		return "", err
 	}
 	if kept[0] != nil {
 		return string(kept[0]), nil
 	}
-	done, err := o.host.Admit(ctx, sdk.Call{Endpoint: "http://oracle.example/v1", Tokens: o.config.Tokens})
+	release, err := o.host.Acquire(ctx, sdk.Call{Endpoint: "http://oracle.example/v1", Tokens: o.config.Tokens})
 	if err != nil {
 		return "", err
 	}
 	time.Sleep(time.Millisecond)
 	if o.config.Down {
-		done(sdk.Outcome{Status: sdk.StatusDown})
+		release(sdk.Result{Status: sdk.StatusDown})
 		return "", sdk.Transient(errors.New("the oracle is silent"), 0)
 	}
 	f, err := os.OpenFile(o.config.Asked, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -72,6 +72,6 @@ func (o oracle) ask(ctx context.Context, text string, n int) (string, error) {
 		err = errors.Join(err, f.Close())
 	}
 	half := uint64(o.config.Tokens / 2)
-	done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: half - half/5, OutputTokens: half / 5}})
-	return o.config.Answer, errors.Join(err, o.host.Keep(ctx, key, []byte(o.config.Answer)))
+	release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: half - half/5, OutputTokens: half / 5}})
+	return o.config.Answer, errors.Join(err, o.host.CachePut(ctx, key, []byte(o.config.Answer)))
 }

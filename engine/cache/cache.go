@@ -152,7 +152,7 @@ func (c *Cache) tell(path string, err error) {
 	}
 }
 
-// Put stores a value, of at most sdk.MaxKept bytes, under a key, and a few words
+// Put stores a value, of at most sdk.MaxCached bytes, under a key, and a few words
 // on what it is, such as a stage's name, of which 44 bytes are kept. It takes
 // the place of what was there.
 func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
@@ -168,8 +168,8 @@ func (c *Cache) Add(key sdk.Key, about string, value []byte) error {
 }
 
 func (c *Cache) keep(key sdk.Key, about string, value []byte, replace bool) error {
-	if len(value) > sdk.MaxKept {
-		return sdk.Invalid(fmt.Errorf("an answer of %d bytes is too large to be kept: at most %d are", len(value), sdk.MaxKept))
+	if len(value) > sdk.MaxCached {
+		return sdk.Invalid(fmt.Errorf("an answer of %d bytes is too large to be kept: at most %d are", len(value), sdk.MaxCached))
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()

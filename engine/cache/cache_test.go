@@ -116,10 +116,10 @@ func TestCache(t *testing.T) {
 	put(t, c, "a", "2")
 	want(t, c, "a", "2")
 	want(t, c, "empty", "")
-	large := strings.Repeat("x", sdk.MaxKept)
+	large := strings.Repeat("x", sdk.MaxCached)
 	put(t, c, "large", large)
 	want(t, c, "large", large)
-	if err := c.Put(sdk.KeyOf("larger"), "test", make([]byte, sdk.MaxKept+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
+	if err := c.Put(sdk.KeyOf("larger"), "test", make([]byte, sdk.MaxCached+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a value that is too large: %v", err)
 	}
 	if err := c.Close(); err != nil {
@@ -148,7 +148,7 @@ func TestCache(t *testing.T) {
 	if err != nil || s.Entries != 5 || s.Files != 2 || s.Damages != 0 {
 		t.Errorf("stats: %+v, %v", s, err)
 	}
-	if d := cmp.Diff([]About{{"test", 5, sdk.MaxKept + 3, s.About[0].Newest}}, s.About); d != "" {
+	if d := cmp.Diff([]About{{"test", 5, sdk.MaxCached + 3, s.About[0].Newest}}, s.About); d != "" {
 		t.Errorf("by description (-want +got):\n%s", d)
 	}
 }

@@ -54,7 +54,7 @@ func (c *Control) leave(w *waiter) {
 		w.gate.requests.correct(w.request, 0) // it was not sent
 		w.gate.tokens.correct(w.tokens, 0)
 		c.release(w)
-		w.endpoint.end(time.Now(), w.began, w.probe, sdk.Outcome{Status: sdk.StatusLeft})
+		w.endpoint.end(time.Now(), w.began, w.probe, sdk.Result{Status: sdk.StatusLeft})
 		c.pump()
 	}
 }

@@ -37,10 +37,10 @@ func TestBudget(t *testing.T) {
 						in := r.IntN(estimate)
 						usage := sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(r.IntN(in + 1)), OutputTokens: uint64(estimate - in)}
 						all.Go(func() {
-							done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
+							release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
 							if err == nil {
 								time.Sleep(latency)
-								done(sdk.Outcome{Status: sdk.StatusOK, Usage: usage})
+								release(sdk.Result{Status: sdk.StatusOK, Usage: usage})
 								return
 							}
 							mu.Lock()
@@ -72,10 +72,10 @@ func TestBudgetByHand(t *testing.T) {
 	price := &pipeline.Price{Input: 1e6, Cached: 1e5, Output: 2e6} // 1, 0.1 and 2 a token
 	type call struct {
 		estimate int
-		outcome  sdk.Outcome
+		outcome  sdk.Result
 	}
-	ok := func(in, cached, out uint64) sdk.Outcome {
-		return sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out}}
+	ok := func(in, cached, out uint64) sdk.Result {
+		return sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out}}
 	}
 	for name, test := range map[string]struct {
 		budget pipeline.Budget
@@ -88,27 +88,27 @@ func TestBudgetByHand(t *testing.T) {
 		"all of it":       {pipeline.Budget{Tokens: 7}, []call{{7, ok(6, 0, 1)}}, 0, "the budget of 7 tokens is spent: 7 in 1 calls, and the next may take 0"},
 		"no room at all":  {pipeline.Budget{Cost: 3}, nil, 2, "the budget of 3.00 is spent: 0.00 in 0 calls, and the next may take 4.00"},
 		"more than told":  {pipeline.Budget{Tokens: 7}, []call{{1, ok(60, 0, 1)}}, 1, "the budget of 7 tokens is spent: 61 in 1 calls, and the next may take 1"},
-		"failed for free": {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusDown}}, {5, sdk.Outcome{Status: sdk.StatusBusy}}, {5, ok(5, 0, 0)}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
-		"given up":        {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusLeft}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
-		"an error":        {pipeline.Budget{Tokens: 7}, []call{{5, ok(1, 0, 0)}, {5, sdk.Outcome{Status: sdk.StatusOK}}}, 7, "the budget of 7 tokens is spent: 1 in 1 calls, and the next may take 7"},
-		"refused":         {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusRefused}}, {5, ok(4, 0, 0)}}, 4, "the budget of 7 tokens is spent: 4 in 1 calls, and the next may take 4"},
-		"not reported":    {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Outcome{Status: sdk.StatusOK}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
+		"failed for free": {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusDown}}, {5, sdk.Result{Status: sdk.StatusBusy}}, {5, ok(5, 0, 0)}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
+		"given up":        {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusLeft}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
+		"an error":        {pipeline.Budget{Tokens: 7}, []call{{5, ok(1, 0, 0)}, {5, sdk.Result{Status: sdk.StatusOK}}}, 7, "the budget of 7 tokens is spent: 1 in 1 calls, and the next may take 7"},
+		"refused":         {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusRefused}}, {5, ok(4, 0, 0)}}, 4, "the budget of 7 tokens is spent: 4 in 1 calls, and the next may take 4"},
+		"not reported":    {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusOK}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, _ := newControl(Options{Budget: test.budget})
 				h := c.Stage(Stage{Name: "sample.llm", Price: price})
 				for i, call := range test.calls {
-					done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: call.estimate})
+					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: call.estimate})
 					if err != nil {
 						t.Fatalf("call %d: %v", i, err)
 					}
-					done(call.outcome)
+					release(call.outcome)
 				}
 				if err := c.spent; err != nil {
 					t.Errorf("stopped too early: %v", err)
 				}
-				_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
+				_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
 				if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != test.want {
 					t.Errorf("got %v, want %s", err, test.want)
 				}

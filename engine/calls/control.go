@@ -83,7 +83,7 @@ func (c *Control) refuse(err error, of func(*stage) bool) {
 }
 
 // finish is told how a call ended.
-func (c *Control) finish(w *waiter, o sdk.Outcome) {
+func (c *Control) finish(w *waiter, o sdk.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release(w)

@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 						took := r.IntN(estimate + 1)
 						all.Go(func() {
 							time.Sleep(pause)
-							done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
+							release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
 							if err != nil {
 								t.Error(err)
 								return
@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 							end := s.arrive(estimate, took)
 							time.Sleep(latency)
 							end()
-							done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(took)}})
+							release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(took)}})
 						})
 					}
 				}
@@ -154,7 +154,7 @@ func TestRate(t *testing.T) {
 					slots <- struct{}{}
 					all.Go(func() {
 						defer func() { <-slots }()
-						done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1000})
+						release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1000})
 						if err != nil {
 							t.Error(err)
 							return
@@ -162,7 +162,7 @@ func TestRate(t *testing.T) {
 						end := s.arrive(1000, 500)
 						time.Sleep(test.latency)
 						end()
-						done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 400, OutputTokens: 100}})
+						release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 400, OutputTokens: 100}})
 					})
 				}
 				all.Wait()
@@ -217,7 +217,7 @@ func TestNobodyStarves(t *testing.T) {
 			h := c.Stage(Stage{Name: stage, Limit: limit})
 			for i := range n {
 				all.Go(func() {
-					done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: tokens})
+					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: tokens})
 					if err != nil {
 						t.Error(err)
 						return
@@ -226,7 +226,7 @@ func TestNobodyStarves(t *testing.T) {
 					order = append(order, fmt.Sprint(stage, i))
 					mu.Unlock()
 					time.Sleep(time.Second)
-					done(sdk.Outcome{Status: sdk.StatusOK})
+					release(sdk.Result{Status: sdk.StatusOK})
 				})
 				synctest.Wait()
 			}
@@ -253,7 +253,7 @@ func TestImplicitLimit(t *testing.T) {
 			for i := range 40 {
 				go func() {
 					endpoint := []string{"one", "two"}[i%2]
-					if _, err := h.Admit(ctx, sdk.Call{Endpoint: endpoint}); err == nil {
+					if _, err := h.Acquire(ctx, sdk.Call{Endpoint: endpoint}); err == nil {
 						mu.Lock()
 						admitted[endpoint]++
 						mu.Unlock()
@@ -275,21 +275,21 @@ func TestWithdraw(t *testing.T) {
 		c, _ := newControl(Options{})
 		limit := &pipeline.Limit{Name: "api", Concurrency: 2, Tokens: 1000}
 		h := c.Stage(Stage{Name: "sample.llm", Limit: limit})
-		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900})
+		release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		refused, small := make(chan error, 1), make(chan error, 1)
 		go func() {
-			_, err := h.Admit(ctx, sdk.Call{Endpoint: "api", Tokens: 900})
+			_, err := h.Acquire(ctx, sdk.Call{Endpoint: "api", Tokens: 900})
 			refused <- err
 		}()
 		synctest.Wait()
 		go func() {
-			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1})
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1})
 			if err == nil {
-				done(sdk.Outcome{Status: sdk.StatusOK})
+				release(sdk.Result{Status: sdk.StatusOK})
 			}
 			small <- err
 		}()
@@ -305,8 +305,8 @@ func TestWithdraw(t *testing.T) {
 		if waited := time.Since(begin); waited > 50*time.Second {
 			t.Errorf("the call behind it waited %s", waited)
 		}
-		done(sdk.Outcome{Status: sdk.StatusOK})
-		done(sdk.Outcome{Status: sdk.StatusDown}) // told already
+		release(sdk.Result{Status: sdk.StatusOK})
+		release(sdk.Result{Status: sdk.StatusDown}) // told already
 		if got := c.Snapshot().Total; got.Calls != 2 || got.Failed != 0 || got.UnderWay != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -314,14 +314,14 @@ func TestWithdraw(t *testing.T) {
 }
 
 // ask sends one call and returns how long it waited.
-func ask(t *testing.T, h sdk.Host, o sdk.Outcome) (time.Duration, error) {
+func ask(t *testing.T, h sdk.Host, o sdk.Result) (time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
-	done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+	release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 	waited := time.Since(begin)
 	if err == nil {
 		time.Sleep(time.Millisecond)
-		done(o)
+		release(o)
 	}
 	return waited, err
 }
@@ -333,14 +333,14 @@ func TestBusy(t *testing.T) {
 		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Name: "other", Concurrency: 1}})
 		busy := func(after time.Duration) time.Duration {
 			t.Helper()
-			waited, err := ask(t, h, sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after})
+			waited, err := ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: after})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return waited
 		}
 		busy(7 * time.Second)
-		if waited, err := ask(t, other, sdk.Outcome{Status: sdk.StatusOK}); waited != 7*time.Second || err != nil {
+		if waited, err := ask(t, other, sdk.Result{Status: sdk.StatusOK}); waited != 7*time.Second || err != nil {
 			t.Errorf("another stage of the same service waited %s, want 7s; %v", waited, err)
 		}
 		busy(0)
@@ -353,7 +353,7 @@ func TestBusy(t *testing.T) {
 			ceiling = min(2*ceiling, pauses.Max)
 		}
 		for range 20 {
-			if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -364,21 +364,21 @@ func TestBusy(t *testing.T) {
 
 		// Calls that were under way together are one refusal.
 		for range 20 {
-			if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var together []func(sdk.Outcome)
+		var together []func(sdk.Result)
 		for range 8 {
-			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			together = append(together, done)
+			together = append(together, release)
 		}
 		time.Sleep(time.Second)
-		for _, done := range together {
-			done(sdk.Outcome{Status: sdk.StatusBusy})
+		for _, release := range together {
+			release(sdk.Result{Status: sdk.StatusBusy})
 		}
 		if waited := busy(0); waited > pauses.First {
 			t.Errorf("waited %s after refusals at a time", waited)
@@ -386,12 +386,12 @@ func TestBusy(t *testing.T) {
 
 		// Nobody waits for hours.
 		busy(3 * time.Hour)
-		_, err := ask(t, h, sdk.Outcome{})
+		_, err := ask(t, h, sdk.Result{})
 		if sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "wants no calls for another 3h0m0s") {
 			t.Errorf("a service that is busy for hours: %v", err)
 		}
 		time.Sleep(3 * time.Hour)
-		if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+		if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -404,14 +404,14 @@ func TestCircuit(t *testing.T) {
 		tell := func(status sdk.Status, n int) {
 			t.Helper()
 			for range n {
-				if _, err := ask(t, h, sdk.Outcome{Status: status, Reason: "no such host"}); err != nil {
+				if _, err := ask(t, h, sdk.Result{Status: status, Reason: "no such host"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		refused := func() {
 			t.Helper()
-			waited, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK})
+			waited, err := ask(t, h, sdk.Result{Status: sdk.StatusOK})
 			if sdk.CodeOf(err) != sdk.CodeUnavailable || waited > 0 || !strings.Contains(err.Error(), "http://api/v1 is down") {
 				t.Fatalf("a call to what is down waited %s: %v", waited, err)
 			}
@@ -422,7 +422,7 @@ func TestCircuit(t *testing.T) {
 		time.Sleep(downFor)
 		tell(sdk.StatusDown, 1)
 		refused()
-		if _, err := ask(t, h, sdk.Outcome{}); !strings.Contains(err.Error(), "is down (no such host): it is tried again in 10s") {
+		if _, err := ask(t, h, sdk.Result{}); !strings.Contains(err.Error(), "is down (no such host): it is tried again in 10s") {
 			t.Errorf("the cause is not told: %v", err)
 		}
 		cool, pause := firstCoolDown, firstCoolDown
@@ -442,27 +442,27 @@ func TestCircuit(t *testing.T) {
 		time.Sleep(pause)
 		// One call is let through at a time, and one that says nothing leaves
 		// the place to another.
-		done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+		release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused()
-		done(sdk.Outcome{Status: sdk.StatusLeft})
+		release(sdk.Result{Status: sdk.StatusLeft})
 		tell(sdk.StatusOK, 1)
 		tell(sdk.StatusDown, downInARow-1)
 		tell(sdk.StatusBusy, 1)
 		tell(sdk.StatusDown, downInARow-1)
 		tell(sdk.StatusOK, 1)
-		var together []func(sdk.Outcome)
+		var together []func(sdk.Result)
 		for range downInARow + 2 {
-			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			together = append(together, done)
+			together = append(together, release)
 		}
-		for _, done := range together { // all of one moment
-			done(sdk.Outcome{Status: sdk.StatusDown})
+		for _, release := range together { // all of one moment
+			release(sdk.Result{Status: sdk.StatusDown})
 		}
 		tell(sdk.StatusOK, 1)
 		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "endpoint=http://api/v1") {
@@ -473,32 +473,32 @@ func TestCircuit(t *testing.T) {
 		// answered closes it.
 		limit := &pipeline.Limit{Name: "api", Concurrency: downInARow + 1}
 		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
-		var open []func(sdk.Outcome)
+		var open []func(sdk.Result)
 		for range limit.Concurrency {
-			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			open = append(open, done)
+			open = append(open, release)
 		}
 		waiting := make(chan error, 1)
 		go func() {
-			_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 			waiting <- err
 		}()
 		synctest.Wait()
-		var late func(sdk.Outcome)
+		var late func(sdk.Result)
 		open, late = open[1:], open[0]
-		for _, done := range open[1:] {
-			done(sdk.Outcome{Status: sdk.StatusDown})
+		for _, release := range open[1:] {
+			release(sdk.Result{Status: sdk.StatusDown})
 		}
 		if err := <-waiting; err != nil {
 			t.Fatalf("it was let through before the circuit opened: %v", err)
 		}
 		time.Sleep(downFor)
-		open[0](sdk.Outcome{Status: sdk.StatusDown})
+		open[0](sdk.Result{Status: sdk.StatusDown})
 		refused()
-		late(sdk.Outcome{Status: sdk.StatusOK})
+		late(sdk.Result{Status: sdk.StatusOK})
 		tell(sdk.StatusOK, 1)
 	})
 }
@@ -509,7 +509,7 @@ func TestAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
 		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 8}})
-		if _, err := ask(t, h, sdk.Outcome{Status: sdk.StatusOK}); err != nil {
+		if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
 			t.Fatal(err)
 		}
 		back := time.Now().Add(downFor - 2*downPause)
@@ -518,18 +518,18 @@ func TestAShortOutage(t *testing.T) {
 		for range 100 {
 			all.Go(func() {
 				for {
-					done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(time.Millisecond)
 					if !time.Now().Before(back) {
-						done(sdk.Outcome{Status: sdk.StatusOK})
+						release(sdk.Result{Status: sdk.StatusOK})
 						return
 					}
 					failed.Add(1)
-					done(sdk.Outcome{Status: sdk.StatusDown})
+					release(sdk.Result{Status: sdk.StatusDown})
 				}
 			})
 		}
@@ -551,10 +551,10 @@ func TestCircuitRefusesTheWaiting(t *testing.T) {
 		unavailable := make(chan bool, 100)
 		for range 100 {
 			go func() {
-				done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+				release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 				if err == nil {
 					time.Sleep(time.Second)
-					done(sdk.Outcome{Status: sdk.StatusDown})
+					release(sdk.Result{Status: sdk.StatusDown})
 				}
 				unavailable <- sdk.CodeOf(err) == sdk.CodeUnavailable
 			}()
@@ -576,13 +576,13 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	c := New(ctx, Options{Log: slog.New(slog.DiscardHandler)})
 	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: 1}})
-	done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan error)
 	go func() {
-		_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+		_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 		waiting <- err
 	}()
 	for queued := false; !queued; time.Sleep(time.Millisecond) {
@@ -591,7 +591,7 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 		c.mu.Unlock()
 	}
 	end()
-	done(sdk.Outcome{Status: sdk.StatusLeft})
+	release(sdk.Result{Status: sdk.StatusLeft})
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

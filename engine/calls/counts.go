@@ -31,7 +31,7 @@ type stage struct {
 	unbounded bool  // it was reported that nobody knows what its calls take at most
 }
 
-func (s *stage) count(o sdk.Outcome, p pipeline.Price) {
+func (s *stage) count(o sdk.Result, p pipeline.Price) {
 	switch o.Status {
 	case sdk.StatusOK:
 		s.served, s.denied = true, 0

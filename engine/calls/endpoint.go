@@ -125,7 +125,7 @@ func (e *endpoint) begin() (probe bool) {
 }
 
 // end is told how a call ended that began at a time.
-func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Outcome) {
+func (e *endpoint) end(now, began time.Time, probe bool, o sdk.Result) {
 	if probe {
 		e.probing = false
 	}

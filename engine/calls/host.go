@@ -60,8 +60,8 @@ func (c *Control) Stage(s Stage) sdk.Host {
 // other's values.
 func (h *host) key(key sdk.Key) sdk.Key { return sdk.KeyOf(string(h.kind), h.use, string(key[:])) }
 
-// Recall implements sdk.Host.
-func (h *host) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+// CacheGet implements sdk.Host.
+func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	if h.control.options.Cache == nil {
 		return values, ctx.Err()
@@ -92,9 +92,9 @@ func (h *host) isKept(key sdk.Key) bool {
 	return h.kept[key]
 }
 
-// Keep implements sdk.Host. It keeps an answer also for a caller that has given
+// CachePut implements sdk.Host. It keeps an answer also for a caller that has given
 // up: it has been paid for.
-func (h *host) Keep(_ context.Context, key sdk.Key, value []byte) error {
+func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	if h.control.options.Cache == nil {
 		return nil
 	}
@@ -119,8 +119,8 @@ func (h *host) Keep(_ context.Context, key sdk.Key, value []byte) error {
 
 var errOffline = errors.New("its answer is not in the cache; run without --offline to ask for it")
 
-// Admit implements sdk.Host.
-func (h *host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), error) {
+// Acquire implements sdk.Host.
+func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	if h.control.options.Mode == Offline {
 		return nil, sdk.Invalid(errOffline)
 	}
@@ -138,7 +138,7 @@ func (h *host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 			return nil, err
 		}
 		var once sync.Once
-		return func(o sdk.Outcome) { once.Do(func() { c.finish(w, o) }) }, nil
+		return func(o sdk.Result) { once.Do(func() { c.finish(w, o) }) }, nil
 	case <-ctx.Done():
 		c.leave(w)
 		return nil, ctx.Err()

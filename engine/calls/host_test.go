@@ -31,14 +31,14 @@ func TestModes(t *testing.T) {
 	key := sdk.KeyOf("what", "is", "asked")
 	recall := func(h sdk.Host, want string) {
 		t.Helper()
-		values, err := h.Recall(t.Context(), []sdk.Key{sdk.KeyOf("else"), key})
+		values, err := h.CacheGet(t.Context(), []sdk.Key{sdk.KeyOf("else"), key})
 		if err != nil || len(values) != 2 || values[0] != nil || (values[1] != nil) != (want != "-") || values[1] != nil && string(values[1]) != want {
 			t.Errorf("recalled %q, %v, want %q", values, err, want)
 		}
 	}
 	keep := func(h sdk.Host, value string) {
 		t.Helper()
-		if err := h.Keep(t.Context(), key, []byte(value)); err != nil {
+		if err := h.CachePut(t.Context(), key, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestModes(t *testing.T) {
 
 	offline := control(Offline).Stage(openai)
 	recall(offline, "2")
-	_, err := offline.Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	_, err := offline.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not in the cache; run without --offline") {
 		t.Errorf("a call of a run that is offline: %v", err)
 	}
@@ -84,18 +84,18 @@ func TestCounts(t *testing.T) {
 	price := &pipeline.Price{Input: 3, Cached: 1, Output: 10}
 	for _, call := range []struct {
 		stage   Stage
-		outcome sdk.Outcome
+		outcome sdk.Result
 	}{
-		{Stage{Name: "sample.b", Price: price}, sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1000, CachedTokens: 600, OutputTokens: 50}}},
-		{Stage{Name: "sample.b", Price: price}, sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: time.Nanosecond}},
-		{Stage{Name: "embed.a"}, sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 7}}},
-		{Stage{Name: "embed.a", Price: price}, sdk.Outcome{Status: sdk.StatusDown}},
+		{Stage{Name: "sample.b", Price: price}, sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1000, CachedTokens: 600, OutputTokens: 50}}},
+		{Stage{Name: "sample.b", Price: price}, sdk.Result{Status: sdk.StatusBusy, RetryAfter: time.Nanosecond}},
+		{Stage{Name: "embed.a"}, sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 7}}},
+		{Stage{Name: "embed.a", Price: price}, sdk.Result{Status: sdk.StatusDown}},
 	} {
-		done, err := c.Stage(call.stage).Admit(t.Context(), sdk.Call{Endpoint: "api"})
+		release, err := c.Stage(call.stage).Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		done(call.outcome)
+		release(call.outcome)
 	}
 	const cost = (400*3 + 600*1 + 50*10) / 1e6
 	want := Snapshot{
@@ -109,11 +109,11 @@ func TestCounts(t *testing.T) {
 		t.Errorf("counts (-want +got):\n%s", d)
 	}
 	before := c.Snapshot()
-	done, err := c.Stage(Stage{Name: "embed.a"}).Admit(t.Context(), sdk.Call{Endpoint: "api"})
+	release, err := c.Stage(Stage{Name: "embed.a"}).Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 1}})
+	release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 1}})
 	want = Snapshot{
 		Stages: []StageCounts{{"embed.a", Counts{Calls: 1, InputTokens: 5, OutputTokens: 1}}, {"sample.b", Counts{}}},
 		Total:  Counts{Calls: 1, InputTokens: 5, OutputTokens: 1},

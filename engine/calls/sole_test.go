@@ -12,10 +12,10 @@ import (
 // TestSole: a stage that nothing stands in for waits for its service, and the
 // run ends where that does not come back.
 func TestSole(t *testing.T) {
-	down := sdk.Outcome{Status: sdk.StatusDown, Reason: "connection refused"}
-	good := sdk.Outcome{Status: sdk.StatusOK}
-	busy := sdk.Outcome{Status: sdk.StatusBusy}
-	denied := sdk.Outcome{Status: sdk.StatusDenied, Reason: "401: check api_key"}
+	down := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
+	good := sdk.Result{Status: sdk.StatusOK}
+	busy := sdk.Result{Status: sdk.StatusBusy}
+	denied := sdk.Result{Status: sdk.StatusDenied, Reason: "401: check api_key"}
 	// fail makes the service count as down.
 	fail := func(t *testing.T, h sdk.Host) {
 		t.Helper()

@@ -17,10 +17,10 @@ import (
 // TestWaiting: people hear of a service that keeps calls waiting after five
 // seconds, then every thirty, and of none that does not.
 func TestWaiting(t *testing.T) {
-	down := sdk.Outcome{Status: sdk.StatusDown, Reason: "connection refused"}
-	good := sdk.Outcome{Status: sdk.StatusOK}
-	busy := func(after time.Duration) sdk.Outcome {
-		return sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after, Reason: "429: slow down"}
+	down := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
+	good := sdk.Result{Status: sdk.StatusOK}
+	busy := func(after time.Duration) sdk.Result {
+		return sdk.Result{Status: sdk.StatusBusy, RetryAfter: after, Reason: "429: slow down"}
 	}
 	const refused, slow = "waiting for http://api/v1 (connection refused)", "waiting for http://api/v1 (429: slow down)"
 	const soon = ": it is being tried again"
@@ -62,7 +62,7 @@ func TestWaiting(t *testing.T) {
 			}
 		}, nil},
 		"a pause among answers": {func(t *testing.T, h sdk.Host) {
-			late, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
+			late, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,16 +107,16 @@ func TestImplausibleUsage(t *testing.T) {
 		c, log := newControl(Options{Budget: pipeline.Budget{Tokens: 400}})
 		h := c.Stage(Stage{Name: "sample.llm", Price: &pipeline.Price{Input: 1, Output: 1}})
 		for range 2 {
-			done, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1", Tokens: 10, Most: sdk.Usage{InputTokens: 100, OutputTokens: 50}})
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1", Tokens: 10, Most: sdk.Usage{InputTokens: 100, OutputTokens: 50}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			done(sdk.Outcome{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: absurd}})
+			release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: absurd}})
 		}
 		if got := c.Snapshot().Total; got != (Counts{Calls: 2}) {
 			t.Errorf("%d: counted %+v", absurd, got)
 		}
-		_, err := h.Admit(t.Context(), sdk.Call{Endpoint: "http://api/v1", Most: sdk.Usage{InputTokens: 101}})
+		_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1", Most: sdk.Usage{InputTokens: 101}})
 		if sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), "300 in 2 calls") {
 			t.Errorf("%d: error %v", absurd, err)
 		}
@@ -150,11 +150,11 @@ func TestBound(t *testing.T) {
 			h := c.Stage(Stage{Name: "sample.llm", Price: price})
 			var err error
 			for range 2 {
-				var done func(sdk.Outcome)
-				if done, err = h.Admit(t.Context(), test.call); err != nil {
+				var release func(sdk.Result)
+				if release, err = h.Acquire(t.Context(), test.call); err != nil {
 					break
 				}
-				done(sdk.Outcome{Status: sdk.StatusDown, Lost: test.lost})
+				release(sdk.Result{Status: sdk.StatusDown, Lost: test.lost})
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %s", err, test.want)

@@ -14,24 +14,24 @@ type sharedHost struct {
 	secrets *redact.Secrets
 }
 
-// Admit implements sdk.Host.
-func (h sharedHost) Admit(ctx context.Context, c sdk.Call) (func(sdk.Outcome), error) {
+// Acquire implements sdk.Host.
+func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), error) {
 	c.Endpoint = h.secrets.Message(c.Endpoint)
-	done, err := h.Host.Admit(ctx, c)
+	release, err := h.Host.Acquire(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return func(o sdk.Outcome) {
+	return func(o sdk.Result) {
 		o.Reason = h.secrets.Message(o.Reason)
-		done(o)
+		release(o)
 	}, nil
 }
 
-// Keep implements sdk.Host. A value with a secret in it is not kept: what it was the
+// CachePut implements sdk.Host. A value with a secret in it is not kept: what it was the
 // answer to is asked again.
-func (h sharedHost) Keep(ctx context.Context, key sdk.Key, value []byte) error {
+func (h sharedHost) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	if h.secrets.InResults() && h.secrets.Result(string(value)) != string(value) {
 		return nil
 	}
-	return h.Host.Keep(ctx, key, value)
+	return h.Host.CachePut(ctx, key, value)
 }

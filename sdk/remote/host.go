@@ -24,8 +24,8 @@ type desk struct {
 // call is one that a plugin has asked to be admitted.
 type call struct {
 	withdraw context.CancelFunc
-	done     func(sdk.Outcome) // nil: it is not admitted yet
-	outcome  *sdk.Outcome      // told before it was admitted
+	release  func(sdk.Result) // nil: it is not admitted yet
+	outcome  *sdk.Result      // told before it was admitted
 }
 
 var errNoHost = errors.New("nothing is shared here: this stage was started without an engine's services")
@@ -38,7 +38,7 @@ const maxCalls = 4096
 func (d *desk) handle(req *stagepb.HostRequest) {
 	switch body := req.GetBody().(type) {
 	case *stagepb.HostRequest_Done:
-		d.end(req.GetId(), wire.DecodeOutcome(body.Done))
+		d.end(req.GetId(), wire.DecodeResult(body.Done))
 	case *stagepb.HostRequest_Admit:
 		d.admit(req.GetId(), sdk.Call{
 			Endpoint: body.Admit.GetEndpoint(), Tokens: int(body.Admit.GetTokens()),
@@ -70,9 +70,9 @@ func (d *desk) work(req *stagepb.HostRequest, reply *stagepb.HostReply) error {
 				return sdk.Invalid(err)
 			}
 		}
-		values, err := d.host.Recall(d.ctx, keys)
+		values, err := d.host.CacheGet(d.ctx, keys)
 		if err == nil {
-			reply.Kept = wire.EncodeKept(values)
+			reply.Kept = wire.EncodeCached(values)
 		}
 		return err
 	case *stagepb.HostRequest_Keep:
@@ -80,10 +80,10 @@ func (d *desk) work(req *stagepb.HostRequest, reply *stagepb.HostReply) error {
 		if err != nil {
 			return sdk.Invalid(err)
 		}
-		if len(body.Keep.GetValue()) > sdk.MaxKept {
+		if len(body.Keep.GetValue()) > sdk.MaxCached {
 			return sdk.Invalid(errors.New("the value is too large to be kept"))
 		}
-		return d.host.Keep(d.ctx, key, append([]byte{}, body.Keep.GetValue()...)) // not nil where it is empty
+		return d.host.CachePut(d.ctx, key, append([]byte{}, body.Keep.GetValue()...)) // not nil where it is empty
 	}
 	return sdk.Invalid(errors.New("the plugin asks for something that this racflow does not know; update racflow"))
 }
@@ -111,7 +111,7 @@ func (d *desk) admit(id uint64, c sdk.Call) {
 			withdraw()
 			return refuse
 		}
-		done, err := d.host.Admit(ctx, c)
+		release, err := d.host.Acquire(ctx, c)
 		if err != nil {
 			d.forget(id)
 			withdraw()
@@ -119,13 +119,13 @@ func (d *desk) admit(id uint64, c sdk.Call) {
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		entry.done = func(o sdk.Outcome) { done(o); withdraw() }
+		entry.release = func(o sdk.Result) { release(o); withdraw() }
 		if d.ended {
-			entry.outcome = &sdk.Outcome{Status: sdk.StatusLeft}
+			entry.outcome = &sdk.Result{Status: sdk.StatusLeft}
 		}
 		if entry.outcome != nil {
 			delete(d.calls, id)
-			entry.done(*entry.outcome)
+			entry.release(*entry.outcome)
 		}
 		return nil
 	})
@@ -138,14 +138,14 @@ func (d *desk) forget(id uint64) {
 }
 
 // end passes on how a call ended.
-func (d *desk) end(id uint64, o sdk.Outcome) {
+func (d *desk) end(id uint64, o sdk.Result) {
 	d.mu.Lock()
 	entry := d.calls[id]
 	if entry == nil {
 		d.mu.Unlock()
 		return // it was refused, or has been told already
 	}
-	if entry.done == nil {
+	if entry.release == nil {
 		entry.outcome = &o
 		d.mu.Unlock()
 		entry.withdraw()
@@ -153,7 +153,7 @@ func (d *desk) end(id uint64, o sdk.Outcome) {
 	}
 	delete(d.calls, id)
 	d.mu.Unlock()
-	entry.done(o)
+	entry.release(o)
 }
 
 // close ends the calls that a plugin has left open with its stream.
@@ -166,6 +166,6 @@ func (d *desk) close() {
 	}
 	d.mu.Unlock()
 	for _, id := range open {
-		d.end(id, sdk.Outcome{Status: sdk.StatusLeft})
+		d.end(id, sdk.Result{Status: sdk.StatusLeft})
 	}
 }

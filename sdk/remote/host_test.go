@@ -24,10 +24,10 @@ type engine struct {
 	mu    sync.Mutex
 	kept  map[sdk.Key][]byte
 	slot  chan struct{}
-	ended chan sdk.Outcome
+	ended chan sdk.Result
 }
 
-func (e *engine) Recall(_ context.Context, keys []sdk.Key) ([][]byte, error) {
+func (e *engine) CacheGet(_ context.Context, keys []sdk.Key) ([][]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	values := make([][]byte, len(keys))
@@ -37,20 +37,20 @@ func (e *engine) Recall(_ context.Context, keys []sdk.Key) ([][]byte, error) {
 	return values, nil
 }
 
-func (e *engine) Keep(_ context.Context, key sdk.Key, value []byte) error {
+func (e *engine) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.kept[key] = value
 	return nil
 }
 
-func (e *engine) Admit(ctx context.Context, c sdk.Call) (func(sdk.Outcome), error) {
+func (e *engine) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), error) {
 	if c.Endpoint == "down" {
 		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("it is down")}
 	}
 	select {
 	case e.slot <- struct{}{}:
-		return func(o sdk.Outcome) { <-e.slot; e.ended <- o }, nil
+		return func(o sdk.Result) { <-e.slot; e.ended <- o }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -91,7 +91,7 @@ func start(t *testing.T, e sdk.Host) (sdk.Host, *remote.Session) {
 		t.Fatalf("configure: %v, %v", reply, err)
 	}
 	host := <-hosts
-	if _, err := host.Recall(t.Context(), []sdk.Key{{}}); err == nil {
+	if _, err := host.CacheGet(t.Context(), []sdk.Key{{}}); err == nil {
 		t.Error("the engine was asked before there was a stream")
 	}
 	session, err := remote.Open(t.Context(), client, e)
@@ -114,33 +114,33 @@ func TestKeepAndRecall(t *testing.T) {
 	host, _ := start(t, &engine{kept: map[sdk.Key][]byte{}})
 	a, b := sdk.KeyOf("a", ""), sdk.KeyOf("", "a")
 	for key, value := range map[sdk.Key]string{a: "x", sdk.KeyOf("empty"): ""} {
-		if err := host.Keep(t.Context(), key, []byte(value)); err != nil {
+		if err := host.CachePut(t.Context(), key, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := host.Recall(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")})
+	got, err := host.CacheGet(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")})
 	if err != nil || got[0] != nil || string(got[1]) != "x" || got[2] == nil || len(got[2]) != 0 {
 		t.Errorf("recalled %q, %v", got, err)
 	}
-	if err := host.Keep(t.Context(), a, make([]byte, sdk.MaxKept+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
+	if err := host.CachePut(t.Context(), a, make([]byte, sdk.MaxCached+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a value that is too large: %v", err)
 	}
 }
 
 func TestNothingIsShared(t *testing.T) {
 	host, _ := start(t, nil)
-	if _, err := host.Admit(t.Context(), sdk.Call{}); err == nil {
+	if _, err := host.Acquire(t.Context(), sdk.Call{}); err == nil {
 		t.Error("a call was admitted by nobody")
 	}
-	if err := host.Keep(t.Context(), sdk.Key{}, nil); err == nil {
+	if err := host.CachePut(t.Context(), sdk.Key{}, nil); err == nil {
 		t.Error("a value was kept by nobody")
 	}
 }
 
 func TestAdmit(t *testing.T) {
-	e := &engine{slot: make(chan struct{}, 1), ended: make(chan sdk.Outcome, 9)}
+	e := &engine{slot: make(chan struct{}, 1), ended: make(chan sdk.Result, 9)}
 	host, session := start(t, e)
-	expect := func(want sdk.Outcome) {
+	expect := func(want sdk.Result) {
 		t.Helper()
 		select {
 		case got := <-e.ended:
@@ -151,27 +151,27 @@ func TestAdmit(t *testing.T) {
 			t.Fatal("the engine was not told how a call ended")
 		}
 	}
-	if _, err := host.Admit(t.Context(), sdk.Call{Endpoint: "down"}); sdk.CodeOf(err) != sdk.CodeUnavailable {
+	if _, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "down"}); sdk.CodeOf(err) != sdk.CodeUnavailable {
 		t.Errorf("a service that is down: %v", err)
 	}
-	done, err := host.Admit(t.Context(), sdk.Call{Endpoint: "a", Tokens: 3})
+	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a", Tokens: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A second one waits, and is withdrawn: the engine forgets it.
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := host.Admit(short, sdk.Call{Endpoint: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := host.Acquire(short, sdk.Call{Endpoint: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the second call: %v", err)
 	}
-	busy := sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: 1500 * time.Millisecond, Usage: sdk.Usage{InputTokens: 5, CachedTokens: 4, OutputTokens: 1}, Reason: "why \xff", Lost: true}
-	done(busy)
-	done(sdk.Outcome{Status: sdk.StatusOK}) // only the first word counts
+	busy := sdk.Result{Status: sdk.StatusBusy, RetryAfter: 1500 * time.Millisecond, Usage: sdk.Usage{InputTokens: 5, CachedTokens: 4, OutputTokens: 1}, Reason: "why \xff", Lost: true}
+	release(busy)
+	release(sdk.Result{Status: sdk.StatusOK}) // only the first word counts
 	busy.Reason = "why ?"
 	expect(busy)
-	if _, err := host.Admit(t.Context(), sdk.Call{Endpoint: "a"}); err != nil {
+	if _, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	session.Close() // the plugin is gone without a word
-	expect(sdk.Outcome{Status: sdk.StatusLeft})
+	expect(sdk.Result{Status: sdk.StatusLeft})
 }

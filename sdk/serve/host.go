@@ -78,8 +78,8 @@ func (h *host) ask(ctx context.Context, req *stagepb.HostRequest) (*stagepb.Host
 	return nil, ctx.Err()
 }
 
-// Recall implements sdk.Host.
-func (h *host) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+// CacheGet implements sdk.Host.
+func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -87,36 +87,36 @@ func (h *host) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.DecodeKept(reply.GetKept(), len(keys))
+	return wire.DecodeCached(reply.GetKept(), len(keys))
 }
 
-// Keep implements sdk.Host.
-func (h *host) Keep(ctx context.Context, key sdk.Key, value []byte) error {
-	if len(value) > sdk.MaxKept {
-		return sdk.Invalid(fmt.Errorf("a value of %d MiB, more than the %d that are kept", len(value)>>20, sdk.MaxKept>>20))
+// CachePut implements sdk.Host.
+func (h *host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
+	if len(value) > sdk.MaxCached {
+		return sdk.Invalid(fmt.Errorf("a value of %d MiB, more than the %d that are kept", len(value)>>20, sdk.MaxCached>>20))
 	}
 	_, err := h.ask(ctx, &stagepb.HostRequest{Body: &stagepb.HostRequest_Keep{Keep: &stagepb.Keep{Key: key[:], Value: value}}})
 	return err
 }
 
-// Admit implements sdk.Host.
-func (h *host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), error) {
+// Acquire implements sdk.Host.
+func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	req := &stagepb.HostRequest{Body: &stagepb.HostRequest_Admit{Admit: &stagepb.Admit{
 		Endpoint: wire.Valid(call.Endpoint), Tokens: uint32(min(max(call.Tokens, 0), 1<<31)),
 		MostInputTokens: call.Most.InputTokens, MostOutputTokens: call.Most.OutputTokens,
 	}}}
 	_, err := h.ask(ctx, req)
 	var once sync.Once
-	done := func(o sdk.Outcome) {
+	release := func(o sdk.Result) {
 		once.Do(func() {
-			h.tell(&stagepb.HostRequest{Id: req.GetId(), Body: &stagepb.HostRequest_Done{Done: wire.EncodeOutcome(o)}})
+			h.tell(&stagepb.HostRequest{Id: req.GetId(), Body: &stagepb.HostRequest_Done{Done: wire.EncodeResult(o)}})
 		})
 	}
 	if err == nil {
-		return done, nil
+		return release, nil
 	}
 	if ctx.Err() != nil { // it may be admitted at this very moment
-		done(sdk.Outcome{Status: sdk.StatusLeft})
+		release(sdk.Result{Status: sdk.StatusLeft})
 	}
 	return nil, err
 }

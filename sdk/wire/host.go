@@ -27,8 +27,8 @@ func DecodeKey(b []byte) (k sdk.Key, err error) {
 	return sdk.Key(b), nil
 }
 
-// EncodeKept makes messages of kept values.
-func EncodeKept(values [][]byte) []*stagepb.Kept {
+// EncodeCached makes messages of kept values.
+func EncodeCached(values [][]byte) []*stagepb.Kept {
 	all := make([]*stagepb.Kept, len(values))
 	for i, v := range values {
 		all[i] = &stagepb.Kept{Known: v != nil, Value: v}
@@ -36,8 +36,8 @@ func EncodeKept(values [][]byte) []*stagepb.Kept {
 	return all
 }
 
-// DecodeKept returns the n values of messages, nil for those that are unknown.
-func DecodeKept(all []*stagepb.Kept, n int) ([][]byte, error) {
+// DecodeCached returns the n values of messages, nil for those that are unknown.
+func DecodeCached(all []*stagepb.Kept, n int) ([][]byte, error) {
 	if err := whole("kept", len(all), n); err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func DecodeKept(all []*stagepb.Kept, n int) ([][]byte, error) {
 	return values, nil
 }
 
-// EncodeOutcome makes a message of an outcome.
-func EncodeOutcome(o sdk.Outcome) *stagepb.Done {
+// EncodeResult makes a message of an outcome.
+func EncodeResult(o sdk.Result) *stagepb.Done {
 	after := (o.RetryAfter + time.Millisecond - 1) / time.Millisecond
 	return &stagepb.Done{
 		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
@@ -60,14 +60,14 @@ func EncodeOutcome(o sdk.Outcome) *stagepb.Done {
 	}
 }
 
-// DecodeOutcome returns the outcome of a message. A status that is unknown says
+// DecodeResult returns the outcome of a message. A status that is unknown says
 // nothing about the service.
-func DecodeOutcome(d *stagepb.Done) sdk.Outcome {
+func DecodeResult(d *stagepb.Done) sdk.Result {
 	status, ok := key(statuses, d.GetStatus())
 	if !ok {
 		status = sdk.StatusLeft
 	}
-	return sdk.Outcome{
+	return sdk.Result{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
 		Usage:  sdk.Usage{InputTokens: d.GetInputTokens(), CachedTokens: d.GetCachedTokens(), OutputTokens: d.GetOutputTokens()},
 		Reason: d.GetReason(), Lost: d.GetLost(),

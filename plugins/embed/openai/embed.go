@@ -112,7 +112,7 @@ func (e *embedder) keys(texts []string) []sdk.Key {
 
 // recall hands out the vectors that are kept and returns the other texts.
 func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
-	values, err := e.client.Recall(ctx, e.keys(texts))
+	values, err := e.client.CacheGet(ctx, e.keys(texts))
 	if err != nil {
 		return nil, err
 	}

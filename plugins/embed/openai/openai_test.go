@@ -94,11 +94,11 @@ func TestVectors(t *testing.T) {
 			if diff := cmp.Diff(vectors, again); diff != "" || err != nil || server.Calls() != calls {
 				t.Errorf("%d requests, error %v (-first +again):\n%s", server.Calls()-calls, err, diff)
 			}
-			if events := host.Events(); events[len(events)-1] != "done" {
+			if events := host.Events(); events[len(events)-1] != "release" {
 				t.Errorf("events %v: vectors are kept before the call has ended", events)
 			}
-			if len(host.Kept()) != 10 || e.Dimension() != 2 {
-				t.Errorf("%d vectors of %d numbers are kept", len(host.Kept()), e.Dimension())
+			if len(host.Cached()) != 10 || e.Dimension() != 2 {
+				t.Errorf("%d vectors of %d numbers are kept", len(host.Cached()), e.Dimension())
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32
 			values[i] = raw(v)
 		}
 	}
-	e.client.Keep(ctx, e.keys(texts), values)
+	e.client.CachePut(ctx, e.keys(texts), values)
 }
 
 // check takes the vectors out of a reply that should hold n.

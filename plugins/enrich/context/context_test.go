@@ -236,7 +236,7 @@ func TestFailures(t *testing.T) {
 			if f.host.Refused() > 1 {
 				t.Errorf("%d calls were tried", f.host.Refused())
 			}
-			if kept := len(f.host.Kept()); kept != 4-len(rows) {
+			if kept := len(f.host.Cached()); kept != 4-len(rows) {
 				t.Errorf("%d answers are kept", kept)
 			}
 		})

@@ -68,7 +68,7 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 			return g.rows, err
 		}
 	}
-	found, err := g.model.Recall(ctx, keys)
+	found, err := g.model.CacheGet(ctx, keys)
 	if err != nil {
 		return g.rows, err
 	}
@@ -132,7 +132,7 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 		return false, err
 	}
 	defer leave()
-	found, err := g.model.Recall(ctx, []sdk.Key{key}) // of a passage that says the same
+	found, err := g.model.CacheGet(ctx, []sdk.Key{key}) // of a passage that says the same
 	if err != nil || g.take(row, found[0]) {
 		return false, err
 	}
@@ -147,7 +147,7 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 		if err != nil { // texts always can be
 			panic(err)
 		}
-		g.model.Keep(ctx, []sdk.Key{key}, [][]byte{value})
+		g.model.CachePut(ctx, []sdk.Key{key}, [][]byte{value})
 		return nil
 	})
 	if api.TooLong(err) {

@@ -36,7 +36,7 @@ func TestRealServer(t *testing.T) {
 			t.Errorf("row %d: %v", row, err)
 		}
 	}
-	outcomes := host.Outcomes(t)
+	outcomes := host.Results(t)
 	if len(outcomes) != 3 {
 		t.Fatalf("%d requests", len(outcomes))
 	}

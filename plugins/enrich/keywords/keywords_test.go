@@ -194,8 +194,8 @@ func TestPackLacksSome(t *testing.T) {
 			if diff := cmp.Diff(words(4), added(got)); err != nil || diff != "" {
 				t.Errorf("error %v (-want +got):\n%s", err, diff)
 			}
-			if f.server.Calls() != test.calls || len(f.host.Kept()) != 4 {
-				t.Errorf("%d requests, want %d; %d answers are kept", f.server.Calls(), test.calls, len(f.host.Kept()))
+			if f.server.Calls() != test.calls || len(f.host.Cached()) != 4 {
+				t.Errorf("%d requests, want %d; %d answers are kept", f.server.Calls(), test.calls, len(f.host.Cached()))
 			}
 		})
 	}

@@ -65,8 +65,8 @@ func TestRequest(t *testing.T) {
 	if r.Usage() != cost {
 		t.Errorf("usage %+v", r.Usage())
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusOK, Usage: cost}}, host.Outcomes(t)); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusOK, Usage: cost}}, host.Results(t)); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	call := host.Calls()[0]
 	if call.Endpoint != c.Address() || strings.HasSuffix(call.Endpoint, "/") || call.Tokens < 60 || call.Tokens > 90 {
@@ -81,19 +81,19 @@ func TestTook(t *testing.T) {
 	var reply struct{ Answer int }
 	unusable := errors.New("unusable")
 	r := &api.Request{Client: c, Took: func() error {
-		c.Keep(t.Context(), []sdk.Key{sdk.KeyOf("a"), sdk.KeyOf("b")}, [][]byte{nil, fmt.Append(nil, reply.Answer)})
+		c.CachePut(t.Context(), []sdk.Key{sdk.KeyOf("a"), sdk.KeyOf("b")}, [][]byte{nil, fmt.Append(nil, reply.Answer)})
 		return unusable
 	}}
 	if err := r.Post(t.Context(), "/ask", map[string]any{}, &reply); !errors.Is(err, unusable) {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]string{"admit", "keep", "done"}, host.Events()); diff != "" {
+	if diff := cmp.Diff([]string{"acquire", "cache", "release"}, host.Events()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if told := host.Outcomes(t); len(told) != 1 || told[0].Status != sdk.StatusOK {
+	if told := host.Results(t); len(told) != 1 || told[0].Status != sdk.StatusOK {
 		t.Errorf("told %+v", told)
 	}
-	found, err := c.Recall(t.Context(), []sdk.Key{sdk.KeyOf("b"), sdk.KeyOf("a")})
+	found, err := c.CacheGet(t.Context(), []sdk.Key{sdk.KeyOf("b"), sdk.KeyOf("a")})
 	if err != nil || string(found[0]) != "7" || found[1] != nil {
 		t.Errorf("found %q, error %v", found, err)
 	}
@@ -174,7 +174,7 @@ func TestFailures(t *testing.T) {
 			if err != nil && !strings.Contains(fmt.Sprint(err), test.text) {
 				t.Errorf("error %q, want %q in it", err, test.text)
 			}
-			told := host.Outcomes(t)
+			told := host.Results(t)
 			if len(told) != 1 || told[0].Status != test.told || test.told == sdk.StatusBusy && test.after != time.Second && !near(told[0].RetryAfter, test.after) {
 				t.Errorf("told %+v, want status %d after %s", told, test.told, test.after)
 			}
@@ -212,7 +212,7 @@ func TestSlips(t *testing.T) {
 		good = !good
 	}
 	counts := map[sdk.Status]int{}
-	for _, o := range host.Outcomes(t) {
+	for _, o := range host.Results(t) {
 		counts[o.Status]++
 		if (o.Status == sdk.StatusDenied) != (o.Reason == "the reply holds nothing") {
 			t.Errorf("told %+v", o)
@@ -265,8 +265,8 @@ func TestLost(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Lost: true, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusDown, Lost: true, Reason: fmt.Sprint(err)}}, host.Results(t)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	left, host := client(t, api.Config{}, func(_ http.ResponseWriter, r *http.Request) {
@@ -277,8 +277,8 @@ func TestLost(t *testing.T) {
 	if err := (&api.Request{Client: left}).Post(ctx, "/ask", map[string]any{}, &struct{}{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusLeft}}, host.Outcomes(t)); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusLeft}}, host.Results(t)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 
 	gone := httptest.NewServer(nil)
@@ -293,8 +293,8 @@ func TestLost(t *testing.T) {
 	if !errors.As(err, &coded) || coded.Code != sdk.CodeTransient || coded.RetryAfter != time.Second || !strings.Contains(fmt.Sprint(err), "check base_url") {
 		t.Errorf("error %#v, want one whose row waits its turn", err)
 	}
-	if diff := cmp.Diff([]sdk.Outcome{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Outcomes(t)); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Results(t)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestImplausibleUsage(t *testing.T) {
 		if err := r.Post(t.Context(), "/ask", map[string]any{}, &struct{}{}); err != nil {
 			t.Fatal(err)
 		}
-		told := host.Outcomes(t)[0].Usage
+		told := host.Results(t)[0].Usage
 		if r.Usage() != (sdk.Usage{}) || told.Plausible() || told.InputTokens != 5 {
 			t.Errorf("%s: usage %+v, told %+v", number, r.Usage(), told)
 		}

@@ -51,7 +51,7 @@ func (c *Client) lost(req *http.Request, err error) error {
 
 // judge says how a call ended that got a reply: an error where it is not a
 // success in JSON.
-func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
+func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	if res.StatusCode >= 300 {
 		return c.refused(res, body, now)
 	}
@@ -62,14 +62,14 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Outc
 	}
 	switch trimmed := bytes.TrimSpace(body); {
 	case int64(len(body)) > c.config.MaxReply:
-		return sdk.Outcome{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
+		return sdk.Result{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
 	case json.Valid(body):
-		return sdk.Outcome{Status: sdk.StatusOK, Usage: usage(body)}, nil
+		return sdk.Result{Status: sdk.StatusOK, Usage: usage(body)}, nil
 	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
-		return sdk.Outcome{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
+		return sdk.Result{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
 	// A page: whoever answers there is not the service.
-	return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
+	return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
 }
 
 // hidden is the status of an error that came with status 200, as gateways send
@@ -114,7 +114,7 @@ func faultOf(value json.RawMessage) (f fault, text string) {
 }
 
 // refused judges a status that is not a success.
-func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Outcome, error) {
+func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	message, code, worded := complaint(body)
 	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
 	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it is hidden
@@ -135,30 +135,30 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Ou
 	if !retryable(res, code) {
 		switch res.StatusCode {
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
-			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
+			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		if code == noMoney || res.StatusCode < 400 {
-			return sdk.Outcome{Status: sdk.StatusDenied}, sdk.Invalid(err)
+			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
-		return sdk.Outcome{Status: sdk.StatusRefused}, sdk.Invalid(err)
+		return sdk.Result{Status: sdk.StatusRefused}, sdk.Invalid(err)
 	}
-	outcome := sdk.Outcome{Status: sdk.StatusRefused}
+	result := sdk.Result{Status: sdk.StatusRefused}
 	if res.StatusCode == http.StatusTooManyRequests && after == 0 {
-		return sdk.Outcome{Status: sdk.StatusBusy}, sdk.Transient(err, turn)
+		return sdk.Result{Status: sdk.StatusBusy}, sdk.Transient(err, turn)
 	}
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:
-		outcome = sdk.Outcome{Status: sdk.StatusBusy, RetryAfter: after}
+		result = sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}
 	case res.StatusCode == http.StatusInternalServerError && worded:
 		// A server that can say what went wrong is alive: it may be this request
 		// that it cannot bear, and the next one fares better.
 	case res.StatusCode == http.StatusServiceUnavailable: // a model that is being loaded
-		return sdk.Outcome{Status: sdk.StatusDown}, sdk.Transient(err, turn)
+		return sdk.Result{Status: sdk.StatusDown}, sdk.Transient(err, turn)
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
-		outcome.Status = sdk.StatusDown
+		result.Status = sdk.StatusDown
 	}
-	return outcome, sdk.Transient(err, after)
+	return result, sdk.Transient(err, after)
 }
 
 const (

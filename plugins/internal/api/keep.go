@@ -12,12 +12,12 @@ import (
 // message: of vectors of 4,096 numbers 8 MiB.
 const recalled = 512
 
-// Recall returns what was kept under each key; nil where there is nothing.
-func (c *Client) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+// CacheGet returns what was put under each key; nil where there is nothing.
+func (c *Client) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	all := make([][]byte, len(keys))
 	for from := 0; from < len(keys); from += recalled {
 		to := min(from+recalled, len(keys))
-		found, err := c.config.Host.Recall(ctx, keys[from:to])
+		found, err := c.config.Host.CacheGet(ctx, keys[from:to])
 		if err != nil {
 			return nil, err
 		}
@@ -29,14 +29,14 @@ func (c *Client) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 // keeping is how many values are kept at a time.
 const keeping = 64
 
-// Keep keeps answers under keys, but for those that are nil. Where that fails
+// CachePut stores answers under keys, but for those that are nil. Where that fails
 // they count all the same, and the log says so once.
-func (c *Client) Keep(ctx context.Context, keys []sdk.Key, answers [][]byte) {
+func (c *Client) CachePut(ctx context.Context, keys []sdk.Key, answers [][]byte) {
 	var calls errgroup.Group
 	calls.SetLimit(keeping)
 	for i, answer := range answers {
 		if answer != nil {
-			calls.Go(func() error { return c.config.Host.Keep(ctx, keys[i], answer) })
+			calls.Go(func() error { return c.config.Host.CachePut(ctx, keys[i], answer) })
 		}
 	}
 	if err := calls.Wait(); err != nil && ctx.Err() == nil {

@@ -51,34 +51,34 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.head(req)
-	done := func(sdk.Outcome) {}
+	release := func(sdk.Result) {}
 	if !r.Alone {
-		if done, err = c.config.Host.Admit(ctx, r.call(text)); err != nil {
+		if release, err = c.config.Host.Acquire(ctx, r.call(text)); err != nil {
 			return err
 		}
 	}
-	outcome := sdk.Outcome{Status: sdk.StatusDown}
+	result := sdk.Result{Status: sdk.StatusDown}
 	defer func() {
-		if ctx.Err() != nil && outcome.Status != sdk.StatusOK {
-			outcome.Status, outcome.Lost = sdk.StatusLeft, false
+		if ctx.Err() != nil && result.Status != sdk.StatusOK {
+			result.Status, result.Lost = sdk.StatusLeft, false
 		}
-		switch outcome.Status {
+		switch result.Status {
 		case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
 			if err != nil {
-				outcome.Reason = err.Error()
+				result.Reason = err.Error()
 			}
 		}
-		done(outcome)
+		release(result)
 	}()
-	answer, outcome, err := c.send(req)
+	answer, result, err := c.send(req)
 	if err != nil {
 		return err
 	}
-	if outcome.Usage.Plausible() { // the Host hears of any, and says what cannot be
-		r.usage = outcome.Usage
+	if result.Usage.Plausible() { // the Host hears of any, and says what cannot be
+		r.usage = result.Usage
 	}
 	err = r.read(answer, reply)
-	outcome.Status = c.worth(err)
+	result.Status = c.worth(err)
 	return err
 }
 
@@ -131,8 +131,8 @@ func (r *Request) read(answer []byte, reply any) error {
 
 // send returns a reply that is a success, without secrets, and how the call
 // ended.
-func (c *Client) send(req *http.Request) ([]byte, sdk.Outcome, error) {
-	lost := sdk.Outcome{Status: sdk.StatusDown, Lost: true}
+func (c *Client) send(req *http.Request) ([]byte, sdk.Result, error) {
+	lost := sdk.Result{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
 	if err != nil {
 		lost.Lost = !unsent(err)
@@ -143,8 +143,8 @@ func (c *Client) send(req *http.Request) ([]byte, sdk.Outcome, error) {
 	if err != nil {
 		return nil, lost, c.lost(req, err)
 	}
-	outcome, err := c.judge(res, text, time.Now())
-	return c.redact(text), outcome, err
+	result, err := c.judge(res, text, time.Now())
+	return c.redact(text), result, err
 }
 
 // Body is what is sent for of, a JSON object, with the fields that are added.

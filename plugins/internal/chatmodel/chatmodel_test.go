@@ -131,7 +131,7 @@ func TestAsk(t *testing.T) {
 			} else if err != nil || got != test.want {
 				t.Errorf("got %q, error %v", got, err)
 			}
-			if calls := host.Calls(); len(calls) != 1 || calls[0].Tokens < 9 || len(host.Outcomes(t)) != 1 {
+			if calls := host.Calls(); len(calls) != 1 || calls[0].Tokens < 9 || len(host.Results(t)) != 1 {
 				t.Errorf("calls %+v", calls)
 			}
 		})

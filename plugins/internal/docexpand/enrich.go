@@ -113,7 +113,7 @@ func (w *work) take(p *passage, terms []string) {
 
 // recall takes the terms that are kept and returns the other passages.
 func (w *work) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
-	found, err := w.model.Recall(ctx, keys(passages))
+	found, err := w.model.CacheGet(ctx, keys(passages))
 	if err != nil {
 		return nil, err
 	}
@@ -233,5 +233,5 @@ func (w *work) keep(ctx context.Context, passages []*passage, terms [][]string) 
 		}
 		values[i] = value
 	}
-	w.model.Keep(ctx, keys(passages), values)
+	w.model.CachePut(ctx, keys(passages), values)
 }

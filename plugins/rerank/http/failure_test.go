@@ -44,8 +44,8 @@ func TestReplies(t *testing.T) {
 			if err == nil || sdk.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v (%v), want %q (%v)", err, sdk.CodeOf(err), c.want, c.code)
 			}
-			if len(host.Kept()) != 0 || len(host.Outcomes(t)) != 1 {
-				t.Errorf("kept %v, outcomes %v", host.Kept(), host.Outcomes(t))
+			if len(host.Cached()) != 0 || len(host.Results(t)) != 1 {
+				t.Errorf("kept %v, outcomes %v", host.Cached(), host.Results(t))
 			}
 		})
 	}

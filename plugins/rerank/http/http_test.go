@@ -186,7 +186,7 @@ func TestShapes(t *testing.T) {
 				t.Errorf("calls %+v, spent %+v", calls, host.Spent(t))
 			}
 			// The same again costs nothing, and nothing secret is kept.
-			if events := host.Events(); !slices.Equal(events, []string{"admit", "keep", "done"}) {
+			if events := host.Events(); !slices.Equal(events, []string{"acquire", "cache", "release"}) {
 				t.Errorf("events %v: scores are kept before the call has ended", events)
 			}
 			again, err := openAt(t, host, configOf(name, s.URL+"/v9/", "")).one(t, it)
@@ -229,7 +229,7 @@ func TestManyDocumentsTravelInParts(t *testing.T) {
 		}
 	}
 	// Where one part is lost, the others are not asked for again.
-	for key := range host.Kept() {
+	for key := range host.Cached() {
 		host.Forget(key)
 		break
 	}

@@ -82,7 +82,7 @@ func (r *reranker) key(texts ...string) sdk.Key {
 // those that the service leaves out.
 func (r *reranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
 	keys := []sdk.Key{r.key(append([]string{query}, documents...)...)}
-	kept, err := r.client.Recall(ctx, keys)
+	kept, err := r.client.CacheGet(ctx, keys)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r *reranker) score(ctx context.Context, query string, documents []string, 
 		for _, s := range scores {
 			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
 		}
-		r.client.Keep(ctx, keys, [][]byte{value})
+		r.client.CachePut(ctx, keys, [][]byte{value})
 		return nil
 	}}
 	err = request.Post(ctx, r.config.Path, body, answer)

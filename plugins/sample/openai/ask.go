@@ -92,7 +92,7 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 			slots[i].reply = replies[i]
 			keys[i], values[i] = slots[i].key, replies[i].value()
 		}
-		v.model.Keep(ctx, keys, values)
+		v.model.CachePut(ctx, keys, values)
 		return nil
 	}
 	if v.config.Endpoint == "completions" {

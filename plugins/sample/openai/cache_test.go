@@ -213,7 +213,7 @@ func TestAnswersCountThatCannotBeKept(t *testing.T) {
 
 func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
 	f := opened(t, 1, openaitest.Options{}, "")
-	if err := f.host.Keep(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)); err != nil {
+	if err := f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)); err != nil {
 		t.Fatal(err)
 	}
 	samples, err := f.one(t, texts("p"))

@@ -81,7 +81,7 @@ func TestRealServer(t *testing.T) {
 				t.Errorf("%d requests for 3 samples and one more", got)
 			}
 			if test.held {
-				for _, value := range host.Kept() {
+				for _, value := range host.Cached() {
 					checkSchema(t, value, allowed)
 				}
 			}

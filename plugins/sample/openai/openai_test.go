@@ -459,7 +459,7 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || samples != nil {
 		t.Errorf("samples %v, error %v; want the context's error", samples, err)
 	}
-	for _, o := range f.host.Outcomes(t) {
+	for _, o := range f.host.Results(t) {
 		if o.Status != sdk.StatusLeft {
 			t.Errorf("outcome %+v", o)
 		}
@@ -503,7 +503,7 @@ func TestConformance(t *testing.T) {
 // values are the kept values, in one order.
 func values(h *apitest.Host) []string {
 	var all []string
-	for _, value := range h.Kept() {
+	for _, value := range h.Cached() {
 		all = append(all, string(value))
 	}
 	slices.Sort(all)
@@ -511,4 +511,4 @@ func values(h *apitest.Host) []string {
 }
 
 // keys are the keys of the kept values.
-func keys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Kept())) }
+func keys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Cached())) }

@@ -50,7 +50,7 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 		return nil, err
 	}
 	defer leave()
-	found, err := v.model.Recall(ctx, keys)
+	found, err := v.model.CacheGet(ctx, keys)
 	if err != nil {
 		return nil, err
 	}

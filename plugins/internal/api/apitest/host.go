@@ -1,4 +1,4 @@
-// Package apitest is a Host for tests of stages that call services: it keeps
+// Package apitest is a Host for tests of stages that call services: it caches
 // values in memory, and notes what the stage told it.
 package apitest
 
@@ -14,33 +14,33 @@ import (
 
 // Host is an engine's end in memory. Its zero value is ready.
 type Host struct {
-	Refuse error // that Admit returns
-	Full   error // that Keep returns
+	Refuse error // that Acquire returns
+	Full   error // that CachePut returns
 
-	mu       sync.Mutex
-	kept     map[sdk.Key][]byte
-	calls    []sdk.Call
-	outcomes []sdk.Outcome
-	events   []string
-	open     int
-	refused  int
+	mu      sync.Mutex
+	cached  map[sdk.Key][]byte
+	calls   []sdk.Call
+	results []sdk.Result
+	events  []string
+	open    int
+	refused int
 }
 
 var _ sdk.Host = (*Host)(nil)
 
-// Recall implements sdk.Host.
-func (h *Host) Recall(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+// CacheGet implements sdk.Host.
+func (h *Host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := make([][]byte, len(keys))
 	for i, key := range keys {
-		found[i] = h.kept[key]
+		found[i] = h.cached[key]
 	}
 	return found, ctx.Err()
 }
 
-// Keep implements sdk.Host.
-func (h *Host) Keep(ctx context.Context, key sdk.Key, value []byte) error {
+// CachePut implements sdk.Host.
+func (h *Host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -49,16 +49,16 @@ func (h *Host) Keep(ctx context.Context, key sdk.Key, value []byte) error {
 	if h.Full != nil {
 		return h.Full
 	}
-	if h.kept == nil {
-		h.kept = map[sdk.Key][]byte{}
+	if h.cached == nil {
+		h.cached = map[sdk.Key][]byte{}
 	}
-	h.kept[key] = slices.Clone(value)
-	h.events = append(h.events, "keep")
+	h.cached[key] = slices.Clone(value)
+	h.events = append(h.events, "cache")
 	return nil
 }
 
-// Admit implements sdk.Host.
-func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), error) {
+// Acquire implements sdk.Host.
+func (h *Host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.Refuse != nil {
@@ -69,13 +69,13 @@ func (h *Host) Admit(ctx context.Context, call sdk.Call) (func(sdk.Outcome), err
 		return nil, err
 	}
 	h.calls = append(h.calls, call)
-	h.events = append(h.events, "admit")
+	h.events = append(h.events, "acquire")
 	h.open++
-	return func(o sdk.Outcome) {
+	return func(o sdk.Result) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.outcomes = append(h.outcomes, o)
-		h.events = append(h.events, "done")
+		h.results = append(h.results, o)
+		h.events = append(h.events, "release")
 		h.open--
 	}, nil
 }
@@ -94,19 +94,19 @@ func (h *Host) Refused() int {
 	return h.refused
 }
 
-// Outcomes are the ends of calls, in the order in which they came. It fails the
+// Results are those of calls, in the order in which they came. It fails the
 // test where a call has no end.
-func (h *Host) Outcomes(t testing.TB) []sdk.Outcome {
+func (h *Host) Results(t testing.TB) []sdk.Result {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open != 0 {
-		t.Errorf("%d calls have no outcome", h.open)
+		t.Errorf("%d calls have no result", h.open)
 	}
-	return slices.Clone(h.outcomes)
+	return slices.Clone(h.results)
 }
 
-// Events are what the stage did, in order: "admit", "keep" and "done".
+// Events are what the stage did, in order: "acquire", "cache" and "release".
 func (h *Host) Events() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,22 +116,22 @@ func (h *Host) Events() []string {
 // Spent is what all calls cost.
 func (h *Host) Spent(t testing.TB) sdk.Usage {
 	var sum sdk.Usage
-	for _, o := range h.Outcomes(t) {
+	for _, o := range h.Results(t) {
 		sum.Add(o.Usage)
 	}
 	return sum
 }
 
-// Kept returns the kept values by their keys.
-func (h *Host) Kept() map[sdk.Key][]byte {
+// Cached returns the cached values by their keys.
+func (h *Host) Cached() map[sdk.Key][]byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.kept)
+	return maps.Clone(h.cached)
 }
 
-// Forget drops a kept value.
+// Forget drops a cached value.
 func (h *Host) Forget(key sdk.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.kept, key)
+	delete(h.cached, key)
 }
