@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -91,9 +92,9 @@ func (p *Pipeline) rehearse(ctx context.Context, plan *report.Plan) (*report.For
 			case unknown != "":
 				v.Unknown = unknown
 			case v.Unknown == "" && broken > 0:
-				v.Unknown = fmt.Sprintf("%s failed before it was asked", report.Quantity(broken, "item"))
+				v.Unknown = fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
 			case v.Unknown == "" && f.Tried < plan.Items:
-				v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, report.Quantity(plan.Items, "item"))
+				v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(plan.Items, "item"))
 			}
 			f.Voters[stage.Name] = v
 		}

@@ -14,8 +14,10 @@ import (
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 func newAsk() *cobra.Command {
@@ -65,18 +67,18 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			s.progress.Clear()
 			out, errs := c.OutOrStdout(), c.ErrOrStderr()
 			if result.Failure != nil {
-				fmt.Fprintf(errs, "the question failed: %s\n", report.Legible(result.Failure.Error()))
+				fmt.Fprintf(errs, "the question failed: %s\n", terminal.Sanitize(result.Failure.Error()))
 			}
 			for _, skipped := range result.Skipped {
-				fmt.Fprintf(errs, "it went on without %s\n", report.Legible(fmt.Sprint(skipped)))
+				fmt.Fprintf(errs, "it went on without %s\n", terminal.Sanitize(fmt.Sprint(skipped)))
 			}
 			for _, missing := range result.Missing {
-				fmt.Fprintf(errs, "it was answered without %s\n", report.Legible(missing.Error()))
+				fmt.Fprintf(errs, "it was answered without %s\n", terminal.Sanitize(missing.Error()))
 			}
 			if format == "json" {
 				err = writeResult(out, result)
 			} else {
-				err = report.Ask(out, result, report.Asking{Width: int(terminalWidth(out)), Passages: passages})
+				err = report.Ask(out, result, report.Asking{Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them"})
 			}
 			if err != nil {
 				return fmt.Errorf("write the result: %w", err)
@@ -122,7 +124,7 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 }
 
 func writeResult(w io.Writer, r run.Result) error {
-	results, err := report.NewResults(report.JSONL, w)
+	results, err := result.NewWriter(result.JSONL, w, "")
 	if err != nil {
 		return err
 	}

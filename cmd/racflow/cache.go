@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cache"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 func newCache() *cobra.Command {
@@ -49,7 +49,7 @@ func newCacheStats() *cobra.Command {
 			for _, a := range s.About {
 				fmt.Fprintf(tw, "%s\t%d\t%s\t%s\n", a.About, a.Entries, size(a.Bytes), a.Newest.Local().Format(time.DateTime))
 			}
-			fmt.Fprintf(tw, "all, in %s\t%d\t%s\t\n", report.Quantity(s.Files, "file"), s.Entries, size(s.Bytes))
+			fmt.Fprintf(tw, "all, in %s\t%d\t%s\t\n", terminal.Plural(s.Files, "file"), s.Entries, size(s.Bytes))
 			return tw.Flush()
 		},
 	}
@@ -81,9 +81,9 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "removed %s, %s\n", report.Quantity(done.Records, "answer"), size(done.Bytes))
+			fmt.Fprintf(c.OutOrStdout(), "removed %s, %s\n", terminal.Plural(done.Records, "answer"), size(done.Bytes))
 			if done.Busy > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "left alone, because runs are writing there: %s\n", report.Quantity(done.Busy, "file"))
+				fmt.Fprintf(c.ErrOrStderr(), "left alone, because runs are writing there: %s\n", terminal.Plural(done.Busy, "file"))
 				return &exitError{code: exitItemsFailed}
 			}
 			return nil

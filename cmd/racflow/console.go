@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -95,7 +95,7 @@ func (c *console) run() error {
 		case diags.HasErrors():
 			writeDiagnostics(c.errs, &engine.DiagnosticsError{Diagnostics: diags, Sources: c.file.Sources})
 		case err != nil:
-			fmt.Fprintln(c.errs, report.Legible(err.Error()))
+			fmt.Fprintln(c.errs, terminal.Sanitize(err.Error()))
 		case value != "":
 			fmt.Fprintln(c.out, value) // HCL escapes what a terminal would obey
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/engine/calls"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // maxTold is how many failures are told one by one on standard error; the
@@ -21,14 +21,14 @@ const maxTold = 20
 
 // display is standard error, where what happens meanwhile is shown.
 type display struct {
-	progress *report.Progress
+	progress *terminal.Progress
 	building string // what was told of a build last
 	faults   int    // rows of the knowledge that could not be used, and passages without their enrichment
 	failures int    // items that failed
 }
 
 func newDisplay() *display {
-	return &display{progress: report.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
+	return &display{progress: terminal.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
 }
 
 func newLog() *slog.Logger {
@@ -52,7 +52,7 @@ func (s *display) events() engine.Events {
 		},
 		Calls: func(w calls.Wait) {
 			s.progress.Clear()
-			fmt.Fprintln(os.Stderr, report.Legible(w.String()))
+			fmt.Fprintln(os.Stderr, terminal.Sanitize(w.String()))
 		},
 	}
 }
@@ -97,7 +97,7 @@ func (s *display) tellKnowledge(r knowledge.Report) {
 	s.progress.Restart()
 	s.faults += r.FaultCount + r.Bare
 	for _, why := range r.Anew {
-		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, report.Legible(why))
+		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, terminal.Sanitize(why))
 	}
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
 	for i, f := range r.Faults {
@@ -109,14 +109,14 @@ func (s *display) tellKnowledge(r knowledge.Report) {
 		if f.Line == 0 {
 			what = "it"
 		}
-		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", report.Legible(f.String()), what)
+		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", terminal.Sanitize(f.String()), what)
 	}
 	if r.Bare > 0 {
 		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
-			r.Name, report.Quantity(r.Bare, "passage"), report.Legible(r.FirstBare.String()))
+			r.Name, terminal.Plural(r.Bare, "passage"), terminal.Sanitize(r.FirstBare.String()))
 	}
 	for _, g := range r.Retired {
-		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, report.Quantity(g.Entries, "entry"))
+		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, terminal.Plural(g.Entries, "entry"))
 	}
 	for _, err := range r.Kept {
 		fmt.Fprintf(os.Stderr, "knowledge %q: warning: what this build replaces stays: %v; racflow knowledge gc removes it\n", r.Name, err)
@@ -133,15 +133,15 @@ func describeKnowledge(r knowledge.Report) string {
 		}
 	}
 	if r.Documents > 0 {
-		return fmt.Sprintf("%s, %s, %s", report.Quantity(r.Documents, "document"), report.Quantity(r.Entries, "entry"), what)
+		return fmt.Sprintf("%s, %s, %s", terminal.Plural(r.Documents, "document"), terminal.Plural(r.Entries, "entry"), what)
 	}
-	return fmt.Sprintf("%s, %s", report.Quantity(r.Entries, "entry"), what)
+	return fmt.Sprintf("%s, %s", terminal.Plural(r.Entries, "entry"), what)
 }
 
 func (s *display) tellFailure(r run.Result) {
 	if s.failures++; s.failures <= maxTold {
 		s.progress.Clear()
-		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, report.Legible(r.Failure.Error()))
+		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, terminal.Sanitize(r.Failure.Error()))
 	}
 }
 

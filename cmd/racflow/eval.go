@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
 )
 
@@ -165,7 +166,7 @@ func (e *evaluation) check(j *job) error {
 		return !known
 	})
 	if err == nil && !known {
-		err = fmt.Errorf("%w%s", nothingKnown(j), report.Legible(unusable))
+		err = fmt.Errorf("%w%s", nothingKnown(j), terminal.Sanitize(unusable))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -80,7 +81,7 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	s.progress.Clear()
 	s.tellMoreFailures()
 	for _, skipped := range totals.Skipped {
-		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, report.Quantity(skipped.Items, "item"), report.Legible(skipped.First.Error()))
+		fmt.Fprintf(os.Stderr, "%s: %s went on without it, the first because: %s\n", skipped.Stage, terminal.Plural(skipped.Items, "item"), terminal.Sanitize(skipped.First.Error()))
 	}
 	for _, d := range totals.Dropped() {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", report.Dropped(d, j.stage(d.Voter), j.ready.Labels()))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // collector removes generations.
@@ -80,7 +80,7 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 				continue
 			}
 		}
-		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s (%s, %s)\n", verb, g.Collection, g.State, report.Quantity(g.Entries, "entry")); err != nil {
+		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s (%s, %s)\n", verb, g.Collection, g.State, terminal.Plural(g.Entries, "entry")); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/nodump"
 )
@@ -86,10 +86,10 @@ func execute(ctx context.Context, args []string) int {
 		return exitInterrupted
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			fmt.Fprintln(os.Stderr, "racflow:", report.Legible(exit.err.Error()))
+			fmt.Fprintln(os.Stderr, "racflow:", terminal.Sanitize(exit.err.Error()))
 		}
 		return exit.code
 	}
-	fmt.Fprintln(os.Stderr, "racflow:", report.Legible(err.Error()))
+	fmt.Fprintln(os.Stderr, "racflow:", terminal.Sanitize(err.Error()))
 	return exitFailed
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // journalFlags say whether results are kept, and which run to resume.
@@ -104,10 +104,10 @@ func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
 		again = fmt.Sprintf("; the same command with --resume=%s asks for it", j.book.ID())
 	}
 	for _, m := range o.totals.Missing {
-		why := report.Legible(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
+		why := terminal.Sanitize(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
 		switch {
 		case m.Items > 0:
-			fmt.Fprintf(w, "%s answered without %s: %s%s\n", report.Quantity(m.Items, "item"), m.Stage, why, again)
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", terminal.Plural(m.Items, "item"), m.Stage, why, again)
 		case err == nil:
 			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
 		}

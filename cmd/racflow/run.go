@@ -13,7 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
@@ -70,7 +70,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 			}
 			// A wrong format shows before anything starts.
 			format := resultFormat(format, to, c.OutOrStdout())
-			if _, err := report.NewResults(format, io.Discard); err != nil {
+			if _, err := result.NewWriter(format, io.Discard, ""); err != nil {
 				return err
 			}
 			if err := keep.check(input.input); err != nil {
@@ -91,7 +91,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 			if err := j.open(c.Context(), &keep); err != nil {
 				return err
 			}
-			results, err := report.NewResults(format, out)
+			results, err := result.NewWriter(format, out, "--output FILE keeps them all")
 			if err != nil {
 				return err
 			}
@@ -142,11 +142,11 @@ func resultFormat(format, output string, out io.Writer) string {
 	case format != "":
 		return format
 	case strings.EqualFold(filepath.Ext(output), ".tsv"):
-		return report.TSV
+		return result.TSV
 	case output == "" && isTerminal(out):
-		return report.Table
+		return result.Table
 	}
-	return report.JSONL
+	return result.JSONL
 }
 
 // outcome is what came of a run.

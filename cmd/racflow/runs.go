@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 func newRuns() *cobra.Command {
@@ -61,7 +61,7 @@ func shownPath(path string) string {
 			path = rel
 		}
 	}
-	return report.Escape(cmp.Or(path, "-"))
+	return terminal.Escape(cmp.Or(path, "-"))
 }
 
 func newRunsRemove() *cobra.Command {

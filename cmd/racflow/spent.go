@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/calls"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // tellSpent says what the calls of a session came to, however it ended.
@@ -31,7 +31,7 @@ func (s *session) tellSpent(w io.Writer) {
 func describeCalls(c calls.Counts) string {
 	var parts []string
 	if c.Calls > 0 {
-		text := report.Quantity(c.Calls, "call")
+		text := terminal.Plural(c.Calls, "call")
 		if c.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", c.Failed)
 		}
@@ -48,7 +48,7 @@ func describeCalls(c calls.Counts) string {
 		parts = append(parts, "cost "+calls.Money(c.Cost))
 	}
 	if c.Recalled > 0 {
-		parts = append(parts, report.Quantity(c.Recalled, "answer")+" from the cache")
+		parts = append(parts, terminal.Plural(c.Recalled, "answer")+" from the cache")
 	}
 	return strings.Join(parts, ", ")
 }

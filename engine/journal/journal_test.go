@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -64,8 +64,8 @@ func results() []run.Result {
 func written(t *testing.T, results []run.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	for _, format := range []string{report.JSONL, report.TSV, report.Table} {
-		w, err := report.NewResults(format, &out)
+	for _, format := range []string{result.JSONL, result.TSV, result.Table} {
+		w, err := result.NewWriter(format, &out, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
@@ -18,8 +20,9 @@ const excerptLines = 3
 
 // Asking says how one question's outcome is shown.
 type Asking struct {
-	Width    int // columns of the terminal
-	Passages int // most passages that are shown where there is no answer
+	Width    int    // columns of the terminal
+	Passages int    // at most, where there is no answer
+	More     string // how to see all of n passages, with %d for n
 }
 
 // Ask shows a person what became of one question: the answer with the passages
@@ -30,7 +33,7 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 	switch {
 	case r.Failure != nil:
 	case r.Answer != "":
-		for _, line := range wrap(r.Answer, a.Width) {
+		for _, line := range terminal.Wrap(r.Answer, a.Width) {
 			fmt.Fprintln(out, line)
 		}
 		a.remark(out, r)
@@ -39,7 +42,7 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage, r.Text+" "+r.Answer)
 		}
 	case !r.RetrievalOnly:
-		for _, line := range wrap("No answer: "+why(r), a.Width) {
+		for _, line := range terminal.Wrap("No answer: "+why(r), a.Width) {
 			fmt.Fprintln(out, line)
 		}
 	case len(r.Candidates) == 0:
@@ -85,14 +88,14 @@ func (a Asking) passages(w io.Writer, r run.Result) {
 		a.passage(w, fmt.Sprintf("%2d  %.3f  ", i+1, c.Score), c, r.Text)
 	}
 	if more := len(r.Candidates) - len(shown); more > 0 && len(shown) > 0 {
-		fmt.Fprintf(w, "\n... and %d more; --passages %d shows them\n", more, len(r.Candidates))
+		fmt.Fprintf(w, "\n... and %d more; "+a.More+"\n", more, len(r.Candidates))
 	}
 }
 
 // passage shows where a candidate stands and the part of it that has most of the
 // given words.
 func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words string) {
-	fmt.Fprintln(w, fit(number+where(c), a.Width))
+	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
 	const indent = "    "
 	for _, line := range excerpt(c, words, a.Width-len(indent)) {
 		fmt.Fprintln(w, indent+line)
@@ -103,7 +106,7 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words strin
 // the file's name is told by the place.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
-	place := placeOf(c)
+	place := result.Place(c)
 	for _, key := range []string{"headings", "declaration", "title"} {
 		if heading := text(key); heading != "" {
 			if heading != path.Base(text("path")) {
@@ -112,7 +115,7 @@ func where(c sdk.Candidate) string {
 			break
 		}
 	}
-	return legible(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
 // excerpt is a few lines of a candidate's text. Its headings are left out where
@@ -129,10 +132,10 @@ func excerpt(c sdk.Candidate, words string, width int) []string {
 		}
 	}
 	if c.Meta["format"] != "code" {
-		text = reflow(text)
+		text = terminal.Reflow(text)
 	}
 	const mark = 2 // columns of an ellipsis and a space
-	lines := slices.DeleteFunc(wrap(text, width-mark), func(line string) bool { return line == "" })
+	lines := slices.DeleteFunc(terminal.Wrap(text, width-mark), func(line string) bool { return line == "" })
 	if len(lines) <= excerptLines {
 		return lines
 	}
@@ -142,7 +145,7 @@ func excerpt(c sdk.Candidate, words string, width int) []string {
 		shown[0] = "… " + shown[0]
 	}
 	if at+excerptLines < len(lines) {
-		shown[excerptLines-1] = fit(shown[excerptLines-1]+" …", width)
+		shown[excerptLines-1] = terminal.Fit(shown[excerptLines-1]+" …", width)
 	}
 	return shown
 }

@@ -6,61 +6,9 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
-
-func TestWrap(t *testing.T) {
-	tests := []struct {
-		name, text string
-		width      int
-		want       string
-	}{
-		{name: "words", text: "one two three", width: 8, want: "one two|three"},
-		{name: "fits", text: "one two", width: 7, want: "one two"},
-		{name: "a long word", text: "abcdefghij kl", width: 4, want: "abcd|efgh|ij|kl"},
-		{name: "lines stay", text: "a\n\n\nb\r\n", width: 9, want: "a||b"},
-		{name: "indented", text: "    code here", width: 9, want: "    code|here"},
-		{name: "wide", text: "知識知識 知", width: 5, want: "知識|知識|知"},
-		{name: "accents take no column", text: "e\u0301e\u0301e\u0301 x", width: 3, want: "e\u0301e\u0301e\u0301|x"},
-		{name: "narrower than a character", text: "知識", width: 1, want: "知|識"},
-		{name: "escapes", text: "a\x1b[31mb\u202ec", width: 20, want: "a\uFFFD[31mb\uFFFDc"},
-		{name: "nothing", text: " \n\t\n", width: 9, want: ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			lines := wrap(test.text, test.width)
-			if got := strings.Join(lines, "|"); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestFit(t *testing.T) {
-	for text, want := range map[string]string{"abcdef": "abcdef", "abcdefg": "abcde…", "知識知": "知識知", "知識知識": "知識…", "": ""} {
-		if got := fit(text, 6); got != want || columnsOf(got) > 6 {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestReflow(t *testing.T) {
-	tests := []struct{ name, text, want string }{
-		{"a paragraph", "one\ntwo\n\nthree", "one two\n\nthree"},
-		{"a list", "see:\n- one\n  more\n- two\n10. ten", "see:\n- one more\n- two\n10. ten"},
-		{"a table", "before\n| a | b |\n|---|---|\nafter", "before\n| a | b |\n|---|---|\nafter"},
-		{"a heading", "# A\ntext\nmore", "# A\ntext more"},
-		{"code", "```\na\nb\n```\nc\nd", "```\na\nb\n```\nc d"},
-		{"indented code", "    a\n    b", "    a\n    b"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := reflow(test.text); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
 
 // passage is a candidate of a document.
 func passage(id, text string, meta sdk.Meta) sdk.Candidate {
@@ -98,7 +46,7 @@ func TestAsk(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out strings.Builder
-			if err := Ask(&out, test.result, Asking{Width: 60, Passages: 2}); err != nil {
+			if err := Ask(&out, test.result, Asking{Width: 60, Passages: 2, More: "--passages %d shows them"}); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range test.want {
@@ -111,7 +59,7 @@ func TestAsk(t *testing.T) {
 					t.Errorf("%q is in\n%s", not, out.String())
 				}
 			}
-			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && visible(r) != r }); i >= 0 {
+			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && terminal.Visible(r) != r }); i >= 0 {
 				t.Errorf("the terminal is told %q", out.String()[i:])
 			}
 		})
@@ -126,7 +74,7 @@ func TestExcerpt(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	for _, line := range lines {
-		if columnsOf(line) > 40 {
+		if terminal.Width(line) > 40 {
 			t.Errorf("%q is too long", line)
 		}
 	}

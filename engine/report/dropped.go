@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
@@ -37,9 +38,9 @@ func Dropped(d run.Dropped, stage sdk.Stage, labels []string) string {
 	for _, t := range texts[:min(len(texts), droppedShown)] {
 		reason := ""
 		if t.Reason != "" {
-			reason = ": " + shorten(t.Reason, droppedWidth)
+			reason = ": " + terminal.Shorten(t.Reason, droppedWidth)
 		}
-		shown = append(shown, fmt.Sprintf("%q (%d%s)", shorten(t.Answer, droppedWidth), t.Count, reason))
+		shown = append(shown, fmt.Sprintf("%q (%d%s)", terminal.Shorten(t.Answer, droppedWidth), t.Count, reason))
 	}
 	text := fmt.Sprintf("sample.%s: %d of %d answers do not count, such as %s", d.Voter, d.Dropped, d.Answers, strings.Join(shown, ", "))
 	best, most := 0, 0

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // writeEnrich shows what enriching would ask of services.
@@ -15,7 +15,7 @@ func (p Plan) writeEnrich(w io.Writer) error {
 	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.Report) bool { return len(k.Asks) > 0 }) {
 		return nil
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\tTOKENS IN\tTOKENS OUT\tCOST\n")
 	guessed, total := false, 0.0
 	for _, k := range p.Knowledge {

@@ -3,14 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // Eval writes an evaluation for people.
 func Eval(w io.Writer, r eval.Report) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	fmt.Fprintf(tw, "items\t%d\t", r.Items)
 	for _, part := range []struct {
 		n    int
@@ -53,7 +53,7 @@ func Eval(w io.Writer, r eval.Report) error {
 	}
 	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
 	for _, l := range r.Worst(len(r.Labels)) {
-		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", shorten(l.Label, tableWidth), l.F1, l.Precision, l.Recall, l.Support)
+		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", terminal.Shorten(l.Label, valueWidth), l.F1, l.Precision, l.Recall, l.Support)
 	}
 	return tw.Flush()
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -28,7 +28,7 @@ func (p Plan) writeForecast(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "\nWhat the calls would cost is not known: %s.\n", f.Unknown)
 		return err
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	fmt.Fprintf(tw, "\nESTIMATE\tITEMS\tREQUESTS\tANSWERS\tTOKENS IN\tTOKENS OUT\tCOST\n")
 	var total float64
 	priced := 0
@@ -83,7 +83,7 @@ func promptText(p sdk.Prompt) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return visible(r)
+		return terminal.Visible(r)
 	}, strings.TrimRight(text, "\n"))
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)

@@ -8,13 +8,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
-const configWidth = 40 // runes of an embedder's config
+const (
+	configWidth = 40 // runes of a config
+	valueWidth  = 64 // of the value of a variable, a label or a rule
+)
 
 // Generations shows what stores hold of knowledge.
 type Generations struct {
@@ -78,7 +81,7 @@ func (l *Generations) JSON() error {
 
 // Table shows the generations to a person.
 func (l *Generations) Table() error {
-	tw := tabwriter.NewWriter(l.w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(l.w)
 	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tENRICHED BY\tEMBEDDER\tANALYZER\tSOURCE")
 	for _, r := range l.rows {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
@@ -94,7 +97,7 @@ func enrichers(all []knowledge.Enrichment) string {
 	for _, e := range all {
 		names = append(names, e.Use+versionOf(e.Plugin))
 	}
-	return cmp.Or(strings.Map(visible, strings.Join(names, ", ")), "-")
+	return cmp.Or(terminal.Line(strings.Join(names, ", ")), "-")
 }
 
 // versionOf is what stands behind the name of a third party's stage.
@@ -121,7 +124,7 @@ func recorded(text string) string {
 	case "-":
 		return "standard input"
 	}
-	return strings.Map(visible, text)
+	return terminal.Line(text)
 }
 
 // settings shows a stage's config in one line.
@@ -134,5 +137,5 @@ func settings(config json.RawMessage) string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		parts = append(parts, fmt.Sprintf("%s=%v", name, all[name]))
 	}
-	return shorten(strings.Join(parts, " "), configWidth)
+	return terminal.Shorten(strings.Join(parts, " "), configWidth)
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // Plan is what a run would do.
@@ -35,10 +35,10 @@ func entries(n, documents int) string {
 
 // Write shows the plan to a person.
 func (p Plan) Write(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	fmt.Fprintf(tw, "VARIABLE\tVALUE\tFROM\n")
 	for _, v := range p.File.Variables {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Name, shorten(v.Value, tableWidth), v.From)
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Name, terminal.Shorten(v.Value, valueWidth), v.From)
 	}
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
@@ -48,7 +48,7 @@ func (p Plan) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
 		for _, why := range k.Anew {
-			fmt.Fprintf(tw, "\t%s\n", Legible(why))
+			fmt.Fprintf(tw, "\t%s\n", terminal.Sanitize(why))
 		}
 		if k.FaultCount > 0 {
 			what := "rows"
@@ -96,11 +96,11 @@ func among(s *pipeline.Stage) string {
 	case s.Retrieve == nil:
 		return ""
 	case s.Retrieve.Whole != nil:
-		return ", or all of it where " + shorten(s.Retrieve.Whole.Text(), tableWidth)
+		return ", or all of it where " + terminal.Shorten(s.Retrieve.Whole.Text(), valueWidth)
 	case s.Retrieve.Filter == nil:
 		return ""
 	}
-	return ", among " + shorten(s.Retrieve.Filter.Text(), tableWidth)
+	return ", among " + terminal.Shorten(s.Retrieve.Filter.Text(), valueWidth)
 }
 
 // best says how many candidates a rerank stage leaves.

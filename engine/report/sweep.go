@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // SweepRow is what a pipeline reached with some of its arguments set.
@@ -69,7 +69,7 @@ func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
 		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
 	}...)
 	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	head := slices.Clone(targets)
 	for _, c := range columns {
 		head = append(head, c.name)
@@ -78,7 +78,7 @@ func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
 	for _, r := range rows {
 		var cells []string
 		for _, value := range r.Set {
-			cells = append(cells, shorten(value, tableWidth))
+			cells = append(cells, terminal.Shorten(value, valueWidth))
 		}
 		for _, c := range columns {
 			cells = append(cells, c.cell(r.Report))

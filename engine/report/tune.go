@@ -3,15 +3,15 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
 )
 
 // Tune writes what tuning found for people: the trade-off curve and what the
 // choice is worth, all of it on rows that it was not found on.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := terminal.NewTable(w)
 	priced := o.Curve[len(o.Curve)-1].Cost > 0
 	row := func(name string, p tune.Point, note string) {
 		fmt.Fprintf(tw, "%s\t%.1f %%\t%.4f\t", name, 100*p.Sent, p.Accuracy)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/knowledge"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
@@ -140,14 +140,14 @@ func TestNumbersFailTheirItem(t *testing.T) {
 			lines := func(harmless bool) (all []string, failures map[int]string) {
 				p.harmless.Store(harmless)
 				failures = map[int]string{}
-				totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
-					if result.Failure != nil {
-						failures[len(all)] = result.Failure.Error()
+				totals, err := r.Items(t.Context(), feed(texts...), each(func(one run.Result) error {
+					if one.Failure != nil {
+						failures[len(all)] = one.Failure.Error()
 					}
 					var line bytes.Buffer
-					w, err := report.NewResults(report.JSONL, &line)
+					w, err := result.NewWriter(result.JSONL, &line, "")
 					if err == nil {
-						err = w.Write(result)
+						err = w.Write(one)
 					}
 					if err == nil {
 						err = w.Flush()

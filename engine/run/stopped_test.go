@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
@@ -72,7 +72,7 @@ func numbers(n int) []string {
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, run.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := report.NewResults(report.JSONL, &out)
+	w, err := result.NewWriter(result.JSONL, &out, "")
 	if err != nil {
 		t.Fatal(err)
 	}

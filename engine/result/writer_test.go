@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -34,7 +34,7 @@ func some() []run.Result {
 func render(t *testing.T, format string, results []run.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewResults(format, &out)
+	w, err := NewWriter(format, &out, "--output FILE keeps them all")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestTSVIsOneLine(t *testing.T) {
 			}
 		}
 	}
-	if plain := `grüße, "quoted" 日本`; Escape(plain) != plain {
-		t.Errorf("%q becomes %q", plain, Escape(plain))
+	if plain := `grüße, "quoted" 日本`; terminal.Escape(plain) != plain {
+		t.Errorf("%q becomes %q", plain, terminal.Escape(plain))
 	}
 }
 
@@ -155,31 +155,9 @@ func TestTableIsShownAndNotObeyed(t *testing.T) {
 	}
 }
 
-func TestLegible(t *testing.T) {
-	if got, want := Legible("refused: \x1b[31m\a\u009b\u202e\r\nracflow: done\n\tat main.go:7"), "refused: \uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD\n    racflow: done\n    \tat main.go:7"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestUnknownFormat(t *testing.T) {
-	if _, err := NewResults("xml", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
+	if _, err := NewWriter("xml", &bytes.Buffer{}, ""); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestProgress(t *testing.T) {
-	var out bytes.Buffer
-	p := NewProgress(&out, true)
-	p.every = 0
-	p.start = time.Now().Add(-2 * time.Second)
-	p.Update("answered", 100, 300)
-	p.Update("answered", 200, 0)
-	p.Clear()
-	got := out.String()
-	for _, want := range []string{"answered: 100 of 300, ", " left", "\r\x1b[Kanswered: 200, ", "/s\r\x1b[K"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %q", want, got)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package report
+package terminal
 
 import (
 	"fmt"
@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Progress tells how far a piece of work is: on a terminal in one line that is
-// written over, elsewhere in a line now and then.
+// Progress shows how far work is: in one line that is overwritten on a terminal, in a
+// line every ten seconds elsewhere.
 type Progress struct {
 	w        io.Writer
 	terminal bool
 	every    time.Duration
 
-	mu    sync.Mutex
-	start time.Time
-	last  time.Time
-	shown bool
+	mu          sync.Mutex
+	start, last time.Time
+	shown       bool
 }
 
 // NewProgress reports to w.

@@ -1,0 +1,84 @@
+package result
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+const (
+	tableRows   = 12 // results that a table shows
+	textWidth   = 64 // runes of a text
+	idWidth     = 40
+	remarkWidth = 100
+)
+
+// table shows the first results to a person.
+type table struct {
+	w    *bufio.Writer
+	rows []run.Result
+	more int
+	hint string
+}
+
+func (t *table) Streams() bool { return false }
+
+func (t *table) Write(r run.Result) error {
+	if len(t.rows) < tableRows {
+		t.rows = append(t.rows, r)
+	} else {
+		t.more++
+	}
+	return nil
+}
+
+func (t *table) Flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	tw := terminal.NewTable(t.w)
+	fmt.Fprintln(tw, "TEXT\tANSWER\tAGREEMENT\t")
+	for _, r := range t.rows {
+		answer, agreement := "-", ""
+		switch {
+		case r.RetrievalOnly && len(r.Candidates) > 0:
+			answer = terminal.Shorten(r.Candidates[0].ID, idWidth)
+		case r.Failure == nil && r.Answer != "":
+			answer, agreement = terminal.Shorten(r.Answer, textWidth), fmt.Sprintf("%3.0f %%", 100*r.Agreement)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", terminal.Shorten(r.Text, textWidth), answer, agreement, remark(r))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if t.more > 0 {
+		fmt.Fprintf(t.w, "... and %d more; %s\n", t.more, t.hint)
+	}
+	return t.w.Flush()
+}
+
+// remark is what else a person should see of a result.
+func remark(r run.Result) string {
+	var all []string
+	switch {
+	case r.Failure != nil:
+		all = append(all, fmt.Sprintf("line %d failed: %v", r.Line, r.Failure))
+	case r.Reason != "":
+		all = append(all, r.Reason)
+	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
+		all = append(all, "expected "+r.Expected)
+	}
+	if len(r.Missing) > 0 {
+		all = append(all, "without "+strings.Join(r.Without(), ", "))
+	}
+	if r.Flagged {
+		all = append(all, "flagged")
+	}
+	if len(r.Citations) > 0 {
+		all = append(all, cited(r.Citations))
+	}
+	return terminal.Shorten(strings.Join(all, ", "), remarkWidth)
+}
