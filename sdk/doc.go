@@ -26,6 +26,7 @@
 // The package does not know the engine. What travels between the two is
 // defined in sdk/proto and converted in sdk/wire, whose ends are sdk/serve and
 // sdk/remote; sdk/fuse and sdk/ballot hold the formulas that engine and
-// plugins share; sdk/answer reads what a language model wrote; sdk/sdktest is
-// the conformance suite that every plugin must pass.
+// plugins share; sdk/lock keeps a file to one writer; sdk/answer reads what a
+// language model wrote; sdk/sdktest is the conformance suite that every plugin
+// must pass.
 package sdk

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // suffix is how the names of the cache's files end.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/lock"
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // Stats say what a cache holds.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/engine/lock"
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // Runs is the folder that keeps runs.

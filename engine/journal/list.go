@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // State is what a run has come to.

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/lock"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // TestClockSetBack begins runs while the clock stands, is set back, or is at the end

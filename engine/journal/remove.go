@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // kept is how many finished runs are kept.

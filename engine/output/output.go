@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // suffix is what the name of a file ends with until it is complete.

@@ -31,7 +31,7 @@ func (c *collection) begin() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			releaseLock(lock)
+			lock.Close()
 		}
 	}()
 	f, now, err := c.look()

@@ -83,7 +83,7 @@ func (c *collection) drop() error {
 	if err != nil {
 		return err
 	}
-	defer releaseLock(lock)
+	defer lock.Close()
 	if err := os.Rename(c.dir, filepath.Join(parent, dropped+rand.Text())); err != nil {
 		return err
 	}

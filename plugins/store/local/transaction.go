@@ -168,7 +168,7 @@ func (c *collection) close() {
 // end closes the transaction.
 func (c *collection) end() {
 	c.staged.log.f.Close()
-	releaseLock(c.staged.lock)
+	c.staged.lock.Close()
 	c.staged = nil
 	c.busy.Store(false)
 }

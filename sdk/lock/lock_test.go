@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/lock"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 func open(t *testing.T, path string, flags int) *os.File {

@@ -1,9 +1,3 @@
-// Package lock makes a process the only writer of a file. The lock ends with the
-// process, however that ends: it leaves nothing behind.
-//
-// The file that is written is the file that is locked, so it may be renamed or
-// removed while it is locked. A library that opens a lock file by itself knows
-// neither.
 package lock
 
 import (
@@ -16,8 +10,9 @@ import (
 var ErrBusy = errors.New("another process is writing it")
 
 // Open opens a file as os.OpenFile does, and locks it until it is closed. The error
-// is ErrBusy where the lock is taken. Flags must not ask to truncate: that would
-// happen before the lock is there.
+// is ErrBusy where the lock is taken, and errors.ErrUnsupported where the system has
+// no such locks. Flags must not ask to truncate: that would happen before the lock is
+// there.
 func Open(path string, flags int, perm fs.FileMode) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, flags, perm)

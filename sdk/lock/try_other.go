@@ -1,0 +1,14 @@
+//go:build !unix
+
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// try refuses: without a lock two processes could write at once.
+func try(f *os.File) error {
+	return fmt.Errorf("lock %s: %w on this operating system", f.Name(), errors.ErrUnsupported)
+}
