@@ -203,10 +203,10 @@ pipeline "contextual" {
   }
 
   sample "llm" {
-    use     = "openai"
-    enabled = var.model != ""
-    tries   = 2 # where it cites nothing that it was given
-    limit   = limit.llm
+    use       = "openai"
+    enabled   = var.model != ""
+    resamples = 1 # where it cites nothing that it was given
+    limit     = limit.llm
 
     price {
       input  = length(var.price) == 0 ? null : var.price.input

@@ -57,7 +57,7 @@ variable "none" {
   default     = ""
 }
 
-variable "doubt" {
+variable "margin_below" {
   description = "Items on which the voters agree by less than this margin are sent to the model; 2: all. racflow tune finds a value."
   default     = 2
 }
@@ -144,7 +144,7 @@ pipeline "intent" {
   sample "llm" {
     use     = "openai"
     enabled = var.model != ""
-    when    = "margin < var.doubt"
+    when    = "margin < var.margin_below"
     n       = 6
     limit   = limit.llm
 

@@ -2,7 +2,7 @@
 # RAC, retrieval-augmented classification. The labels of a text's neighbours are
 # the only ones allowed, the nearest neighbours are shown as answered questions,
 # and the model answers with a JSON object: its reasoning, then the label. An
-# answer outside those labels is rejected and asked for again; after three tries
+# answer outside those labels is rejected and asked for again; after two resamples
 # there is none.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
@@ -107,10 +107,10 @@ pipeline "rac" {
   }
 
   sample "llm" {
-    use    = "openai"
-    tries  = 3
-    accept = "answer in candidate_labels"
-    limit  = limit.llm
+    use       = "openai"
+    resamples = 2
+    accept    = "answer in candidate_labels"
+    limit     = limit.llm
 
     price {
       input  = length(var.price) == 0 ? null : var.price.input

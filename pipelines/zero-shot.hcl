@@ -81,10 +81,10 @@ pipeline "zero-shot" {
   }
 
   sample "llm" {
-    use    = "openai"
-    tries  = 3
-    accept = "answer in labels"
-    limit  = limit.llm
+    use       = "openai"
+    resamples = 2
+    accept    = "answer in labels"
+    limit     = limit.llm
 
     price {
       input  = length(var.price) == 0 ? null : var.price.input

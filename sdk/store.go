@@ -78,9 +78,9 @@ const (
 
 // Search says how to search.
 type Search struct {
-	Mode  Mode
-	Depth int  // entries wanted per side
-	Texts bool // with Text, Context and Meta of what is found; else ID and Label are enough
+	Mode          Mode
+	NumCandidates int  // entries that each leg, dense and lexical, finds
+	Texts         bool // with Text, Context and Meta of what is found; else ID and Label are enough
 }
 
 // Query is what is searched for, and among what. Its vector is nil in a lexical

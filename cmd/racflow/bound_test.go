@@ -51,7 +51,7 @@ func randomly(t *testing.T, r *rand.Rand) asking {
 		t.Fatal(err)
 	}
 	a := asking{
-		stage:   &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Tries: 1 + r.IntN(3), Config: pipeline.Config{Open: config}},
+		stage:   &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Resamples: r.IntN(3), Config: pipeline.Config{Open: config}},
 		limited: most > 0 || most == 0 && model == "tiny", schema: structured == "json_schema" || structured == "auto" && chat,
 	}
 	for i := range 3 {
@@ -107,7 +107,7 @@ func TestNeverAboveAtMost(t *testing.T) {
 				t.Fatalf("%+v, want a bound %v; %+v", v, a.limited, control.Snapshot())
 			}
 			for _, item := range a.items {
-				for accepted, try := false, 0; !accepted && try < a.stage.Tries; try++ { // as engine/run does
+				for accepted, try := false, 0; !accepted && try <= a.stage.Resamples; try++ { // as engine/run does
 					item.Drawn = try * a.stage.N
 					samples, err := opened.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 					if err != nil {

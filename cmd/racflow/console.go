@@ -34,7 +34,7 @@ standard input is one of
                    {"text": "...", "meta": {}, "candidates": [{"label": "a", "score": 0.9}],
                    "votes": [{"voter": "knn", "answer": "a"}], "margin": 0.2, "answer": "a"}
     :row N         the item is the Nth row of the pipeline's input
-    :rule RULE     such as :rule margin < var.doubt; it sees the names of accept
+    :rule RULE     such as :rule margin < var.margin_below; it sees the names of accept
 
 No stage is started, so what stages would find is what :item says. Secrets show as
 (secret). Where the input is no terminal, the exit code is 1 if a line failed.`,

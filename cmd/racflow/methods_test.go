@@ -69,12 +69,12 @@ func TestRAC(t *testing.T) {
 		}
 		if strings.Contains(r["text"].(string), "robot") {
 			if r["answer"] != nil || r["flagged"] != true || len(asks) != 3 || len(r["votes"].([]any)) != 3 {
-				t.Errorf("after %d tries: %v", len(asks), r)
+				t.Errorf("asked %d times: %v", len(asks), r)
 			}
 			continue
 		}
 		if r["answer"] != first.Labels[2] || r["flagged"] != false || len(asks) != 1 {
-			t.Errorf("after %d tries: %v, want %s", len(asks), r, first.Labels[2])
+			t.Errorf("asked %d times: %v, want %s", len(asks), r, first.Labels[2])
 		}
 	}
 }

@@ -86,7 +86,7 @@ variable "train" { type = path }
 variable "rows" { type = path }
 variable "embedder" { default = "minilm" }
 variable "election" { default = "soft" }
-variable "doubt" { default = 2 }
+variable "margin_below" { default = 2 }
 variable "weights" {
   type    = map(number)
   default = {}
@@ -106,7 +106,7 @@ pipeline "intent" {
   sample "prototype" { use = "prototype" }
   sample "llm" {
     use  = "model/model"
-    when = "margin < var.doubt"
+    when = "margin < var.margin_below"
     n    = 3
     price {
       input  = 2
@@ -207,7 +207,7 @@ func TestTune(t *testing.T) {
 			}
 			t.Log(string(content))
 			tuned := s.eval(t, append(choice, "-var-file", file)...)
-			everything := s.eval(t, append(choice, "-var-file", file, "-var", "doubt=2")...)
+			everything := s.eval(t, append(choice, "-var-file", file, "-var", "margin_below=2")...)
 			untuned := everything
 			if bytes.Contains(content, []byte("{")) { // weights, too
 				untuned = s.eval(t, choice...)

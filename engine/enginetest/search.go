@@ -30,14 +30,14 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 				failed[i] = sdk.Invalid(errors.New("the vector cannot be searched for"))
 				continue
 			}
-			hits[i].Dense = now.best(q, s.Depth, func(e sdk.Entry) (sdk.Hit, bool) {
+			hits[i].Dense = now.best(q, s.NumCandidates, func(e sdk.Entry) (sdk.Hit, bool) {
 				norm := math.Sqrt(square * dot(e.Vector, e.Vector))
 				cosine := dot(q.Vector, e.Vector) / max(norm, math.SmallestNonzeroFloat64)
 				return sdk.Hit{ID: e.ID, Dense: float32(cosine), Lexical: sdk.Unscored}, square > 0
 			}, func(h sdk.Hit) float32 { return h.Dense })
 		}
 		if s.Mode != sdk.ModeDense {
-			hits[i].Lexical = now.best(q, s.Depth, now.bm25(q.Text), func(h sdk.Hit) float32 { return h.Lexical })
+			hits[i].Lexical = now.best(q, s.NumCandidates, now.bm25(q.Text), func(h sdk.Hit) float32 { return h.Lexical })
 		}
 	}
 	if len(failed) > 0 {

@@ -7,7 +7,7 @@
 // out are as many as the answers may have; and the service gives as many answers
 // per request as it is asked for. The other is a bound: no token is shorter than a
 // byte, a JSON schema counts with the prompt, each answer has a request of its own,
-// and every item is asked as often as tries allows.
+// and every item is asked as often as resamples allows.
 //
 // A bound comes from the voter itself (sdk.Forecaster), and there is none where it
 // does not say: a plugin of a third party, an answer without a limit. Nor is there one

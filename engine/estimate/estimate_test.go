@@ -30,32 +30,32 @@ func TestRehearsal(t *testing.T) {
 	used := func(in, out uint64) sdk.Usage { return sdk.Usage{InputTokens: in, OutputTokens: out} }
 	const silent = "its plugin does not say what a request takes"
 	tests := []struct {
-		name     string
-		n, tries int
-		config   string
-		prompts  []sdk.Prompt
-		asked    sdk.Forecaster
-		want     Voter
+		name         string
+		n, resamples int
+		config       string
+		prompts      []sdk.Prompt
+		asked        sdk.Forecaster
+		want         Voter
 	}{
-		{"one prompt for all samples", 3, 1, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}}, nil,
+		{"one prompt for all samples", 3, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}}, nil,
 			Voter{Items: 1, Requests: 1, Answers: 3, Likely: used(11, 15), Unknown: silent}},
-		{"one for each", 2, 1, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}}, nil,
+		{"one for each", 2, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}}, nil,
 			Voter{Items: 1, Requests: 2, Answers: 2, Likely: used(3, 10), Unknown: silent}},
-		{"a chat", 1, 1, `{"max_tokens": 0}`, []sdk.Prompt{chat}, nil,
+		{"a chat", 1, 0, `{"max_tokens": 0}`, []sdk.Prompt{chat}, nil,
 			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(6, 0), Unknown: silent}},
-		{"none of the engine's", 1, 1, `{}`, nil, nil,
+		{"none of the engine's", 1, 0, `{}`, nil, nil,
 			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(1, 0), Unknown: silent}},
-		{"it says", 2, 2, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{
+		{"it says", 2, 1, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{
 			{Requests: 1, Likely: used(7, 4), Most: used(30, 8)}, {}, {Requests: 2, Likely: used(9, 4), Most: used(100, 8)},
 		}}, Voter{Items: 1, Requests: 1, Answers: 2, Likely: used(7, 4), Most: used(130, 16)}},
-		{"it does not know", 1, 1, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{{Requests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
+		{"it does not know", 1, 0, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{{Requests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
 			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(7, 0), Unknown: "it thinks"}},
-		{"it abstains", 1, 3, `{}`, nil, &asked{make([]sdk.Forecast, 3)}, Voter{Items: 1}},
+		{"it abstains", 1, 2, `{}`, nil, &asked{make([]sdk.Forecast, 3)}, Voter{Items: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := New()
-			stage := &pipeline.Stage{Name: "llm", N: test.n, Tries: test.tries, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
+			stage := &pipeline.Stage{Name: "llm", N: test.n, Resamples: test.resamples, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
 			item := sdk.Item{Text: "text", Prompts: test.prompts}
 			samples, err := r.Sampler(stage, test.asked).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 			if err != nil || len(samples) != 1 || len(samples[0]) != 0 {

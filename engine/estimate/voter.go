@@ -23,7 +23,7 @@ type Voter struct {
 	Requests int         // that it would likely send
 	Answers  int         // that it would get
 	Likely   sdk.Usage   // tokens in, and out as many as the answers may have; none out: they have no limit
-	Most     sdk.Usage   // at most, with all tries
+	Most     sdk.Usage   // at most, with all resamples
 	Unknown  string      // why nobody knows Most; empty: it is known
 	Shown    *sdk.Prompt // one of the prompts; nil: none was read
 
@@ -74,7 +74,7 @@ func (s stand) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return samples, nil
 }
 
-// add counts what an item would come to, in each of its tries.
+// add counts what an item would come to, with each resample.
 func (s stand) add(v *Voter, item sdk.Item) error {
 	samples := max(s.stage.N, 1)
 	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
@@ -82,13 +82,13 @@ func (s stand) add(v *Voter, item sdk.Item) error {
 		v.Shown, v.shownOf = &shown, item.ID
 	}
 	v.Items++
-	for try := range max(s.stage.Tries, 1) {
-		item.Drawn = try * samples
+	for sampling := range 1 + s.stage.Resamples {
+		item.Drawn = sampling * samples
 		f, err := s.forecast(item, samples)
 		if err != nil {
 			return err
 		}
-		if try == 0 && f.Requests > 0 {
+		if sampling == 0 && f.Requests > 0 {
 			v.Requests += f.Requests
 			v.Answers += samples
 			v.Likely.Add(f.Likely)

@@ -182,7 +182,7 @@ func TestStore(t *testing.T) {
 	if diff := cmp.Diff(sdk.Collection{Entries: 2, Dimension: 1, Note: []byte("note")}, c); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 5}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 5}
 	lists, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Vector: []float32{1}}})
 	want := [][]sdk.Candidate{{
 		{ID: "b", Label: "y", Score: .9, Dense: .9, Lexical: sdk.Unscored},

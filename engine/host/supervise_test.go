@@ -145,7 +145,7 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	if err := put("b", "two"); err != nil {
 		t.Fatal(err)
 	}
-	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Error("a poisonous query was answered")
 	}
@@ -191,7 +191,7 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "c.json")); err != nil {
 		t.Fatal(err)
 	}
-	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Fatal("a poisonous query was answered")
 	}

@@ -167,7 +167,7 @@ func TestChunksAreKeptInStep(t *testing.T) {
 func TestChunksKnowTheirPlace(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.md": "# Title\r\n\r\nbbb\n", "p.html": "<title>Page</title><p>aaa<p>c"})
 	k, _, _ := s.look(knowledge.Options{})
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 1, Texts: true}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: 1}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 1, Texts: true}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: 1}
 	for query, want := range map[string]sdk.Candidate{
 		"b": {ID: "a.md#2", Text: "bbb", Meta: sdk.Meta{"path": "a.md", "title": "Title", "format": "markdown", "headings": "h",
 			"document": "a.md", "start": 11.0, "end": 14.0, "first_line": 3.0, "last_line": 3.0}},

@@ -22,7 +22,7 @@ func TestContext(t *testing.T) {
 	if with, _ := k.Generation(); with == name {
 		t.Error("it went into the generation without contexts")
 	}
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, Depth: 10, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted}, TopK: 10}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted}, TopK: 10}
 	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: "cards"}})
 	if err != nil {
 		t.Fatal(err)

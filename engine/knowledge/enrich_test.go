@@ -136,7 +136,7 @@ func (e *enriched) fails() (err error) {
 // find searches by BM25.
 func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 	t.Helper()
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, Depth: 10, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted}, TopK: 10}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted}, TopK: 10}
 	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: text}})
 	if err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func (b *bench) openFailing(content string) (err error) {
 
 func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
 	b.t.Helper()
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: 10}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: 10}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 10}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: 10}
 	found, vectors, err := k.Retrieve(b.t.Context(), ranking, []sdk.Query{{Text: text}})
 	if err != nil || len(vectors) != 1 {
 		b.t.Fatalf("retrieve gave %d vectors and %v", len(vectors), err)

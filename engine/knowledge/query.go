@@ -85,7 +85,7 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 
 // nearest ranks by cosine alone.
 func nearest(n int) sdk.Ranking {
-	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, Depth: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
+	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
 }
 
 // Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,

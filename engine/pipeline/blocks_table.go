@@ -37,7 +37,7 @@ var format = []Block{
 		),
 		priced(uses(sdk.KindEmbed, false, "Turns texts into vectors.")),
 		uses(sdk.KindStore, false, "Keeps the entries and searches them.").with(
-			textArgument("analyzer", "standard", "Words of the lexical side: english takes stems, code splits identifiers, ngram is for languages without spaces."),
+			textArgument("analyzer", "standard", "Words of the lexical leg: english takes stems, code splits identifiers, ngram is for languages without spaces."),
 		),
 	}},
 	{Type: "pipeline", Labelled: true, Doc: "What happens to each item of the input, from top to bottom.", Arguments: []Argument{
@@ -51,10 +51,10 @@ var format = []Block{
 		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for what is near to an item.", Arguments: slices.Concat([]Argument{
 			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Required: true, Doc: "The knowledge that is searched."}, Block: "knowledge"},
 			intArgument("top_k", "60", 1, "How many candidates are found."),
-			intArgument("depth", "", 1, "How many entries each side finds before they are fused; without it four times top_k, and at least 100."),
+			intArgument("num_candidates", "", 1, "How many entries each leg finds before they are fused; without it four times top_k, and at least 100."),
 			choiceArgument("mode", "How it searches: by meaning (dense), by words (lexical) or by both.", "hybrid", "dense", "lexical"),
-			choiceArgument("fusion", "How the sides are fused: by weighted scores, or by ranks (rrf).", "weighted", "rrf"),
-			shareArgument("dense_weight", "0.7", "The share of the dense side in a weighted fusion."),
+			choiceArgument("fusion", "How the legs are fused: by weighted scores, or by ranks (rrf).", "weighted", "rrf"),
+			shareArgument("dense_weight", "0.7", "The share of the dense leg in a weighted fusion."),
 			intArgument("rrf_k", "60", 1, "The constant of rrf: score = sum of 1 / (rrf_k + rank)."),
 			ruleArgument("filter", rule.Filtering, "Which entries are searched."),
 			ruleArgument("whole", rule.Whole, "Whether all of the knowledge takes the place of a search; asked once."),
@@ -67,7 +67,7 @@ var format = []Block{
 		perItem(uses(sdk.KindPrompt, true, "Writes prompts for models.")),
 		perItem(priced(uses(sdk.KindSample, true, "A voter: gives answers to an item.")).with(
 			intArgument("n", "1", 1, "Answers per item."),
-			intArgument("tries", "1", 1, "How often an item is asked in all, as long as none of its answers counts."),
+			intArgument("resamples", "0", 0, "How often an item is asked again while none of its answers is accepted."),
 			ruleArgument("accept", rule.Accept, "Which answers count."),
 		)),
 		perItem(uses(sdk.KindElect, true, "Counts the votes and decides.").with(
@@ -75,6 +75,12 @@ var format = []Block{
 			ruleArgument("flag", rule.Flag, "Which verdicts a person should look at."),
 		)),
 	}},
+}
+
+// renamed has the arguments that had another name before.
+var renamed = map[string]struct{ name, advice string }{
+	"depth": {"num_candidates", "depth is now called num_candidates."},
+	"tries": {"resamples", "tries is now called resamples and does not count the first time: in place of tries = 3 write resamples = 2."},
 }
 
 // rows are the arguments that say how rows are read.

@@ -59,7 +59,7 @@ pipeline "p" {
 		"enrich.enabled": k.Enrich[0].Enabled, "enrich.embed": k.Enrich[0].Embedded, "enrich.lexical": k.Enrich[0].Lexical,
 		"store.analyzer": k.Analyzer,
 		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
-		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.tries": sample.Tries,
+		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
 	}
 	for _, s := range stages {
 		got[s.Block+".enabled"], got[s.Block+".on_error"] = s.Enabled, s.OnError

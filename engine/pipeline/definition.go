@@ -154,9 +154,9 @@ type Stage struct {
 	Retrieve *Retrieve `identity:"run"` // of a retrieve block
 	// N is how many samples a sample block gives per item and, of a prompt
 	// block, the most that a stage takes which reads its prompts.
-	N     int `identity:"run"`
-	Tries int `identity:"run"` // of a sample block: how often an item is asked until an answer is accepted
-	TopK  int `identity:"run"` // of a rerank block: how many candidates it leaves at most
+	N         int `identity:"run"`
+	Resamples int `identity:"run"` // of a sample block: how often an item is asked again while no answer is accepted
+	TopK      int `identity:"run"` // of a rerank block: how many candidates it leaves at most
 
 	// Of an enrich block: whether what it adds is embedded with the text, and
 	// whether it is searched by BM25.

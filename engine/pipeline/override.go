@@ -153,6 +153,8 @@ func (l *loader) checkOverrides() {
 		case len(kinds) > 0:
 		case !slices.Contains(stages, r.stage):
 			l.refuse(r.Override, "There is no stage %q.%s", r.stage, OrList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
+		case renamed[r.argument].advice != "":
+			l.refuse(r.Override, "%s", renamed[r.argument].advice)
 		default:
 			l.refuse(r.Override, "The stage %q has no argument %q.%s", r.stage, r.argument, rule.DidYouMean(r.stage+"."+r.argument, l.targets))
 		}

@@ -181,7 +181,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("pipeline: %+v", p)
 	}
 	retrieve := p.Stages[0]
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, Depth: 120}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 0.7, K: 60}, TopK: 30}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 120}, Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 0.7, K: 60}, TopK: 30}
 	if d := cmp.Diff(ranking, retrieve.Retrieve.Ranking); d != "" || retrieve.Retrieve.From != k {
 		t.Errorf("ranking (-want +got):\n%s", d)
 	}

@@ -15,9 +15,9 @@ import (
 func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retrieve {
 	r := &Retrieve{From: l.readFrom(b)}
 	r.Ranking.TopK = a.int("top_k", 60, 1)
-	r.Ranking.Depth = a.int("depth", max(4*r.Ranking.TopK, 100), 1)
-	if r.Ranking.Depth < r.Ranking.TopK {
-		l.fault(b.attrs["depth"].Expr.Range(), "Value out of range", "depth is how many entries each side finds; it is at least top_k, which is %d.", r.Ranking.TopK)
+	r.Ranking.NumCandidates = a.int("num_candidates", max(4*r.Ranking.TopK, 100), 1)
+	if r.Ranking.NumCandidates < r.Ranking.TopK {
+		l.fault(b.attrs["num_candidates"].Expr.Range(), "Value out of range", "num_candidates is how many entries each leg finds; it is at least top_k, which is %d.", r.Ranking.TopK)
 	}
 	r.Ranking.Mode = sdk.Mode(a.choice("mode", string(sdk.ModeHybrid), string(sdk.ModeHybrid), string(sdk.ModeDense), string(sdk.ModeLexical)))
 	r.Ranking.Method = a.choice("fusion", "weighted", "weighted", "rrf")

@@ -86,7 +86,7 @@ pipeline "p" {
   sample "two" {
     use   = "openai"
     n     = 2
-    tries = 3
+    resamples = 2
     config { model = "m" }
     price {
       input  = 0.5
@@ -111,8 +111,8 @@ pipeline "p" {
 	if got := second.Fallbacks[0].Stage.N; got != 2 {
 		t.Errorf("the fallback of a prompt stage writes for %d samples, want 2", got)
 	}
-	if two.Tries != 3 || p.Stages[3].Tries != 1 || two.Limit != nil {
-		t.Errorf("tries: %d, %d, want 3, 1; limit: %v", two.Tries, p.Stages[3].Tries, two.Limit)
+	if two.Resamples != 2 || p.Stages[3].Resamples != 0 || two.Limit != nil {
+		t.Errorf("resamples: %d, %d, want 2, 0; limit: %v", two.Resamples, p.Stages[3].Resamples, two.Limit)
 	}
 	one := p.Stages[3]
 	other, cheap := one.Fallbacks[0].Stage, one.Fallbacks[1].Stage

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -53,8 +55,19 @@ func (l *loader) body(b *hcl.Block, described Block, refused ...string) stageBod
 	for _, n := range refused {
 		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: n})
 	}
+	for old, now := range renamed {
+		if slices.Contains(described.names(), now.name) {
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: old})
+		}
+	}
 	content, diags := body.Content(schema)
 	l.add(diags)
+	for old, now := range renamed {
+		if attr, ok := content.Attributes[old]; ok {
+			l.fault(attr.NameRange, "Renamed argument", "%s", now.advice)
+			delete(content.Attributes, old)
+		}
+	}
 	s.attrs, s.fallbacks, s.prices = content.Attributes, content.Blocks.OfType("fallback"), content.Blocks.OfType("price")
 	return s
 }
@@ -114,7 +127,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 		s.Flag = a.rule("flag", rule.Flag, inside)
 	case "sample":
 		s.N = a.int("n", 1, 1)
-		s.Tries = a.int("tries", 1, 1)
+		s.Resamples = a.int("resamples", 0, 0)
 	case "enrich":
 		s.Embedded, s.Lexical = a.bool("embed", true), a.bool("lexical", true)
 	case "store":

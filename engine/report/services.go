@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // writeServices tells how the stages that call services may do that.
@@ -59,8 +60,8 @@ func services(s *pipeline.Stage) string {
 		}
 		parts = append(parts, text)
 	}
-	if s.Tries > 1 {
-		parts = append(parts, fmt.Sprintf("at most %d tries", s.Tries))
+	if s.Resamples > 0 {
+		parts = append(parts, "at most "+terminal.Plural(s.Resamples, "resample"))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -15,7 +15,7 @@
 // For each stage the order is: when (per item), filter, the call with its
 // retries, keep or accept, fallback, on_error. An item that fails does so alone, with
 // the stage and the cause; the others of its batch go on. A voter's item none of
-// whose answers is accepted is asked again, as often as its tries allow; all
+// whose answers is accepted is asked again, as often as its resamples allow; all
 // answers stay as votes.
 //
 // Where the whole rule of a retrieve stage holds, which is asked once, all of the

@@ -41,7 +41,7 @@ func (s *sieve) Search(ctx context.Context, collection string, search sdk.Search
 	for i := range plain {
 		plain[i].Filter = nil
 	}
-	search.Depth = 1000
+	search.NumCandidates = 1000
 	hits, err := s.Store.Search(ctx, collection, search, plain)
 	if err != nil {
 		return nil, err

@@ -162,7 +162,7 @@ func TestTries(t *testing.T) {
 		sample "v" {
 			use    = "hesitant"
 			n      = 2
-			tries  = 3
+			resamples = 2
 			accept = "answer == \"x\""
 		}
 		elect "e" { use = "majority" }`)

@@ -56,7 +56,7 @@ func (s *stage) attempt(ctx context.Context, records []*record) {
 	if s.Retrieve != nil {
 		records = s.bind(ctx, records)
 	}
-	for try := 1; len(records) > 0; try++ {
+	for sampling := 0; len(records) > 0; sampling++ {
 		var again []*record
 		for i, err := range s.call(ctx, records) {
 			rec := records[i]
@@ -65,7 +65,7 @@ func (s *stage) attempt(ctx context.Context, records []*record) {
 			}
 			if err != nil {
 				rec.fail(s, err)
-			} else if try < s.Tries && rec.rejected(s.index) {
+			} else if sampling < s.Resamples && rec.rejected(s.index) {
 				again = append(again, rec)
 			}
 		}

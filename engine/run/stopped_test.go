@@ -103,7 +103,7 @@ func TestAVoterStops(t *testing.T) {
 		"fail":      {"", items},
 		"skip":      {`on_error = "skip"`, items},
 		"cascade":   {`when = "margin < 0.5"`, items / 2},
-		"tries":     {"tries = 3", items},
+		"resamples": {"resamples = 2", items},
 		"fall back": {"fallback \"odd\" {\n when = \"failed\"\n use = \"odd\"\n }", items},
 	}
 	for name, test := range tests {

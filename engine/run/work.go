@@ -43,7 +43,7 @@ func (r *Run) workOf(s *stage, process any) (work, error) {
 						v[i].Answers[j].Accepted = v[i].Answers[j].Reason == ""
 					}
 				}
-				// After those of earlier tries, which stay.
+				// After those of earlier resamples, which stay.
 				rec.outputs[s.index].samples = append(rec.outputs[s.index].samples, v...)
 			}), nil
 		}

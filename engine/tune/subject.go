@@ -99,9 +99,9 @@ func advise(s *pipeline.Stage) hcl.Diagnostics {
 	case !s.Info.Network:
 		return nil
 	case s.When == nil:
-		return fault(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.doubt", and a variable "doubt" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
+		return fault(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
 	}
-	return fault(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.doubt", alone, and a variable "doubt" { default = 0.1 }.`, s.When.Text())
+	return fault(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
 }
 
 // findWeights looks for the variable that an enabled election takes the worth

@@ -32,7 +32,7 @@ import (
 )
 
 const file = `
-variable "doubt" { default = 0.3 }
+variable "margin_below" { default = 0.3 }
 variable "other" { default = 2 }
 variable "weights" {
   type    = map(number)
@@ -55,7 +55,7 @@ pipeline "p" {
   sample "prototype" { use = "prototype" }
   sample "llm" {
     use  = "model"
-    when = "margin < var.doubt"
+    when = "margin < var.margin_below"
     n    = 2
   }
   sample "second" {
@@ -213,14 +213,14 @@ func (b bench) run(p *pipeline.Pipeline) (*run.Run, []run.Result) {
 func TestAgain(t *testing.T) {
 	b := newBench(t)
 	for _, election := range []string{"soft", "weighted"} {
-		everything := b.load("var.election="+election, "var.doubt=2", "var.other=2").Pipelines[0]
+		everything := b.load("var.election="+election, "var.margin_below=2", "var.other=2").Pipelines[0]
 		r, results := b.run(everything)
 		again, err := r.Again(t.Context(), everything, b.launch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []float64{0, .2, 2} {
-			_, want := b.run(b.load("var.election="+election, fmt.Sprintf("var.doubt=%g", at), "var.other=0.6").Pipelines[0])
+			_, want := b.run(b.load("var.election="+election, fmt.Sprintf("var.margin_below=%g", at), "var.other=0.6").Pipelines[0])
 			got, err := again.Elect(t.Context(), results, func(a run.Ask) bool {
 				switch a.Stage.Name {
 				case "llm":
@@ -249,7 +249,7 @@ func TestRun(t *testing.T) {
 	for _, election := range []string{"soft", "majority", "weighted"} {
 		t.Run(election, func(t *testing.T) {
 			f := b.load("var.election="+election, "second.enabled=false")
-			s, diags := tune.Find(f, f.Pipelines[0], "doubt")
+			s, diags := tune.Find(f, f.Pipelines[0], "margin_below")
 			if diags.HasErrors() {
 				t.Fatal(diags)
 			}
@@ -302,8 +302,8 @@ func TestFind(t *testing.T) {
 		set            []string
 		want           string
 	}{
-		{"several thresholds", "", nil, "Choose it with --variable, and give the values found so far with -var-file: doubt, other."},
-		{"one that is not there", "dout", nil, `compares margin or agreement with var.dout. Did you mean "doubt"?`},
+		{"several thresholds", "", nil, "Choose it with --variable, and give the values found so far with -var-file: margin_below, other."},
+		{"one that is not there", "margin_blow", nil, `compares margin or agreement with var.margin_blow. Did you mean "margin_below"?`},
 		{"nothing at all", "", []string{"llm.enabled=false", "second.enabled=false", "var.election=first"}, "This pipeline has neither."},
 	}
 	b.catalog = append(b.catalog, sdk.ElectStage("first", "", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return nil, io.EOF }))
@@ -318,7 +318,7 @@ func TestFind(t *testing.T) {
 	}
 	f := b.load("second.enabled=false")
 	s, diags := tune.Find(f, f.Pipelines[0], "")
-	if diags.HasErrors() || s.Variable != "doubt" || s.Weights != "weights" || s.Argument != "weights" || len(s.Voters) != 3 {
+	if diags.HasErrors() || s.Variable != "margin_below" || s.Weights != "weights" || s.Argument != "weights" || len(s.Voters) != 3 {
 		t.Errorf("found %+v, %v", s, diags)
 	}
 }

@@ -30,7 +30,7 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 			return nil, ctx.Err()
 		}
 		if s.Mode != sdk.ModeLexical {
-			if hits[i].Dense, err = m.dense(k, q, s.Depth); err != nil {
+			if hits[i].Dense, err = m.dense(k, q, s.NumCandidates); err != nil {
 				failed[i] = sdk.Invalid(err)
 				if m.fault == "a bad query fails all" {
 					return nil, failed[i]
@@ -38,7 +38,7 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 			}
 		}
 		if s.Mode != sdk.ModeDense {
-			hits[i].Lexical = m.lexical(k, q, s.Depth)
+			hits[i].Lexical = m.lexical(k, q, s.NumCandidates)
 		}
 	}
 	if len(failed) > 0 {

@@ -19,7 +19,7 @@ var (
 
 // ranking is a search for the topK best out of depth per side.
 func ranking(mode sdk.Mode, f sdk.Fusion, depth, topK int) sdk.Ranking {
-	return sdk.Ranking{Search: sdk.Search{Mode: mode, Depth: depth, Texts: true}, Fusion: f, TopK: topK}
+	return sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: depth, Texts: true}, Fusion: f, TopK: topK}
 }
 
 func (c *collection) retrieve(r sdk.Ranking, queries ...sdk.Query) [][]sdk.Candidate {
@@ -75,7 +75,7 @@ func (c *collection) compare(r sdk.Ranking, queries ...sdk.Query) {
 			first = err
 		}
 	}
-	c.Errorf("%s search, fusion %q, depth %d, top_k %d: %v", r.Mode, r.Method, r.Depth, r.TopK, first)
+	c.Errorf("%s search, fusion %q, depth %d, top_k %d: %v", r.Mode, r.Method, r.NumCandidates, r.TopK, first)
 }
 
 // find is what the sides of a search ought to find.

@@ -110,7 +110,7 @@ func (f found) rank(r sdk.Ranking, x crossed) []sdk.Candidate {
 	cosines, weights := scores(f.dense), scores(f.lexical)
 	if f.dense != nil {
 		hits.Dense = []sdk.Hit{}
-		for _, s := range f.dense[:min(r.Depth, len(f.dense))] {
+		for _, s := range f.dense[:min(r.NumCandidates, len(f.dense))] {
 			h := sdk.Hit{ID: s.id, Dense: float32(s.score), Lexical: sdk.Unscored}
 			if x.dense && f.lexical != nil {
 				h.Lexical = float32(weights[s.id])
@@ -120,7 +120,7 @@ func (f found) rank(r sdk.Ranking, x crossed) []sdk.Candidate {
 	}
 	if f.lexical != nil {
 		hits.Lexical = []sdk.Hit{}
-		for _, s := range f.lexical[:min(r.Depth, len(f.lexical))] {
+		for _, s := range f.lexical[:min(r.NumCandidates, len(f.lexical))] {
 			h := sdk.Hit{ID: s.id, Dense: sdk.Unscored, Lexical: float32(s.score)}
 			if c, ok := cosines[s.id]; ok && x.lexical {
 				h.Dense = float32(c)

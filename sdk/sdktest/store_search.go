@@ -35,7 +35,7 @@ func (s *suite) random(t tester, r sdk.Ranking) {
 	c, random := s.corpus(t)
 	t.Run("as put", func(t tester) {
 		c := c.in(t)
-		c.compare(r, c.queries(random, 20, r.Depth)...)
+		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
 	t.Run("after changes", func(t tester) {
 		c := c.in(t)
@@ -53,7 +53,7 @@ func (s *suite) random(t tester, r sdk.Ranking) {
 		c.put(randomEntry(random, 300), randomEntry(random, 2), randomEntry(random, 3))
 		c.delete("e4")
 		c.commit("changed again")
-		c.compare(r, c.queries(random, 20, r.Depth)...)
+		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
 }
 

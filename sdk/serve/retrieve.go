@@ -41,7 +41,7 @@ type fused struct{ sdk.Store }
 
 func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
 	if r.Mode != sdk.ModeHybrid { // fusion leaves the order of a side that stands alone as it is
-		r.Depth = min(r.Depth, r.TopK)
+		r.NumCandidates = min(r.NumCandidates, r.TopK)
 	}
 	var failed sdk.RowErrors
 	hits, rowsErr := f.Search(ctx, collection, r.Search, queries)

@@ -229,9 +229,9 @@ func TestRetrieveSearchesNoDeeperThanNeeded(t *testing.T) {
 		{sdk.ModeHybrid, 240, 60, 240}, {sdk.ModeDense, 240, 60, 60}, {sdk.ModeLexical, 240, 60, 60}, {sdk.ModeDense, 20, 60, 20},
 	} {
 		s := &shelf{}
-		r := sdk.Ranking{Search: sdk.Search{Mode: c.mode, Depth: c.depth}, Fusion: sdk.Fusion{Method: "rrf"}, TopK: c.topK}
-		if _, err := (fused{s}).Retrieve(t.Context(), "c", r, nil); err != nil || s.asked.Depth != c.want {
-			t.Errorf("%s, depth %d, top %d: searched to %d, want %d (%v)", c.mode, c.depth, c.topK, s.asked.Depth, c.want, err)
+		r := sdk.Ranking{Search: sdk.Search{Mode: c.mode, NumCandidates: c.depth}, Fusion: sdk.Fusion{Method: "rrf"}, TopK: c.topK}
+		if _, err := (fused{s}).Retrieve(t.Context(), "c", r, nil); err != nil || s.asked.NumCandidates != c.want {
+			t.Errorf("%s, depth %d, top %d: searched to %d, want %d (%v)", c.mode, c.depth, c.topK, s.asked.NumCandidates, c.want, err)
 		}
 	}
 }

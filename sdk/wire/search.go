@@ -23,7 +23,7 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 		return nil, err
 	}
 	return &stagepb.Search{
-		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), Depth: uint32(r.Depth),
+		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), Depth: uint32(r.NumCandidates),
 		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
 		Filters: filters, QueryFilter: numbers,
 	}, nil
@@ -33,7 +33,7 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 func DecodeSearch(s *stagepb.Search) (sdk.Ranking, []sdk.Query, error) {
 	rows := s.GetQueries()
 	r := sdk.Ranking{
-		Search: sdk.Search{Depth: int(s.GetDepth()), Texts: s.GetTexts()},
+		Search: sdk.Search{NumCandidates: int(s.GetDepth()), Texts: s.GetTexts()},
 		Fusion: sdk.Fusion{DenseWeight: s.GetDenseWeight(), K: int(s.GetRrfK())},
 		TopK:   int(s.GetTopK()),
 	}

@@ -171,7 +171,7 @@ func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode 
 
 func TestSearchRoundTrip(t *testing.T) {
 	want := sdk.Ranking{
-		Search: sdk.Search{Mode: sdk.ModeHybrid, Depth: 100, Texts: true},
+		Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 100, Texts: true},
 		Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 60,
 	}
 	queries := []sdk.Query{{Text: "card", Vector: []float32{.5, .5}}, {Text: "", Vector: []float32{1, 0}}}

@@ -120,7 +120,7 @@ func (b *bench) classify(store, voter *host.Process, vectors [][]float32, answer
 		queries[i].Vector = v
 	}
 	found, err := store.Retrieve(b.ctx, "c", sdk.Ranking{
-		Search: sdk.Search{Mode: sdk.ModeDense, Depth: neighbours},
+		Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: neighbours},
 		Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: neighbours,
 	}, queries)
 	if err != nil {

@@ -72,7 +72,7 @@ func (b *bench) dense() (c contender, err error) {
 		queries[i].Vector = v
 	}
 	search := func(batch []sdk.Query) ([]sdk.Hits, error) {
-		return store.Search(b.ctx, "c", sdk.Search{Mode: sdk.ModeDense, Depth: nearest}, batch)
+		return store.Search(b.ctx, "c", sdk.Search{Mode: sdk.ModeDense, NumCandidates: nearest}, batch)
 	}
 	one := min(singles, len(queries))
 	single, _, err := each(queries[:one], 1, search)
@@ -105,7 +105,7 @@ func (b *bench) bm25() (c contender, err error) {
 		return c, err
 	}
 	search := func(batch []sdk.Query) ([]sdk.Hits, error) {
-		return store.Search(b.ctx, "c", sdk.Search{Mode: sdk.ModeLexical, Depth: bestTexts}, batch)
+		return store.Search(b.ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: bestTexts}, batch)
 	}
 	answers := map[string]any{}
 	c = contender{answers: answers, tasks: map[string]func() (reply, error){}}

@@ -3,7 +3,7 @@
 // the best accepted answer of the first sample that has one is the verdict. It
 // is how retrieval-augmented classification (RAC) decides: one model, asked
 // again where its answer is none of the allowed labels, and no answer where it
-// never is. `tries` of a sample block asks again.
+// never is. `resamples` of a sample block asks again.
 //
 // Nobody is outvoted, so nothing but the agreement depends on the samples
 // behind the first: it is the share of the samples with an accepted answer that

@@ -137,7 +137,7 @@ func (s set) retrieve(t testing.TB, analyzer string, fusion sdk.Fusion) []questi
 		must(t, shelf.Put(t.Context(), "c", part))
 	}
 	must(t, shelf.Commit(t.Context(), "c", nil))
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, Depth: 600, Texts: true}, Fusion: fusion, TopK: 150}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 600, Texts: true}, Fusion: fusion, TopK: 150}
 	for part := range slices.Chunk(s.questions, 32) {
 		texts, queries := make([]string, len(part)), make([]sdk.Query, len(part))
 		for i, q := range part {

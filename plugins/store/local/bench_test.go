@@ -85,7 +85,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/queries=%d/words=%d", bb.mode, bb.queries, bb.words), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Search(ctx, "c", sdk.Search{Mode: bb.mode, Depth: 60}, queries); err != nil {
+				if _, err := s.Search(ctx, "c", sdk.Search{Mode: bb.mode, NumCandidates: 60}, queries); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -102,7 +102,7 @@ func BenchmarkSizes(b *testing.B) {
 		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 60}, []sdk.Query{query}); err != nil {
+				if _, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 60}, []sdk.Query{query}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -123,7 +123,7 @@ func BenchmarkFilter(b *testing.B) {
 			query := sdk.Query{Text: c.text(8), Vector: c.vector(), Filter: f}
 			b.Run(fmt.Sprint(mode, "/", name), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, Depth: 60}, []sdk.Query{query}); err != nil {
+					if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, NumCandidates: 60}, []sdk.Query{query}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -39,7 +39,7 @@ func TestCodebases(t *testing.T) {
 		for _, q := range questions {
 			queries = append(queries, sdk.Query{Text: q.Query})
 		}
-		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, Depth: 20}, queries)
+		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 20}, queries)
 		must(t, err)
 		pass := 0.0
 		for i, q := range questions {

@@ -263,7 +263,7 @@ func readUntilTold(dir string) error {
 // collection anew only where nobody writes in this process: that would drop what
 // is staged.
 func readOnce(s *store, reopen bool) error {
-	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 1000}, []sdk.Query{{Text: "text", Vector: []float32{1, 1}}})
+	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1000}, []sdk.Query{{Text: "text", Vector: []float32{1, 1}}})
 	if err != nil {
 		return err
 	}

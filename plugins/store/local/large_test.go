@@ -82,7 +82,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 	}
 	var s *store
 	find := func(mode sdk.Mode, q ...sdk.Query) {
-		if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, Depth: 60}, q); err != nil {
+		if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, NumCandidates: 60}, q); err != nil {
 			t.Fatal(err)
 		}
 	}

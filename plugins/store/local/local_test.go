@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 	openErr := func(name string, schema sdk.Schema) error { _, err := s.Open(ctx, name, schema); return err }
 	putErr := func(e sdk.Entry) error { return s.Put(ctx, "c", []sdk.Entry{entry("b", "two", 1, 0), e}) }
 	searchErr := func(name string, mode sdk.Mode, vector ...float32) error {
-		_, err := s.Search(ctx, name, sdk.Search{Mode: mode, Depth: 1}, []sdk.Query{{Text: "one", Vector: vector}})
+		_, err := s.Search(ctx, name, sdk.Search{Mode: mode, NumCandidates: 1}, []sdk.Query{{Text: "one", Vector: vector}})
 		return err
 	}
 	tests := []struct {
@@ -297,7 +297,7 @@ func TestBadQueryFailsAlone(t *testing.T) {
 	s := openSmall(t, t.TempDir())
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
-	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 3}, []sdk.Query{
+	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 3}, []sdk.Query{
 		{Text: "one", Vector: []float32{1}}, {Text: "one", Vector: []float32{1, 0}},
 	})
 	faults, ok := err.(sdk.RowErrors)

@@ -167,7 +167,7 @@ func (m *model) compare() error {
 func (m *model) search(want reference, queries []sdk.Query) error {
 	mode := []sdk.Mode{sdk.ModeHybrid, sdk.ModeDense, sdk.ModeLexical}[m.r.IntN(3)]
 	depth := 1 + m.r.IntN(30)
-	hits, err := m.s.Search(ctx, "c", sdk.Search{Mode: mode, Depth: depth}, queries)
+	hits, err := m.s.Search(ctx, "c", sdk.Search{Mode: mode, NumCandidates: depth}, queries)
 	if err != nil {
 		return err
 	}

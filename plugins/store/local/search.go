@@ -21,7 +21,7 @@ func (s *snapshot) search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	depth := max(ask.Depth, 0)
+	depth := max(ask.NumCandidates, 0)
 	faults := sdk.RowErrors{}
 	vectors, among := make([][]float32, len(queries)), make([]*selection, len(queries))
 	for i, q := range queries {

@@ -234,7 +234,7 @@ func TestSearchEqualsReference(t *testing.T) {
 			for i := range queries {
 				queries[i] = sdk.Query{Text: randomText(r, 1+i%9), Vector: append([]float32{5}, randomVector(r, dimension-1)...)}
 			}
-			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: tt.depth}, queries)
+			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: tt.depth}, queries)
 			must(t, err)
 			for i, q := range queries {
 				dense, lexical := want.dense(q.Vector), want.lexical(q.Text)
@@ -276,7 +276,7 @@ func TestSides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			all, err := s.Search(ctx, "c", sdk.Search{Mode: tt.mode, Depth: tt.depth}, []sdk.Query{tt.query})
+			all, err := s.Search(ctx, "c", sdk.Search{Mode: tt.mode, NumCandidates: tt.depth}, []sdk.Query{tt.query})
 			must(t, err)
 			hits := all[0]
 			if hitIDs(hits.Dense) != tt.dense || hitIDs(hits.Lexical) != tt.lexical {
@@ -301,7 +301,7 @@ func TestSearchStops(t *testing.T) {
 	must(t, s.Commit(ctx, "c", nil))
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})
+	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

@@ -123,7 +123,7 @@ func search(t testing.TB, dir string) {
 	f := &sdk.Filter{Op: sdk.FilterGreater, Field: sdk.FieldMeta, Key: "n", Values: []any{-3.0}}
 	few := &sdk.Filter{Op: sdk.FilterPrefix, Field: sdk.FieldMeta, Key: "s", Values: []any{strings.Repeat("c", 64)}}
 	for _, filter := range []*sdk.Filter{nil, f, few} {
-		_, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 9}, []sdk.Query{{Text: "word1 word2 often", Vector: []float32{1, 2}, Filter: filter}})
+		_, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 9}, []sdk.Query{{Text: "word1 word2 often", Vector: []float32{1, 2}, Filter: filter}})
 		must(t, err)
 	}
 	everything(t, s)

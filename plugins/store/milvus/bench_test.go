@@ -83,7 +83,7 @@ func TestAgainstBareClient(t *testing.T) {
 			func(q sdk.Query) { bare.hybrid(q, depth, 1) },
 			func(q sdk.Query) { bare.hybrid(q, depth, 2) },
 			func(q sdk.Query) {
-				_, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: depth}, []sdk.Query{q})
+				_, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: depth}, []sdk.Query{q})
 				must(t, err)
 			},
 		}

@@ -89,7 +89,7 @@ func topTen(t testing.TB, s sdk.Store, mode sdk.Mode, f sdk.Fusion, queries []sd
 	t.Helper()
 	var lists [][]sdk.Candidate
 	for part := range slices.Chunk(queries, 64) {
-		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: mode, Depth: 240}, part)
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: mode, NumCandidates: 240}, part)
 		must(t, err)
 		for _, h := range hits {
 			lists = append(lists, fuse.Fuse(h, f, 10))

@@ -38,7 +38,7 @@ func (c *collection) search(ctx context.Context, s sdk.Search, queries []sdk.Que
 			}
 			probes[i] = p
 		}
-		if depth := max(s.Depth, 0); depth > 0 && st.record.Entries > 0 {
+		if depth := max(s.NumCandidates, 0); depth > 0 && st.record.Entries > 0 {
 			if err := c.probe(ctx, st, probes, depth, dense, lexical, s.Texts); err != nil {
 				return err
 			}

@@ -128,7 +128,7 @@ func TestWriterAtWork(t *testing.T) {
 	search := func() {
 		t.Helper()
 		for x, vector := range [][]float32{{1, .2}, {-1, 0}} {
-			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 2}, []sdk.Query{{Text: "one", Vector: vector}})
+			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 2}, []sdk.Query{{Text: "one", Vector: vector}})
 			must(t, err)
 			for _, side := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
 				if len(side) != 2 || side[0].ID != "a" || side[1].ID != "b" || side[0].Entry.Label != "label of a" {
@@ -213,9 +213,9 @@ func TestDrift(t *testing.T) {
 	for _, text := range []string{"tea", "number7", "tea word3", "word5 word5 number9 nothing"} {
 		for _, depth := range []int{1, 10, 90} {
 			q := []sdk.Query{{Text: text}}
-			a, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, Depth: depth}, q)
+			a, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: depth}, q)
 			must(t, err)
-			b, err := reference.(sdk.Store).Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, Depth: depth}, q)
+			b, err := reference.(sdk.Store).Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: depth}, q)
 			must(t, err)
 			same := slices.EqualFunc(a[0].Lexical, b[0].Lexical, func(a, b sdk.Hit) bool {
 				return a.ID == b.ID && math.Abs(float64(a.Lexical-b.Lexical)) < 1e-5

@@ -103,7 +103,7 @@ func TestAutomaticIndex(t *testing.T) {
 		if got := s.collection("c").known().indexType; got != "AUTOINDEX" {
 			t.Errorf("the index is %q", got)
 		}
-		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
 		if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
 			t.Errorf("hits %+v, %v", hits, err)
 		}
@@ -126,7 +126,7 @@ func TestHalfMadeCollection(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	putAll(t, s, entry("a", "one"))
-	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, Depth: 5}, []sdk.Query{{Text: "one"}})
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 5}, []sdk.Query{{Text: "one"}})
 	if err != nil || len(hits[0].Lexical) != 1 {
 		t.Errorf("%+v, %v", hits, err)
 	}
@@ -166,7 +166,7 @@ func TestServerGoesAway(t *testing.T) {
 	s := small(t, config)
 	putAll(t, s, entry("a", "one"))
 	search := func(s *store) error {
-		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
 		if err == nil && len(hits[0].Dense) != 1 {
 			t.Errorf("hits %+v", hits)
 		}
@@ -228,7 +228,7 @@ func TestRecreatedCollection(t *testing.T) {
 	if err != nil || c.Entries != 1 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, Depth: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})
 	if err != nil || len(hits[0].Dense) != 1 || hits[0].Dense[0].ID != "x" {
 		t.Errorf("%+v, %v", hits, err)
 	}
@@ -321,7 +321,7 @@ func TestReleasedCollection(t *testing.T) {
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
 	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), s.collection("c").table))
-	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, Depth: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
 	if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
 		t.Errorf("hits %+v, %v", hits, err)
 	}
