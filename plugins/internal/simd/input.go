@@ -11,7 +11,7 @@ const PanelCols = 32
 type Input struct {
 	kernel     *Kernel
 	rows, cols int
-	data       []float32 // rows of floats, or groups of rows in thirds
+	data       []float32 // rows of floats, or groups of rows as bf16x3
 	tile       []float32 // what tiles stick out into
 	scratch    Scratch
 }
@@ -40,7 +40,7 @@ func (in *Input) Set(col int, x View) *Input {
 	case x.Rows == 0 || x.Cols == 0:
 	case in.kernel.product != nil:
 		x.Row(x.Rows - 1) // panics where the data is too short
-		in.setThirds(col, x)
+		in.setBF16x3(col, x)
 	default:
 		for i := range x.Rows {
 			copy(in.data[i*in.cols+col:], x.Row(i))

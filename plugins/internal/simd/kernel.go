@@ -15,7 +15,7 @@ type Kernel struct {
 	tile func(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
 
 	// split and product are what [Linear] uses instead of tile where the CPU
-	// has them; see thirds.go.
+	// has them; see bf16x3.go.
 	split   func(dst, x []float32, rows, steps, ldx int)
 	product func(config *tileConfig, pairs, steps int, a, b, c []float32, ldc int, from []float32, ldfrom, rows int, next []float32, chunks int)
 

@@ -5,8 +5,8 @@ package simd
 type Linear struct {
 	kernel      *Kernel
 	depth, cols int
-	floats      *Matrix   // nil where the weights are in thirds
-	thirds      []float32 // panels of weights
+	floats      *Matrix   // nil where the weights are bf16x3
+	bf16x3      []float32 // panels of weights
 	bias        []float32
 }
 
@@ -20,7 +20,7 @@ func (k *Kernel) NewLinear(w View, bias []float32) *Linear {
 	if k.product == nil {
 		l.floats = k.NewMatrix().PackRows(w, bias)
 	} else {
-		l.packThirds(w, bias)
+		l.packBF16x3(w, bias)
 	}
 	return l
 }
@@ -34,7 +34,7 @@ func (l *Linear) Slice() int {
 	return sliceCols
 }
 
-// sliceCols keeps 256 rows of an input in thirds below 600 kB.
+// sliceCols keeps 256 rows of a bf16x3 input below 600 kB.
 const sliceCols = 384
 
 // Mul sets dst to the outputs of the layer from col on, a multiple of
@@ -66,7 +66,7 @@ func (l *Linear) mul(dst View, in *Input, col, first int) {
 	}
 	dst.Row(dst.Rows - 1) // panics where the data is too short
 	if l.floats == nil {
-		l.mulThirds(dst, in, col, first)
+		l.mulBF16x3(dst, in, col, first)
 		return
 	}
 	l.floats.part(col, dst.Cols).Mul(dst, NewView(in.data, in.rows, in.cols), &in.scratch)

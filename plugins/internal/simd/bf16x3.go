@@ -3,29 +3,29 @@ package simd
 import "unsafe"
 
 // AMX multiplies tiles of bfloat16, the upper halves of float32, and adds up in
-// float32. A float32 is the exact sum of three bfloat16: the number rounded to
-// 8 bits, what is left of it rounded to 8 bits, and what is left then, which
-// has no more than 8. The product of two floats is the sum of nine products of
-// such thirds, each exact in float32. Six are computed. The other three are
-// together at most about 2^-24 of the product, which is what a multiplication of
-// float32 may lose by rounding (Henry, Tang and Heinecke 2019, arXiv:1904.06376).
-// What is smaller than about 1e-33 counts as zero.
+// float32. bf16x3 is a float32 as the exact sum of three bfloat16: the high part is
+// the number rounded to 8 bits, the middle part is the rest rounded to 8 bits, and
+// the low part is what is left then, which has no more than 8. The product of two
+// floats is the sum of nine products of such parts, each exact in float32. Six are
+// computed. The other three are together at most about 2^-24 of the product, which is
+// what a multiplication of float32 may lose by rounding (Henry, Tang and Heinecke
+// 2019, arXiv:1904.06376). Values below about 1e-33 count as zero.
 //
 // A tile is 1 KB: 16 rows of 16 pairs of bfloat16. A step is 32 terms of the sums:
 //
 //   - x: groups of up to 16 rows. A group has for each step a tile of the high,
-//     of the middle and of the low thirds, with a row for each row of x. Of the
+//     of the middle and of the low parts, with a row for each row of x. Of the
 //     32 terms the pairs are (0, 16), (1, 17), ... (15, 31).
 //   - weights: panels of 32 outputs. A panel has for each step, and for each
-//     third, a tile for the first 16 outputs and one for the others, with a row
+//     part, a tile for the first 16 outputs and one for the others, with a row
 //     for each pair of terms and a pair for each output.
 //
-// Thirds are kept in slices of float32, but are no numbers there.
+// The parts are kept in slices of float32, but are no numbers there.
 const (
 	groupRows  = 16
 	stepCols   = 32
 	tileDwords = 256
-	thirds     = 3
+	bf16Parts  = 3
 )
 
 // tileConfig is what LDTILECFG reads: the shape of the eight tiles.
@@ -65,12 +65,12 @@ func (g groups) end() int {
 }
 
 // groupSize returns the floats from one group to the next.
-func (in *Input) groupSize() int { return stepsIn(in.cols) * thirds * tileDwords }
+func (in *Input) groupSize() int { return stepsIn(in.cols) * bf16Parts * tileDwords }
 
 func stepsIn(cols int) int { return roundUp(cols, stepCols) / stepCols }
 
-// setThirds is Set for an input in thirds.
-func (in *Input) setThirds(col int, x View) {
+// setBF16x3 is Set for an input as bf16x3.
+func (in *Input) setBF16x3(col int, x View) {
 	g, row := in.groups(), 0
 	for group := range g.end() {
 		rows := groupRows
@@ -80,13 +80,13 @@ func (in *Input) setThirds(col int, x View) {
 		case 1:
 			rows = g.last
 		}
-		to := in.data[group*in.groupSize()+col/stepCols*thirds*tileDwords:]
+		to := in.data[group*in.groupSize()+col/stepCols*bf16Parts*tileDwords:]
 		in.tile = in.kernel.splitRows(to, x, row, rows, in.tile)
 		row += rows
 	}
 }
 
-// splitRows writes rows of x in thirds to a group. It returns memory for its
+// splitRows writes rows of x as bf16x3 to a group. It returns memory for its
 // next call.
 func (k *Kernel) splitRows(dst []float32, x View, first, rows int, memory []float32) []float32 {
 	if rows == 0 {
@@ -105,29 +105,29 @@ func (k *Kernel) splitRows(dst []float32, x View, first, rows int, memory []floa
 	return memory
 }
 
-// packThirds sets the weights.
-func (l *Linear) packThirds(w View, bias []float32) {
+// packBF16x3 sets the weights.
+func (l *Linear) packBF16x3(w View, bias []float32) {
 	steps, panel := stepsIn(l.depth), l.panelSize()
-	l.thirds = aligned(nil, roundUp(l.cols, PanelCols)/PanelCols*panel)
+	l.bf16x3 = aligned(nil, roundUp(l.cols, PanelCols)/PanelCols*panel)
 	l.bias = make([]float32, roundUp(l.cols, PanelCols))
 	copy(l.bias, bias)
-	group := aligned(nil, steps*thirds*tileDwords)
+	group := aligned(nil, steps*bf16Parts*tileDwords)
 	var memory []float32
 	for col := 0; col < l.cols; col += groupRows {
 		clear(group)
 		memory = l.kernel.splitRows(group, w, col, min(groupRows, l.cols-col), memory)
-		to := l.thirds[col/PanelCols*panel+col/groupRows%2*tileDwords:]
-		for tile := range steps * thirds {
+		to := l.bf16x3[col/PanelCols*panel+col/groupRows%2*tileDwords:]
+		for tile := range steps * bf16Parts {
 			l.kernel.transpose(to[2*tile*tileDwords:], groupRows, group[tile*tileDwords:], groupRows, groupRows)
 		}
 	}
 }
 
 // panelSize returns the floats from one panel of weights to the next.
-func (l *Linear) panelSize() int { return stepsIn(l.depth) * 2 * thirds * tileDwords }
+func (l *Linear) panelSize() int { return stepsIn(l.depth) * 2 * bf16Parts * tileDwords }
 
-// mulThirds computes the outputs from col on, with the inputs from first on.
-func (l *Linear) mulThirds(dst View, in *Input, col, first int) {
+// mulBF16x3 computes the outputs from col on, with the inputs from first on.
+func (l *Linear) mulBF16x3(dst View, in *Input, col, first int) {
 	g, panel := in.groups(), l.panelSize()
 	t := tiles{steps: stepsIn(in.cols), accumulate: first > 0}
 	left := in.data[2*g.pairs*in.groupSize():]
@@ -135,7 +135,7 @@ func (l *Linear) mulThirds(dst View, in *Input, col, first int) {
 	whole := 2 * g.pairs * groupRows
 	for c := 0; c < dst.Cols; c += PanelCols {
 		at := (col + c) / PanelCols * panel
-		t.b, t.bias = l.thirds[at+first/stepCols*2*thirds*tileDwords:], l.bias[col+c:]
+		t.b, t.bias = l.bf16x3[at+first/stepCols*2*bf16Parts*tileDwords:], l.bias[col+c:]
 		if g.pairs > 0 {
 			t.config, t.pairs, t.rows, t.a = wholeGroups, g.pairs, groupRows, in.data
 			t.next, t.chunks = t.b[min(panel, len(t.b)):], (stepChunks+g.pairs-1)/g.pairs
@@ -150,7 +150,7 @@ func (l *Linear) mulThirds(dst View, in *Input, col, first int) {
 }
 
 // stepChunks is the size of a step of a panel, in what product fetches at once.
-const stepChunks = 2 * thirds * tileDwords * 4 / 256
+const stepChunks = 2 * bf16Parts * tileDwords * 4 / 256
 
 // tiles is the work of one call of product.
 type tiles struct {

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Products of matrices in thirds (thirds.go) with the tiles of AMX. Go's assembler
+// Products of bf16x3 matrices (bf16x3.go) with the tiles of AMX. Go's assembler
 // does not know these instructions, so the macros spell out their bytes: the VEX
 // prefix, the opcode, the registers, and for memory base + AX + a constant.
 #define TILE_CONFIG_AX BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0x00
@@ -35,8 +35,8 @@
 #define inDI 7
 
 // productAMX sets rows of c to from + a·b, 32 columns wide and two groups of rows
-// at a time. Tiles 0 to 3 hold the results, 4 and 5 a third of the groups of a,
-// 6 and 7 a third of the columns of b. Of the nine products of thirds the three
+// at a time. Tiles 0 to 3 hold the results, 4 and 5 one part of the groups of a,
+// 6 and 7 one part of the columns of b. Of the nine products of parts the three
 // smallest, below the rounding of a float32, are left out. Each tile is loaded
 // as soon as the last product that reads its old value is under way. Between the
 // products the data of the next step is fetched: where another program keeps the
@@ -77,7 +77,7 @@ pair:
 	MOVQ $64, AX               // bytes from row to row in a and b
 
 step:
-	TILE_LOAD(4, inSI, 2048)   // low third of a, high of b
+	TILE_LOAD(4, inSI, 2048)   // low part of a, high of b
 	TILE_LOAD(6, inDI, 0)
 	TILE_MUL(0, 4, 6)
 	FETCH(3072, SI)

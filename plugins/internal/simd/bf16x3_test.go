@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSplit checks that a float is the sum of its thirds, to the last bit.
+// TestSplit checks that a float is the sum of its three parts, to the last bit.
 func TestSplit(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
 		if k.split == nil {
@@ -20,21 +20,21 @@ func TestSplit(t *testing.T) {
 		in := k.NewInput().Reset(1, len(x)).Set(0, NewView(x, 1, len(x)))
 		for i, want := range x {
 			var sum float32
-			for third := thirds - 1; third >= 0; third-- {
-				pair := math.Float32bits(in.data[(i/stepCols*thirds+third)*tileDwords+i%16])
+			for part := bf16Parts - 1; part >= 0; part-- {
+				pair := math.Float32bits(in.data[(i/stepCols*bf16Parts+part)*tileDwords+i%16])
 				if i%stepCols < 16 {
 					pair <<= 16
 				}
 				sum += math.Float32frombits(pair &^ 0xffff)
 			}
 			if sum != want {
-				t.Errorf("element %d, %x: the thirds sum up to %x", i, want, sum)
+				t.Errorf("element %d, %x: the parts sum up to %x", i, want, sum)
 			}
 		}
 	})
 }
 
-// TestPrecision checks that products of thirds are as exact as those of floats.
+// TestPrecision checks that products of bf16x3 are as exact as those of floats.
 func TestPrecision(t *testing.T) {
 	const rows, depth, cols = 64, 384, 128
 	var portable float64
