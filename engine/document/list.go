@@ -21,8 +21,8 @@ import (
 // MaxBytes is the size above which a file is refused where a Set says nothing.
 const MaxBytes = 20 << 20
 
-// Version changes when the same files give other texts.
-const Version = 1
+// Version changes when the same files give other texts or titles.
+const Version = 2
 
 // Set says which files are documents.
 type Set struct {

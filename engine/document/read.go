@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/section"
 )
 
 // The formats, as metadata names them.
@@ -139,42 +140,13 @@ func decode16(raw []byte, order binary.ByteOrder) (string, error) {
 	return string(utf16.Decode(units)), nil
 }
 
-// headingOf returns the first heading of a Markdown text that is not in code or
-// front matter; empty: there is none.
+// headingOf returns the first heading of a Markdown text that has a title; empty: there
+// is none.
 func headingOf(text string) string {
-	fence, before := "", ""
-	front := strings.HasPrefix(text, "---\n") || strings.HasPrefix(text, "---\r\n")
-	n := 0
-	for line := range strings.Lines(text) {
-		n++
-		line = strings.TrimRight(line, " \t\r\n")
-		trimmed := strings.TrimLeft(line, " ")
-		switch {
-		case front:
-			front = n == 1 || trimmed != "---" && trimmed != "..."
-			line = ""
-		case fence != "":
-			if strings.HasPrefix(trimmed, fence) {
-				fence = ""
-			}
-			line = ""
-		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
-			fence, line = trimmed[:3], ""
-		case len(line)-len(trimmed) > 3:
-			line = "" // code
-		default:
-			if marks := len(trimmed) - len(strings.TrimLeft(trimmed, "#")); marks >= 1 && marks <= 6 {
-				if heading, ok := strings.CutPrefix(trimmed[marks:], " "); ok {
-					if heading = strings.TrimSpace(strings.TrimRight(heading, "#")); heading != "" {
-						return heading
-					}
-				}
-			}
-			if before != "" && trimmed != "" && strings.Trim(trimmed, "=") == "" {
-				return before
-			}
+	for _, s := range section.Read(text) {
+		if s.Title != "" {
+			return s.Title
 		}
-		before = strings.TrimSpace(line)
 	}
 	return ""
 }

@@ -223,6 +223,7 @@ func TestLinear(t *testing.T) {
 	texts := map[string]string{
 		"word": "x", "spaces": " ", "lines": "\n", "points": ".", "sentences": "A sentence. ", "quotes": "\"", "hashes": "# ", "braces": "{\n", "closed": "}\n", "comments": "/*", "fences": "```\n",
 		"lists": "- a\n", "regular": "([/", "raw": `R"`, "rust": "r#", "templates": "`${", "indented": "  a:\n", "pipes": "|-", "underlines": "a\n-\n", "rules": "a\n", "html": "<!-- ", "minus": "-", "point and lines": ".\n \n",
+		"quotes in quotes": "> ", "lists in lists": "- ", "deep items": strings.Repeat("- ", 1000) + "a\n\n", "numbers": "1. ", "references": "[a]: b\n", "brackets": "[", "a wide table": strings.Repeat("|a", 50_000) + "\n" + strings.Repeat("|-", 50_000) + "\n" + strings.Repeat("a\n", 50_000),
 	}
 	for _, s := range stages {
 		c := open(t, s.stage, s.config)
@@ -231,7 +232,7 @@ func TestLinear(t *testing.T) {
 				if s.stage.Name != "code" && end != "cpp" {
 					continue
 				}
-				d := sdk.Document{Text: "a" + strings.Repeat(text, 300_000/len(text)), Meta: sdk.Meta{"path": "a." + end}}
+				d := sdk.Document{Text: "a" + strings.Repeat(text, max(1, 300_000/len(text))), Meta: sdk.Meta{"path": "a." + end}}
 				started := time.Now()
 				lists, err := c.Chunk(t.Context(), []sdk.Document{d})
 				if err != nil {

@@ -13,7 +13,7 @@
 // are blocks, which are cut only where one alone is larger than size: at lines if
 // it is a table, code or list, otherwise as recursive does.
 //
-// What headings, blocks and front matter are, plugins/internal/section says.
+// What headings, blocks and front matter are, sdk/section says.
 //
 // Source code among the documents (by its metadata "format") has no headings, and is
 // cut as recursive does.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/section"
 	"github.com/racflow/racflow/plugins/internal/tokenspan"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/section"
 )
 
 type config struct {
@@ -16,7 +16,7 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16))
+	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision("3"), sdk.PreferBatch(16))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {

@@ -6,4 +6,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "2 24387c084457cc43") }
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "3 24387c084457cc43") }

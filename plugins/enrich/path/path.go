@@ -6,9 +6,9 @@ import (
 	"unicode"
 
 	"github.com/racflow/racflow/plugins/internal/fewshot"
-	"github.com/racflow/racflow/plugins/internal/section"
 	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/section"
 )
 
 type config struct {
@@ -25,7 +25,7 @@ const (
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("path", "Says where a passage stands: path, title, headings and enclosing declaration, without a model.", open, sdk.Revision("2"), sdk.PreferBatch(512))
+	return sdk.EnrichStage("path", "Says where a passage stands: path, title, headings and enclosing declaration, without a model.", open, sdk.Revision("3"), sdk.PreferBatch(512))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Enricher, error) {

@@ -9,8 +9,8 @@ import (
 // Chunker cuts documents one by one.
 type Chunker func(sdk.Document) []sdk.Chunk
 
-// Revision of the stages of plugins/chunk: raise it whenever one of them may cut the
-// same document elsewhere.
+// Revision of the chunkers that read no Markdown: raise it whenever one of them may cut
+// the same document elsewhere, and that of plugins/chunk/markdown as well.
 const Revision = "2"
 
 // Chunk cuts all documents.
