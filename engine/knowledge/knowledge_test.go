@@ -14,13 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
-	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 // letters embeds a text as its counts of the letters a to d. It remembers what
@@ -90,11 +88,11 @@ func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %
 func (l *letters) Fits() bool             { return l.fits }
 func (l *letters) Fingerprint() string    { return l.fingerprint + string(l.state) }
 
-// stages gives the embedder and a store over dir that lives as long as one
-// Open does, as its process would.
+// stages gives the embedder and a store that lives as long as one Open does, as its
+// process would.
 type stages struct {
 	t        *testing.T
-	dir      string
+	memory   sdk.Stage // what it has stored outlives it
 	embedder *letters
 	chunker  knowledge.Chunker // nil: the block has none
 	enrich   map[string]*adder // by use
@@ -116,7 +114,7 @@ func (s stages) Enricher(_ context.Context, stage *pipeline.Stage) (knowledge.En
 }
 
 func (s stages) Store(context.Context) (knowledge.Store, error) {
-	opened, err := sdktest.Open(s.t, local.Stage(), sdk.Setup{StateDir: s.dir}, "{}")
+	opened, err := enginetest.Open(s.t, s.memory, sdk.Setup{}, "{}")
 	var store knowledge.Store = opened
 	if s.losses != nil {
 		store = lossy{store, s.losses}
@@ -130,8 +128,6 @@ func (s stages) Store(context.Context) (knowledge.Store, error) {
 	return store, err
 }
 
-var _ knowledge.Store = (*remote.Stage)(nil)
-
 // bench is a knowledge over a file that a test rewrites.
 type bench struct {
 	t        *testing.T
@@ -144,12 +140,12 @@ func newBench(t *testing.T) *bench {
 	dir := t.TempDir()
 	e := &letters{}
 	return &bench{
-		t: t, embedder: e, stages: stages{t: t, dir: filepath.Join(dir, "state"), embedder: e},
+		t: t, embedder: e, stages: stages{t: t, memory: enginetest.Memory(), embedder: e},
 		block: &pipeline.Knowledge{
 			Name:     "k",
 			Source:   pipeline.Source{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"},
 			Embed:    &pipeline.Stage{Block: "embed", Use: "letters"},
-			Store:    &pipeline.Stage{Block: "store", Use: "local"},
+			Store:    &pipeline.Stage{Block: "store", Use: "memory"},
 			Analyzer: "standard",
 		},
 	}
@@ -228,7 +224,7 @@ func TestIncremental(t *testing.T) {
 	}
 	for _, step := range steps {
 		k, embedded := b.open(step.rows...)
-		step.report.Name, step.report.Embedder, step.report.Store = "k", "letters", "local"
+		step.report.Name, step.report.Embedder, step.report.Store = "k", "letters", "memory"
 		if d := cmp.Diff(step.report, k.Report); d != "" {
 			t.Errorf("%s: report (-want +got):\n%s", step.name, d)
 		}
@@ -509,7 +505,7 @@ func TestPlanWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := knowledge.Report{Name: "k", Embedder: "letters", Store: "local", Entries: 2, Added: 1, Changed: 1, Removed: 1}
+		want := knowledge.Report{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
 		if d := cmp.Diff(want, k.Report); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
@@ -551,7 +547,7 @@ func TestTwoBuilders(t *testing.T) {
 	}
 	errs := make(chan error)
 	for range 2 {
-		own := stages{t: t, dir: b.stages.dir, embedder: &letters{}}
+		own := stages{t: t, memory: b.stages.memory, embedder: &letters{}}
 		go func() {
 			k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
 			if err == nil && (k.Report.Entries != 2000 || len(k.Labels) != 3) {
