@@ -17,7 +17,7 @@ func (p *Pipeline) Plan(ctx context.Context) (*report.Plan, error) {
 	if p.InputPath() != "-" { // which is left for the run
 		plan.Items = 0
 		err := p.Look(func(row source.Row) bool {
-			if plan.Items++; row.Fault != nil {
+			if plan.Items++; row.Err != nil {
 				plan.Faults++
 			}
 			return true

@@ -34,11 +34,11 @@ func (i Item) row(line int) source.Row {
 	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta}
 	switch {
 	case strings.TrimSpace(i.Text) == "":
-		row.Fault = errors.New("the text is empty")
+		row.Err = errors.New("the text is empty")
 	case len(i.Text) > source.MaxRow:
-		row.Fault = fmt.Errorf("the text is longer than %d bytes", source.MaxRow)
+		row.Err = fmt.Errorf("the text is longer than %d bytes", source.MaxRow)
 	case !utf8.ValidString(i.Text):
-		row.Fault = errors.New("the text is not UTF-8")
+		row.Err = errors.New("the text is not UTF-8")
 	}
 	return row
 }

@@ -158,8 +158,8 @@ func (c *console) row(number string) error {
 		case err != nil:
 			return err
 		case i < n:
-		case row.Fault != nil:
-			return row.Fault
+		case row.Err != nil:
+			return row.Err
 		default:
 			c.env = &rule.Env{Item: sdk.Item{ID: row.ID, Text: row.Text, Meta: row.Meta}}
 			return nil

@@ -95,14 +95,14 @@ func (s *display) tellBuilding(doing, name string, done, total int) {
 func (s *display) tellKnowledge(r knowledge.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
-	s.faults += r.FaultCount + r.Bare
+	s.faults += r.InvalidCount + r.Unenriched
 	for _, why := range r.Anew {
 		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, terminal.Sanitize(why))
 	}
 	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
-	for i, f := range r.Faults {
+	for i, f := range r.Invalid {
 		if i == maxTold {
-			fmt.Fprintf(os.Stderr, "... and %d more that cannot be used\n", r.FaultCount-maxTold)
+			fmt.Fprintf(os.Stderr, "... and %d more that cannot be used\n", r.InvalidCount-maxTold)
 			break
 		}
 		what := "the row"
@@ -111,9 +111,9 @@ func (s *display) tellKnowledge(r knowledge.Report) {
 		}
 		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", terminal.Sanitize(f.String()), what)
 	}
-	if r.Bare > 0 {
+	if r.Unenriched > 0 {
 		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
-			r.Name, terminal.Plural(r.Bare, "passage"), terminal.Sanitize(r.FirstBare.String()))
+			r.Name, terminal.Plural(r.Unenriched, "passage"), terminal.Sanitize(r.FirstUnenriched.String()))
 	}
 	for _, g := range r.Retired {
 		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, terminal.Plural(g.Entries, "entry"))

@@ -159,8 +159,8 @@ func (e *evaluation) check(j *job) error {
 	votes := slices.ContainsFunc(j.pipeline.Definition().Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
 	known, unusable := false, ""
 	err := j.pipeline.Look(func(row source.Row) bool {
-		if row.Fault != nil && unusable == "" {
-			unusable = fmt.Sprintf("; line %d cannot be used: %v", row.Line, row.Fault)
+		if row.Err != nil && unusable == "" {
+			unusable = fmt.Sprintf("; line %d cannot be used: %v", row.Line, row.Err)
 		}
 		known = votes && row.Label != "" || slices.ContainsFunc(row.Gold, func(g source.Gold) bool { return g.Grade > 0 })
 		return !known

@@ -68,7 +68,7 @@ func (b *builder) build(ctx context.Context) error {
 		b.Report.Anew = b.whyAnew(ctx)
 	}
 	changed := map[string]bool{} // labels whose centroid must be made again
-	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Faults+b.note.Bare == 0 {
+	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Invalid+b.note.Unenriched == 0 {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
 	} else if err := b.update(ctx, changed); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	if err := b.read(ctx); err != nil {
 		return &SourceError{b.block.Source.Range, err}
 	}
-	b.Report.Faults, b.Report.FaultCount = slices.Clone(b.rows.faults), b.rows.count
+	b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.rows.faults), b.rows.count
 	var err error
 	if b.old, err = b.stored(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	todo, gone := b.differences(refit, changedLabels)
 	first := !b.note.Complete
 	if !b.options.Plan {
-		b.note.Source, b.note.Complete, b.note.Faults = b.rows.digest, false, b.rows.count
+		b.note.Source, b.note.Complete, b.note.Invalid = b.rows.digest, false, b.rows.count
 		b.describe()
 	}
 	surplus, err := b.put(ctx, todo, first)
@@ -130,7 +130,7 @@ func (b *builder) update(ctx context.Context, changedLabels map[string]bool) err
 	if err := written("delete", b.store.Delete(ctx, b.main, append(gone, stale...))); err != nil {
 		return err
 	}
-	b.note.Complete, b.note.Documents, b.note.Bare = true, b.Report.Documents, b.Report.Bare
+	b.note.Complete, b.note.Documents, b.note.Unenriched = true, b.Report.Documents, b.Report.Unenriched
 	if first {
 		b.note.Built = now()
 	}
@@ -165,7 +165,7 @@ func (b *builder) read(ctx context.Context) error {
 			err = fmt.Errorf("%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF or source code", b.block.Source.Path)
 		}
 		if len(r.faults) > 0 {
-			err = fmt.Errorf("%w. The first fault: %s", err, r.faults[0])
+			err = fmt.Errorf("%w. The first error: %s", err, r.faults[0])
 		}
 		return err
 	}

@@ -110,7 +110,7 @@ func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	return all
 }
 
-var counts = cmpopts.IgnoreFields(knowledge.Report{}, "Name", "Embedder", "Store", "Faults")
+var counts = cmpopts.IgnoreFields(knowledge.Report{}, "Name", "Embedder", "Store", "Invalid")
 
 func TestChunksAreKeptInStep(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a bb\nccc", "sub/b.md": "# d", "sub/#1.txt": "dd"})
@@ -134,9 +134,9 @@ func TestChunksAreKeptInStep(t *testing.T) {
 			knowledge.Report{Documents: 4, Entries: 6, Added: 2, Changed: 3, Removed: 2}},
 		{"one is gone, one is empty, one is no text", map[string]string{"a.txt": "", "n.txt": " \n", "sub/b.md": "\x00"}, nil, nil,
 			[]string{"sub/#1.txt#0"},
-			knowledge.Report{Documents: 2, Entries: 1, Removed: 5, FaultCount: 1}},
+			knowledge.Report{Documents: 2, Entries: 1, Removed: 5, InvalidCount: 1}},
 		{"the fault is told again", nil, nil, nil, []string{"sub/#1.txt#0"},
-			knowledge.Report{Documents: 2, Entries: 1, FaultCount: 1}},
+			knowledge.Report{Documents: 2, Entries: 1, InvalidCount: 1}},
 		{"it is text again", map[string]string{"sub/b.md": "a"}, []string{"sub/b.md"}, []string{"a"}, []string{"sub/#1.txt#0", "sub/b.md#0"},
 			knowledge.Report{Documents: 3, Entries: 2, Added: 1}},
 	}
@@ -221,7 +221,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 	for range 2 {
 		k, cut, _ := s.look(knowledge.Options{})
 		var faults []string
-		for _, f := range k.Report.Faults {
+		for _, f := range k.Report.Invalid {
 			faults = append(faults, strings.TrimPrefix(f.String(), s.dir+string(filepath.Separator)))
 		}
 		if diff := cmp.Diff([]string{"a.txt: chunk 1: the text is unreadable", "c.txt: cut into chunks: no words"}, faults); diff != "" {
@@ -236,7 +236,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 	}
 	s.embedder.strict, s.chunker.refuses = false, ""
 	k, _, _ := s.look(knowledge.Options{})
-	if got := ids(t, k); len(got) != 5 || k.Report.FaultCount != 0 || k.Report.Entries != 5 {
+	if got := ids(t, k); len(got) != 5 || k.Report.InvalidCount != 0 || k.Report.Entries != 5 {
 		t.Errorf("after the cure: %q, %+v", got, k.Report)
 	}
 	s.chunker.refuses = "a.txt"
@@ -286,7 +286,7 @@ func TestRowsAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, _, embedded := s.look(knowledge.Options{})
-	if diff := cmp.Diff(knowledge.Report{Documents: 2, Entries: 3, Added: 3, FaultCount: 1}, k.Report, counts, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(knowledge.Report{Documents: 2, Entries: 3, Added: 3, InvalidCount: 1}, k.Report, counts, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.Equal(embedded, []string{"a", "b", "c"}) || !slices.Equal(k.Labels, []string{"l"}) || len(ids(t, k)) != 3 {

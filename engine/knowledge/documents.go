@@ -24,10 +24,10 @@ func listDocuments(ctx context.Context, s pipeline.Source) (*rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	all := &rows{places: make(map[string]Fault, len(files)), load: loadDocuments(s)}
+	all := &rows{places: make(map[string]InvalidRow, len(files)), load: loadDocuments(s)}
 	digest := sha256.New()
 	for _, f := range files {
-		at := Fault{Path: filepath.Join(folder.Path(), filepath.FromSlash(f.ID)), Err: f.Err}
+		at := InvalidRow{Path: filepath.Join(folder.Path(), filepath.FromSlash(f.ID)), Err: f.Err}
 		fmt.Fprintf(digest, "%q %x\n", f.ID, f.Hash)
 		if f.Err != nil {
 			all.fault(at)

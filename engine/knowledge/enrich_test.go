@@ -417,7 +417,7 @@ func TestPassagesThatFail(t *testing.T) {
 	}
 	for range 2 { // it persists
 		k, asked, embedded := e.look()
-		if k.Report.Bare != 1 || !errors.Is(k.Report.FirstBare.Err, refuse) || !strings.HasSuffix(k.Report.FirstBare.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
+		if k.Report.Unenriched != 1 || !errors.Is(k.Report.FirstUnenriched.Err, refuse) || !strings.HasSuffix(k.Report.FirstUnenriched.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
 			t.Errorf("report %+v", k.Report)
 		}
 		if found := find(t, k, "b"); len(found) != 1 || found[0].Context != "" {
@@ -431,7 +431,7 @@ func TestPassagesThatFail(t *testing.T) {
 	e.adder.fail = nil
 	k, asked, _ := e.look()
 	same(t, "asked once it works", asked, "a.txt:b")
-	if k.Report.Bare != 0 || len(find(t, k, "bb")) != 1 {
+	if k.Report.Unenriched != 0 || len(find(t, k, "bb")) != 1 {
 		t.Errorf("report %+v", k.Report)
 	}
 	if k, asked, _ = e.look(); !k.Report.Unchanged || len(asked) > 0 {
@@ -471,7 +471,7 @@ func TestPassagesAreAskedAboutOnce(t *testing.T) {
 			}
 			k, got, _ := e.look()
 			same(t, "asked", got, asked...)
-			if k.Report.Bare != 3 || !strings.HasSuffix(k.Report.FirstBare.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
+			if k.Report.Unenriched != 3 || !strings.HasSuffix(k.Report.FirstUnenriched.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
 				t.Errorf("report %+v", k.Report)
 			}
 			for text, context := range map[string]string{"a": "of a.txt\n---\naa", "b": "", "x": "", "d": "of c.txt\n---\ndd"} {
@@ -481,11 +481,11 @@ func TestPassagesAreAskedAboutOnce(t *testing.T) {
 			}
 			k, got, _ = e.look()
 			same(t, "asked by the next build", got, fails...)
-			if k.Report.Bare != 3 {
+			if k.Report.Unenriched != 3 {
 				t.Errorf("report %+v", k.Report)
 			}
 			e.adder.fail = nil
-			if k, _, _ = e.look(); k.Report.Bare != 0 || len(find(t, k, "bb")) != 1 {
+			if k, _, _ = e.look(); k.Report.Unenriched != 0 || len(find(t, k, "bb")) != 1 {
 				t.Errorf("once it works: report %+v", k.Report)
 			}
 		})
@@ -507,7 +507,7 @@ func TestDocumentsThatChangeMeanwhile(t *testing.T) {
 	}
 	k, asked, _ := e.look()
 	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:b", "b.txt:b")
-	if found := find(t, k, "a"); len(found) != 1 || found[0].Context == "" || k.Report.Bare != 2 {
+	if found := find(t, k, "a"); len(found) != 1 || found[0].Context == "" || k.Report.Unenriched != 2 {
 		t.Errorf("found %+v, report %+v", found, k.Report)
 	}
 }
@@ -525,7 +525,7 @@ func TestTransientFailures(t *testing.T) {
 	}
 	k, asked, _ := e.look()
 	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:b", "b.txt:c")
-	if k.Report.Bare != 0 {
+	if k.Report.Unenriched != 0 {
 		t.Errorf("report %+v", k.Report)
 	}
 }
@@ -669,7 +669,7 @@ func TestRowsAreEnriched(t *testing.T) {
 	before := centroid()
 	e.adder.fail = nil
 	e.adder.add = func(sdk.Passage) sdk.Addition { return sdk.Addition{Terms: []string{"aaaabbbb"}} }
-	if k, _ = e.open("1\tab\tcards", "2\tcd\tcards", "3\tb\t"); k.Report.Bare != 0 || centroid() <= before {
+	if k, _ = e.open("1\tab\tcards", "2\tcd\tcards", "3\tb\t"); k.Report.Unenriched != 0 || centroid() <= before {
 		t.Errorf("report %+v, similarity %v, then %v", k.Report, before, centroid())
 	}
 }

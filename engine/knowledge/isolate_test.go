@@ -26,13 +26,13 @@ func TestARowThatEndsTheEmbedder(t *testing.T) {
 	b.embedder.ends = crashesOn("poison")
 	k, embedded := b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
 	same(t, "embedded", embedded, "a", "b", "c")
-	if r := k.Report; r.Entries != 3 || r.FaultCount != 1 || r.Faults[0].Line != 3 || !errors.Is(r.Faults[0].Err, sdk.ErrCrashed) {
+	if r := k.Report; r.Entries != 3 || r.InvalidCount != 1 || r.Invalid[0].Line != 3 || !errors.Is(r.Invalid[0].Err, sdk.ErrCrashed) {
 		t.Errorf("report %+v", r)
 	}
 	b.embedder.ends = nil
 	k, embedded = b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
 	same(t, "embedded once it works", embedded, "poison")
-	if r := k.Report; r.Entries != 4 || r.FaultCount != 0 {
+	if r := k.Report; r.Entries != 4 || r.InvalidCount != 0 {
 		t.Errorf("report %+v", r)
 	}
 }
@@ -88,7 +88,7 @@ func TestAPassageThatEndsTheEnricher(t *testing.T) {
 	e.adder.ends = func(p sdk.Passage) error { return crashesOn("d")(p.Text()) }
 	k, asked, _ := e.look()
 	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:c", "a.txt:e", "x.txt:f")
-	if r := k.Report; r.Bare != 1 || !errors.Is(r.FirstBare.Err, sdk.ErrCrashed) || !strings.Contains(r.FirstBare.String(), "a.txt: chunk 3: enrich.situate: ") {
+	if r := k.Report; r.Unenriched != 1 || !errors.Is(r.FirstUnenriched.Err, sdk.ErrCrashed) || !strings.Contains(r.FirstUnenriched.String(), "a.txt: chunk 3: enrich.situate: ") {
 		t.Errorf("report %+v", r)
 	}
 	for _, text := range []string{"cc", "ee", "ff"} {

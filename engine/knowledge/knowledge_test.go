@@ -362,7 +362,7 @@ func TestFaults(t *testing.T) {
 	for range 2 { // faults are told again though nothing changed
 		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
 		var told []string
-		for _, f := range k.Report.Faults {
+		for _, f := range k.Report.Invalid {
 			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
 		}
 		want := []string{":3: it has no text", `:4: its id "1" stands on line 2 already; ids must be unique`}
@@ -380,11 +380,11 @@ func TestRefusedRows(t *testing.T) {
 	check := func(k *knowledge.Knowledge, entries, added, changed, removed int, want ...string) {
 		t.Helper()
 		var told []string
-		for _, f := range k.Report.Faults {
+		for _, f := range k.Report.Invalid {
 			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
 		}
 		r := k.Report
-		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.FaultCount != len(want) {
+		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
 			t.Errorf("%+v, faults (-want +got):\n%s", r, d)
 		}
 		if found := b.nearest(k, "a"); len(found) != entries {

@@ -68,15 +68,15 @@ func (b *builder) leavesBare(d chunked, added []addition) bool {
 			if why == nil {
 				continue
 			}
-			if missing = true; b.Report.Bare == 0 {
+			if missing = true; b.Report.Unenriched == 0 {
 				at := b.rows.places[d.ID]
 				at.Err = b.enrichers[n].named(why)
 				if b.chunker != nil {
 					at.Err = fmt.Errorf("chunk %d: %w", i, at.Err)
 				}
-				b.Report.FirstBare = at
+				b.Report.FirstUnenriched = at
 			}
-			b.Report.Bare++
+			b.Report.Unenriched++
 			break
 		}
 	}

@@ -13,12 +13,12 @@ import (
 
 // note is what the engine keeps with a commit of the main collection.
 type note struct {
-	Source   string `json:"source"`           // digest of the source
-	Complete bool   `json:"complete"`         // false: a first build is under way
-	State    []byte `json:"state,omitempty"`  // of a fitted embedder
-	Fitted   int    `json:"fitted,omitempty"` // rows it was fitted to
-	Faults   int    `json:"faults,omitempty"` // rows that could not be used
-	Bare     int    `json:"bare,omitempty"`   // passages of which an addition is missing
+	Source     string `json:"source"`           // digest of the source
+	Complete   bool   `json:"complete"`         // false: a first build is under way
+	State      []byte `json:"state,omitempty"`  // of a fitted embedder
+	Fitted     int    `json:"fitted,omitempty"` // rows it was fitted to
+	Invalid    int    `json:"faults,omitempty"` // rows that could not be used
+	Unenriched int    `json:"bare,omitempty"`   // passages of which an addition is missing
 	// Documents is how many the entries were made of; 0: they were rows.
 	Documents int `json:"documents,omitempty"`
 	Origin
@@ -107,8 +107,8 @@ func (b *builder) content() string {
 	h := sha256.New()
 	h.Write([]byte(b.note.Source))
 	h.Write(b.note.State)
-	if b.note.Bare > 0 {
-		fmt.Fprintf(h, "%d without an addition", b.note.Bare)
+	if b.note.Unenriched > 0 {
+		fmt.Fprintf(h, "%d without an addition", b.note.Unenriched)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

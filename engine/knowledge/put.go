@@ -27,7 +27,7 @@ func (b *builder) put(ctx context.Context, units []unit, first bool) (surplus []
 		b.streaming = "enriching and embedding"
 	}
 	b.unusable, b.changed = nil, map[string]bool{}
-	b.Report.Bare, b.Report.FirstBare = 0, Fault{} // what a fit found is found again
+	b.Report.Unenriched, b.Report.FirstUnenriched = 0, InvalidRow{} // what a fit found is found again
 	produce := func(ctx context.Context, f func(batch) error) error {
 		err := b.stream(ctx, units, embedBatch, func(m batch) error {
 			surplus = append(surplus, b.compare(m)...)

@@ -68,7 +68,7 @@ func without(batch []sdk.Entry, failed sdk.RowErrors) []sdk.Entry {
 // leaveOut reports what could not be used with its place, and returns those
 // entries of which the store has an earlier content.
 func (b *builder) leaveOut() (stale []string, err error) {
-	var faults []Fault
+	var faults []InvalidRow
 	for id, why := range b.unusable {
 		at := b.rows.places[id]
 		at.Err = why
@@ -90,8 +90,8 @@ func (b *builder) leaveOut() (stale []string, err error) {
 	r.Added -= len(refused) - len(stale)
 	r.Changed -= len(stale)
 	r.Removed += len(stale)
-	r.FaultCount += len(faults)
-	slices.SortFunc(faults, func(x, y Fault) int {
+	r.InvalidCount += len(faults)
+	slices.SortFunc(faults, func(x, y InvalidRow) int {
 		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Err.Error(), y.Err.Error()))
 	})
 	if b.held+r.Added-r.Removed == 0 {
@@ -101,16 +101,16 @@ func (b *builder) leaveOut() (stale []string, err error) {
 		}
 		err := fmt.Errorf("no %s of %s can be used", what, b.block.Source.Path)
 		if len(faults) > 0 {
-			err = fmt.Errorf("%w. The first fault: %s", err, faults[0])
+			err = fmt.Errorf("%w. The first error: %s", err, faults[0])
 		}
 		return nil, &SourceError{b.block.Source.Range, err}
 	}
 	if len(faults) == 0 {
 		return nil, nil
 	}
-	r.Faults = slices.Concat(r.Faults, faults)
-	slices.SortStableFunc(r.Faults, func(x, y Fault) int { return cmp.Compare(x.Line, y.Line) })
-	r.Faults = r.Faults[:min(len(r.Faults), maxFaults)]
-	b.note.Faults = r.FaultCount
+	r.Invalid = slices.Concat(r.Invalid, faults)
+	slices.SortStableFunc(r.Invalid, func(x, y InvalidRow) int { return cmp.Compare(x.Line, y.Line) })
+	r.Invalid = r.Invalid[:min(len(r.Invalid), maxFaults)]
+	b.note.Invalid = r.InvalidCount
 	return stale, nil
 }

@@ -14,18 +14,18 @@ type Report struct {
 	Added, Changed, Removed int
 	Anew                    []string // which plugins are others than before, so that all is made again
 	Unchanged               bool     // the source is as it was: no row was looked at
-	Faults                  []Fault
-	FaultCount              int // Faults keeps the first maxFaults only
-	Bare                    int // passages that are kept without an addition that they should have
-	FirstBare               Fault
+	Invalid                 []InvalidRow
+	InvalidCount            int // Invalid keeps the first maxFaults only
+	Unenriched              int // passages that are kept without an addition that they should have
+	FirstUnenriched         InvalidRow
 	Asks                    []Asks // of a plan: what services would be asked, at most
 	Embedder, Store         string
 	Retired                 []Generation // removed: this build replaces them
 	Kept                    []error      // why others that it replaces could not be removed
 }
 
-// Fault is a row or document of the source that cannot be used.
-type Fault struct {
+// InvalidRow is a row or document of the source that cannot be used.
+type InvalidRow struct {
 	Path string
 	Line int // 0: a document as a whole
 	Err  error
@@ -33,7 +33,7 @@ type Fault struct {
 
 const maxFaults = 1000
 
-func (f Fault) String() string {
+func (f InvalidRow) String() string {
 	if f.Line == 0 {
 		return fmt.Sprintf("%s: %v", f.Path, f.Err)
 	}

@@ -28,16 +28,16 @@ type unit struct {
 // rows is what a source holds.
 type rows struct {
 	units  []unit
-	places map[string]Fault // where units stand, by id, without an error
+	places map[string]InvalidRow // where units stand, by id, without an error
 	digest string
-	faults []Fault // the first maxFaults
-	count  int     // of all faults
+	faults []InvalidRow // the first maxFaults
+	count  int          // of all faults
 	// load calls f with each of the wanted units, complete, or with why it cannot
 	// be used. An error of f ends it.
 	load func(ctx context.Context, wanted []unit, f func(unit, error) error) error
 }
 
-func (r *rows) fault(f Fault) {
+func (r *rows) fault(f InvalidRow) {
 	if r.count++; len(r.faults) < maxFaults {
 		r.faults = append(r.faults, f)
 	}
@@ -50,7 +50,7 @@ func readSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader)
 	if s.Documents != nil {
 		return listDocuments(ctx, s)
 	}
-	all := &rows{places: map[string]Fault{}, load: loadKept}
+	all := &rows{places: map[string]InvalidRow{}, load: loadKept}
 	again := false
 	if block.Chunk != nil {
 		if info, err := os.Stat(s.Path); err == nil && info.Mode().IsRegular() {
@@ -60,7 +60,7 @@ func readSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader)
 	}
 	var err error
 	all.digest, err = eachRow(s, stdin, all.fault, func(u unit) error {
-		all.places[u.ID] = Fault{Path: s.Path, Line: u.line}
+		all.places[u.ID] = InvalidRow{Path: s.Path, Line: u.line}
 		if again {
 			u.Text, u.Meta, u.Context = "", nil, ""
 		}
@@ -87,7 +87,7 @@ func loadRows(s pipeline.Source) func(context.Context, []unit, func(unit, error)
 		for _, u := range wanted {
 			ids[u.ID] = true
 		}
-		_, err := eachRow(s, nil, func(Fault) {}, func(u unit) error {
+		_, err := eachRow(s, nil, func(InvalidRow) {}, func(u unit) error {
 			if err := ctx.Err(); err != nil || !ids[u.ID] {
 				return err
 			}
@@ -99,7 +99,7 @@ func loadRows(s pipeline.Source) func(context.Context, []unit, func(unit, error)
 
 // eachRow calls f with each usable row and fault with the others. It returns the
 // digest of the source.
-func eachRow(s pipeline.Source, stdin io.Reader, fault func(Fault), f func(unit) error) (digest string, err error) {
+func eachRow(s pipeline.Source, stdin io.Reader, fault func(InvalidRow), f func(unit) error) (digest string, err error) {
 	r, err := s.Open(stdin)
 	if err != nil {
 		return "", err
@@ -114,11 +114,11 @@ func eachRow(s pipeline.Source, stdin io.Reader, fault func(Fault), f func(unit)
 		if err != nil {
 			return "", fmt.Errorf("read %s: %w", s.Path, err)
 		}
-		if row.Fault == nil && row.ID != "" && lines[row.ID] != 0 {
-			row.Fault = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
+		if row.Err == nil && row.ID != "" && lines[row.ID] != 0 {
+			row.Err = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
 		}
-		if row.Fault != nil {
-			fault(Fault{s.Path, row.Line, row.Fault})
+		if row.Err != nil {
+			fault(InvalidRow{s.Path, row.Line, row.Err})
 			continue
 		}
 		e := sdk.Entry{ID: row.ID, Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: contentHash(row)}

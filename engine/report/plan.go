@@ -50,12 +50,12 @@ func (p Plan) Write(w io.Writer) error {
 		for _, why := range k.Anew {
 			fmt.Fprintf(tw, "\t%s\n", terminal.Sanitize(why))
 		}
-		if k.FaultCount > 0 {
+		if k.InvalidCount > 0 {
 			what := "rows"
-			if k.Faults[0].Line == 0 {
+			if k.Invalid[0].Line == 0 {
 				what = "documents"
 			}
-			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.FaultCount, what, k.Faults[0])
+			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.InvalidCount, what, k.Invalid[0])
 		}
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")

@@ -75,7 +75,7 @@ func (a *Again) Elect(ctx context.Context, results []Result, asked func(Ask) boo
 		if old == nil {
 			return nil, errors.New("the item was answered by a run that does not keep ballots")
 		}
-		if old.row.Fault != nil {
+		if old.row.Err != nil {
 			out[i] = results[i]
 			continue
 		}

@@ -28,7 +28,7 @@ func (r *Run) answer(ctx context.Context, records []*record) []Result {
 func (r *Run) through(ctx context.Context, records []*record, wanted func(stage int) bool) {
 	var good []*record
 	for _, rec := range records {
-		if rec.row.Fault == nil && rec.earlier == nil {
+		if rec.row.Err == nil && rec.earlier == nil {
 			good = append(good, rec)
 		}
 	}
@@ -65,8 +65,8 @@ func (r *Run) result(rec *record) Result {
 	if r.again {
 		result.record = rec
 	}
-	if rec.row.Fault != nil {
-		result.Failure = &Failure{Err: rec.row.Fault}
+	if rec.row.Err != nil {
+		result.Failure = &Failure{Err: rec.row.Err}
 		return result
 	}
 	if e := rec.earlier; e != nil {

@@ -16,8 +16,8 @@ func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error
 	if r.found < 0 {
 		return nil, errors.New("the pipeline has no retrieve block that is used")
 	}
-	if row.Fault != nil {
-		return nil, row.Fault
+	if row.Err != nil {
+		return nil, row.Err
 	}
 	rec := r.newRecord(row)
 	rec.texts = true

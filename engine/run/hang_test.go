@@ -122,12 +122,12 @@ func TestARowThatHangs(t *testing.T) {
 				var r knowledge.Report
 				openWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got knowledge.Report) { r = got }}, `
 					retrieve "near" { from = knowledge.k }`, embed, c.with, "rows.tsv", "hang.tsv")
-				if r.Entries != 200-c.left || r.FaultCount != c.left || r.Bare != c.bare {
+				if r.Entries != 200-c.left || r.InvalidCount != c.left || r.Unenriched != c.bare {
 					t.Fatalf("got %+v", r)
 				}
-				fault := r.FirstBare
+				fault := r.FirstUnenriched
 				if c.left > 0 {
-					fault = r.Faults[0]
+					fault = r.Invalid[0]
 				}
 				if !strings.Contains(fault.String(), c.fault) {
 					t.Errorf("got %q, want %q", fault, c.fault)

@@ -32,7 +32,7 @@ func (r *Run) journal(ctx context.Context, records []*record, journal Journal) a
 		return r.sorted(r.answer(ctx, records))
 	}
 	for _, rec := range records {
-		if rec.row.Fault != nil {
+		if rec.row.Err != nil {
 			continue
 		}
 		if result, ok := journal.Answered(rec.row); ok {

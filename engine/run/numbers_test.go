@@ -184,11 +184,11 @@ func TestNumbersOfABuild(t *testing.T) {
 	var r knowledge.Report
 	openWith(t, p.catalog(), run.Options{Knowledge: func(got knowledge.Report) { r = got }}, `
 		retrieve "near" { from = knowledge.k }`, `use = "hashing"`, `use = "poison"`, "rows.tsv", "poison.tsv")
-	if r.Entries != 4 || r.FaultCount != 2 {
+	if r.Entries != 4 || r.InvalidCount != 2 {
 		t.Fatalf("got %+v", r)
 	}
 	for i, want := range []string{"poison.tsv:3: embed.k: plugin test 0.1.0 returned a vector with NaN at position 1", "poison.tsv:5: embed.k: plugin test 0.1.0 returned a vector of norm 5.06"} {
-		if got := r.Faults[i].String(); !strings.Contains(got, want) {
+		if got := r.Invalid[i].String(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -310,7 +310,7 @@ func TestRowFaultsAreKept(t *testing.T) {
 	r := open(t, newCatalog(voter("v", always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Fault: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
+	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Err: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
 	var got []string
 	_, err := r.Items(t.Context(), func() (source.Row, error) {
 		if len(given) == 0 {

@@ -183,15 +183,15 @@ type parser struct {
 
 func (p *parser) row(h header, r record) Row {
 	if r.fault != nil {
-		return Row{Line: r.line, Fault: r.fault}
+		return Row{Line: r.line, Err: r.fault}
 	}
 	fields, err := p.fields(r.text)
 	var bad *csv.ParseError
 	switch {
 	case errors.As(err, &bad):
-		return Row{Line: r.line, Fault: bad.Err} // its line counts from the record
+		return Row{Line: r.line, Err: bad.Err} // its line counts from the record
 	case err != nil:
-		return Row{Line: r.line, Fault: err}
+		return Row{Line: r.line, Err: err}
 	}
 	return h.row(r.line, fields)
 }

@@ -27,8 +27,8 @@ func TestGold(t *testing.T) {
 		{"quotes in lists", `{"text": "a", "gold": [{"id": "g.md", "quote": " a\nport "}, {"id": ["a", "b"], "quote": "x", "grade": 2}]}`, JSONL, []Row{
 			{Line: 1, Text: "a", Gold: []Gold{{IDs: []string{"g.md"}, Quote: "a port", Grade: 1}, {IDs: []string{"a", "b"}, Quote: "x", Grade: 2}}}}},
 		{"a grade that is none", "text,gold\na,d1:-1\nb,d1:NaN\n", CSV, []Row{
-			{Line: 2, Text: "a", Fault: errors.New(`"gold": the grade of "d1" is -1; it is a number from 0 on`)},
-			{Line: 3, Text: "b", Fault: errors.New(`"gold": the grade of "d1" is NaN; it is a number from 0 on`)}}},
+			{Line: 2, Text: "a", Err: errors.New(`"gold": the grade of "d1" is -1; it is a number from 0 on`)},
+			{Line: 3, Text: "b", Err: errors.New(`"gold": the grade of "d1" is NaN; it is a number from 0 on`)}}},
 		{"lists", `{"text": "a", "gold": ["d1", 7, {"id": "d2", "grade": 2}, {"id": "d3"}, ["d4", "d5"], {"id": ["d6", "d7"], "grade": 0}]}`, JSONL, []Row{
 			{Line: 1, Text: "a", Gold: []Gold{{IDs: []string{"d1"}, Grade: 1}, {IDs: []string{"7"}, Grade: 1}, {IDs: []string{"d2"}, Grade: 2}, {IDs: []string{"d3"}, Grade: 1},
 				{IDs: []string{"d4", "d5"}, Grade: 1}, {IDs: []string{"d6", "d7"}, Grade: 0}}}}},
@@ -37,10 +37,10 @@ func TestGold(t *testing.T) {
 			{Line: 2, Text: "b"},
 			{Line: 3, Text: "c"}}},
 		{"what is no passage", `{"text": "a", "gold": [true]}` + "\n" + `{"text": "b", "gold": [[]]}` + "\n" + `{"text": "c", "gold": {"id": "d", "grade": "high"}}` + "\n" + `{"text": "d", "gold": [null, {}]}`, JSONL, []Row{
-			{Line: 1, Text: "a", Fault: shape},
-			{Line: 2, Text: "b", Fault: errors.New(`"gold": a gold passage has no id`)},
-			{Line: 3, Text: "c", Fault: errors.New(`"gold": a gold passage as an object reads {"id": "...", "grade": 1}`)},
-			{Line: 4, Text: "d", Fault: shape}}},
+			{Line: 1, Text: "a", Err: shape},
+			{Line: 2, Text: "b", Err: errors.New(`"gold": a gold passage has no id`)},
+			{Line: 3, Text: "c", Err: errors.New(`"gold": a gold passage as an object reads {"id": "...", "grade": 1}`)},
+			{Line: 4, Text: "d", Err: shape}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = append(want, Row{Line: 4, Text: "c", Fault: errors.New(`"title" is not a string`)})
+	want = append(want, Row{Line: 4, Text: "c", Err: errors.New(`"title" is not a string`)})
 	if d := cmp.Diff(want, got, sameText); d != "" {
 		t.Errorf("jsonl (-want +got):\n%s", d)
 	}

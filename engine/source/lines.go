@@ -117,7 +117,7 @@ func quoteAll(names []string) string {
 func (h header) row(line int, fields []string) Row {
 	row := Row{Line: line}
 	if len(fields) != len(h.names) {
-		row.Fault = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
+		row.Err = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
 	}
 	at := func(i int) string {
 		if i < 0 || i >= len(fields) {
@@ -128,8 +128,8 @@ func (h header) row(line int, fields []string) Row {
 	row.ID, row.Text, row.Label, row.Context = at(h.id), at(h.text), at(h.label), at(h.context)
 	if gold, err := goldOf(at(h.gold)); err == nil {
 		row.Gold = gold
-	} else if row.Fault == nil {
-		row.Fault = fmt.Errorf("%q: %w", h.names[h.gold], err)
+	} else if row.Err == nil {
+		row.Err = fmt.Errorf("%q: %w", h.names[h.gold], err)
 	}
 	for _, i := range h.meta {
 		if v := at(i); v != "" {
@@ -168,7 +168,7 @@ func (l *lines) rows(parse func(line []byte) Row) func() (Row, error) {
 			line, err := l.next()
 			switch {
 			case errors.Is(err, errTooLong):
-				return Row{Line: l.n, Fault: err}, nil
+				return Row{Line: l.n, Err: err}, nil
 			case err != nil:
 				return Row{}, err
 			case len(bytes.TrimSpace(line)) > 0:
@@ -181,16 +181,16 @@ func (l *lines) rows(parse func(line []byte) Row) func() (Row, error) {
 func (r *Reader) jsonRow(n int, line []byte) Row {
 	row := Row{Line: n}
 	if !utf8.Valid(line) {
-		row.Fault = errNotUTF8
+		row.Err = errNotUTF8
 		return row
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			row.Fault = fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, err)
+			row.Err = fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, err)
 		} else {
-			row.Fault = errors.New("it is not a JSON object")
+			row.Err = errors.New("it is not a JSON object")
 		}
 		return row
 	}
@@ -205,7 +205,7 @@ func (r *Reader) jsonRow(n int, line []byte) Row {
 		case numbers && strings.ContainsAny(raw[:1], "-0123456789"):
 			return raw
 		default:
-			row.Fault = fmt.Errorf("%q is not a string", name)
+			row.Err = fmt.Errorf("%q is not a string", name)
 		}
 		return text
 	}
@@ -215,8 +215,8 @@ func (r *Reader) jsonRow(n int, line []byte) Row {
 	}
 	if name := r.mapping.Gold; name != "" {
 		var err error
-		if row.Gold, err = goldOfJSON(object[name]); err != nil && row.Fault == nil {
-			row.Fault = fmt.Errorf("%q: %w", name, err)
+		if row.Gold, err = goldOfJSON(object[name]); err != nil && row.Err == nil {
+			row.Err = fmt.Errorf("%q: %w", name, err)
 		}
 		delete(object, name)
 	}
@@ -226,7 +226,7 @@ func (r *Reader) jsonRow(n int, line []byte) Row {
 		}
 		var v any
 		if err := json.Unmarshal(raw, &v); err != nil {
-			row.Fault = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
+			row.Err = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
 		}
 		switch v.(type) {
 		case string, float64, bool:

@@ -60,7 +60,7 @@ type Row struct {
 	Context string // what situates the text; empty: nothing
 	Gold    []Gold // what should be found for it; nil: that is not known
 	Meta    sdk.Meta
-	Fault   error // set: the row cannot be used
+	Err     error // set: the row cannot be used
 }
 
 // FileError says that a whole file cannot be read.
@@ -187,11 +187,11 @@ func (r *Reader) fileError(line, column int, err error) error {
 // check finds what is wrong with a row that was read well.
 func check(row Row) Row {
 	switch {
-	case row.Fault != nil:
+	case row.Err != nil:
 	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label), !utf8.ValidString(row.Context):
-		row.Fault = errNotUTF8
+		row.Err = errNotUTF8
 	case strings.TrimSpace(row.Text) == "":
-		row.Fault = errors.New("it has no text")
+		row.Err = errors.New("it has no text")
 	}
 	return row
 }
