@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 )
@@ -62,7 +62,7 @@ type Events struct {
 	// answered none for so long.
 	Silent func(stage string, waited time.Duration)
 	// Calls wait for a service.
-	Calls func(calls.Wait)
+	Calls func(governor.Wait)
 }
 
 // OptionError says that one of the Options does not suit a file.

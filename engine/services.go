@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/cache"
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -17,15 +17,15 @@ const CacheFolder = "cache"
 // limits and a budget. Pipelines that are opened one after the other may share
 // them, to stay in one budget. Set the fields before.
 type Services struct {
-	Mode   calls.Mode
+	Mode   governor.Mode
 	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
 
 	mu      sync.Mutex
-	control *calls.Control // nil: no stage has called a service yet
+	control *governor.Governor // nil: no stage has called a service yet
 }
 
 // of returns what all calls share; before the first call there is nothing.
-func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*calls.Control, error) {
+func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.control != nil {
@@ -35,7 +35,7 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*calls.Control, error
 	if err != nil {
 		return nil, err
 	}
-	o := calls.Options{Cache: kept, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
+	o := governor.Options{Cache: kept, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost
@@ -44,7 +44,7 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*calls.Control, error
 			o.Budget.Tokens = p.Budget.Tokens
 		}
 	}
-	v.control = calls.New(w.ctx, o)
+	v.control = governor.New(w.ctx, o)
 	return v.control, nil
 }
 
@@ -72,9 +72,9 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	if w.control == nil {
 		w.control, w.before = control, control.Snapshot()
 	}
-	return control.Stage(calls.Stage{
+	return control.Stage(governor.Stage{
 		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
-		// An embedder is not: a search without its vectors may be what stands in.
-		Sole: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
+		// An embedder is not required: a lexical search may take over without its vectors.
+		Required: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
 	}), nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -30,8 +30,8 @@ type Workspace struct {
 	catalog *Catalog
 
 	mu      sync.Mutex
-	control *calls.Control // nil: no stage calls a service
-	before  calls.Snapshot // what had been called when this workspace began to
+	control *governor.Governor // nil: no stage calls a service
+	before  governor.Snapshot  // what had been called when this workspace began to
 }
 
 // NewWorkspace makes ready to load files and start processes. It does neither.
@@ -74,11 +74,11 @@ func (w *Workspace) State() string { return w.state }
 func (w *Workspace) Close() { w.host.Close() }
 
 // Spent is what the calls of services came to so far; false: no stage calls one.
-func (w *Workspace) Spent() (calls.Snapshot, bool) {
+func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.control == nil {
-		return calls.Snapshot{}, false
+		return governor.Snapshot{}, false
 	}
 	return w.control.Snapshot().Since(w.before), true
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/calls"
 	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
@@ -93,8 +93,8 @@ func TestNeverAboveAtMost(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			a := randomly(t, rand.New(rand.NewPCG(seed, 3)))
 			log := slog.New(slog.DiscardHandler)
-			control := calls.New(t.Context(), calls.Options{Log: log})
-			opened, err := a.stage.Info.Open(t.Context(), sdk.Setup{Samples: a.stage.N, Host: control.Stage(calls.Stage{Name: "sample.llm"}), Log: log}, a.stage.Config.Open)
+			control := governor.New(t.Context(), governor.Options{Log: log})
+			opened, err := a.stage.Info.Open(t.Context(), sdk.Setup{Samples: a.stage.N, Host: control.Stage(governor.Stage{Name: "sample.llm"}), Log: log}, a.stage.Config.Open)
 			if err != nil {
 				t.Fatal(err)
 			}

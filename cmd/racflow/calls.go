@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 )
 
 // callFlags are the flags of verbs whose stages call services. What a verb runs
@@ -23,9 +23,9 @@ type callFlags struct {
 func (f *callFlags) shared() *engine.Services {
 	switch {
 	case f.offline:
-		f.services.Mode = calls.Offline
+		f.services.Mode = governor.Offline
 	case f.refresh:
-		f.services.Mode = calls.Refresh
+		f.services.Mode = governor.Refresh
 	}
 	return &f.services
 }

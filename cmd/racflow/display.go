@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
@@ -50,7 +50,7 @@ func (s *display) events() engine.Events {
 			s.progress.Clear()
 			fmt.Fprintf(os.Stderr, "knowledge %q: waiting: %v\n", name, why)
 		},
-		Calls: func(w calls.Wait) {
+		Calls: func(w governor.Wait) {
 			s.progress.Clear()
 			fmt.Fprintln(os.Stderr, terminal.Sanitize(w.String()))
 		},

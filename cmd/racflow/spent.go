@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
@@ -28,7 +28,7 @@ func (s *session) tellSpent(w io.Writer) {
 }
 
 // describeCalls says what calls came to; nothing where there were none.
-func describeCalls(c calls.Counts) string {
+func describeCalls(c governor.Counts) string {
 	var parts []string
 	if c.Calls > 0 {
 		text := terminal.Plural(c.Calls, "call")
@@ -45,10 +45,10 @@ func describeCalls(c calls.Counts) string {
 		parts = append(parts, text, fmt.Sprintf("%d out", c.OutputTokens))
 	}
 	if c.Cost > 0 {
-		parts = append(parts, "cost "+calls.Money(c.Cost))
+		parts = append(parts, "cost "+governor.Money(c.Cost))
 	}
-	if c.Recalled > 0 {
-		parts = append(parts, terminal.Plural(c.Recalled, "answer")+" from the cache")
+	if c.CacheHits > 0 {
+		parts = append(parts, terminal.Plural(c.CacheHits, "answer")+" from the cache")
 	}
 	return strings.Join(parts, ", ")
 }

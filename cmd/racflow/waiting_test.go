@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/racflow/racflow/engine/calls"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
@@ -107,14 +107,14 @@ func TestSlowToStart(t *testing.T) {
 				go func() { _ = server.Serve(w) }()
 				var reports []string
 				log := slog.New(slog.DiscardHandler)
-				control := calls.New(t.Context(), calls.Options{Log: log, Waiting: func(wait calls.Wait) {
+				control := governor.New(t.Context(), governor.Options{Log: log, Waiting: func(wait governor.Wait) {
 					if !strings.HasPrefix(wait.String(), "waiting for http://model.example/v1 (") {
 						t.Error(wait)
 					}
 					reason := regexp.MustCompile(`connection refused|Loading model`).FindString(wait.Reason)
 					reports = append(reports, fmt.Sprintf("%d %s", time.Since(start).Truncate(5*time.Second)/time.Second, reason))
 				}})
-				host := control.Stage(calls.Stage{Name: "sample.llm", Sole: true})
+				host := control.Stage(governor.Stage{Name: "sample.llm", Required: true})
 				opened, err := openai.Stage().Open(t.Context(), sdk.Setup{Samples: 1, Host: host, Log: log}, []byte(`{"base_url": "http://model.example/v1", "model": "m"}`))
 				if err != nil {
 					t.Fatal(err)

@@ -69,6 +69,6 @@ func (p Plan) writeBudget(w io.Writer, estimate float64, most bound) {
 		fmt.Fprintf(w, "It may come to more than max_tokens = %d, at which a run stops.\n", b.Tokens)
 	}
 	if text := budget(b); text != "" && !most.known {
-		fmt.Fprintf(w, "Where a call has no bound, a run may go over %s by what the calls under way take.\n", text)
+		fmt.Fprintf(w, "Where a call has no bound, a run may exceed %s by what the calls in flight take.\n", text)
 	}
 }

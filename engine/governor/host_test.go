@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"log/slog"
@@ -15,7 +15,7 @@ import (
 
 func TestModes(t *testing.T) {
 	dir := t.TempDir()
-	control := func(mode Mode) *Control {
+	control := func(mode Mode) *Governor {
 		kept, err := cache.Open(dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestModes(t *testing.T) {
 	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
 	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
 	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
-	if d := cmp.Diff(Counts{Recalled: 2, Kept: 1}, c.Snapshot().Total); d != "" {
+	if d := cmp.Diff(Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total); d != "" {
 		t.Errorf("counts (-want +got):\n%s", d)
 	}
 
@@ -66,7 +66,7 @@ func TestModes(t *testing.T) {
 	offline := control(Offline).Stage(openai)
 	recall(offline, "2")
 	_, err := offline.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
-	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not in the cache; run without --offline") {
+	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not in the cache and the run is offline") {
 		t.Errorf("a call of a run that is offline: %v", err)
 	}
 

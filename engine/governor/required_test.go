@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestSole: a stage that nothing stands in for waits for its service, and the
+// TestRequired: a stage that nothing stands in for waits for its service, and the
 // run ends where that does not come back.
-func TestSole(t *testing.T) {
+func TestRequired(t *testing.T) {
 	down := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
 	good := sdk.Result{Status: sdk.StatusOK}
 	busy := sdk.Result{Status: sdk.StatusBusy}
@@ -26,53 +26,53 @@ func TestSole(t *testing.T) {
 			time.Sleep(downFor)
 		}
 	}
-	tests := map[string]func(*testing.T, *Control, sdk.Host) error{
-		"never there": func(t *testing.T, _ *Control, h sdk.Host) error {
+	tests := map[string]func(*testing.T, *Governor, sdk.Host) error{
+		"never there": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			start := time.Now()
 			for {
 				if _, err := ask(t, h, down); err != nil {
-					if took := time.Since(start); took < maxPatience || took > maxPatience+time.Second {
+					if took := time.Since(start); took < maxWait || took > maxWait+time.Second {
 						t.Errorf("the run ended after %s", took)
 					}
 					return err
 				}
 			}
 		},
-		"slow to start": func(t *testing.T, _ *Control, h sdk.Host) error {
-			for start := time.Now(); time.Since(start) < maxPatience/2; {
+		"slow to start": func(t *testing.T, _ *Governor, h sdk.Host) error {
+			for start := time.Now(); time.Since(start) < maxWait/2; {
 				if _, err := ask(t, h, down); err != nil {
 					return err
 				}
 			}
 			waited, err := ask(t, h, good) // at the last moment
-			if waited < maxPatience/3 {
+			if waited < maxWait/3 {
 				t.Errorf("it waited %s", waited)
 			}
 			return err
 		},
-		"back in time": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"back in time": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			fail(t, h)
-			if waited, err := ask(t, h, good); err != nil || waited < firstCoolDown/2 || waited > maxPatience {
+			if waited, err := ask(t, h, good); err != nil || waited < firstCoolDown/2 || waited > maxWait {
 				t.Errorf("it waited %s: %v", waited, err)
 			}
 			_, err := ask(t, h, good)
 			return err
 		},
-		"stays away": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"stays away": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			fail(t, h)
 			start := time.Now()
 			for {
 				if _, err := ask(t, h, down); err != nil {
-					if took := time.Since(start); took < maxPatience/2 || took > 2*maxPatience {
+					if took := time.Since(start); took < maxWait/2 || took > 2*maxWait {
 						t.Errorf("the run ended after %s", took)
 					}
 					return err
 				}
 			}
 		},
-		"always busy": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"always busy": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			time.Sleep(time.Hour) // the time counts from the first refusal
 			start := time.Now()
@@ -85,7 +85,7 @@ func TestSole(t *testing.T) {
 				}
 			}
 		},
-		"busy now and then": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"busy now and then": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			for range 30 {
 				for range 3 {
 					_, _ = ask(t, h, busy)
@@ -97,7 +97,7 @@ func TestSole(t *testing.T) {
 			}
 			return nil
 		},
-		"busy and seldom asked": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"busy and seldom asked": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			for range 10 {
 				_, _ = ask(t, h, busy)
 				if _, err := ask(t, h, busy); err != nil {
@@ -107,20 +107,20 @@ func TestSole(t *testing.T) {
 			}
 			return nil
 		},
-		"denied": func(t *testing.T, c *Control, h sdk.Host) error {
+		"denied": func(t *testing.T, c *Governor, h sdk.Host) error {
 			for range deniedAtOnce {
 				if _, err := ask(t, h, denied); err != nil {
 					t.Fatal(err)
 				}
 			}
-			other := c.Stage(Stage{Name: "sample.other", Sole: true})
+			other := c.Stage(Stage{Name: "sample.other", Required: true})
 			if _, err := ask(t, other, good); err != nil {
 				t.Errorf("another stage: %v", err)
 			}
 			_, err := ask(t, h, good)
 			return err
 		},
-		"denied now and then": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"denied now and then": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			for range 3 {
 				for range deniedInARow - 1 {
@@ -132,7 +132,7 @@ func TestSole(t *testing.T) {
 			}
 			return nil
 		},
-		"denied from now on": func(t *testing.T, _ *Control, h sdk.Host) error {
+		"denied from now on": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			for range deniedInARow {
 				if _, err := ask(t, h, denied); err != nil {
@@ -154,7 +154,7 @@ func TestSole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, _ := newControl(Options{})
-				err := test(t, c, c.Stage(Stage{Name: "sample.llm", Sole: true}))
+				err := test(t, c, c.Stage(Stage{Name: "sample.llm", Required: true}))
 				want := wants[name]
 				if want == "" && err != nil || want != "" && (sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), want)) {
 					t.Errorf("error %v, want %q", err, want)

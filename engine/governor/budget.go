@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"fmt"
@@ -8,17 +8,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// budget is what a run may spend and has spent.
+// budget is what a run may spend, has spent and has reserved.
 type budget struct {
 	pipeline.Budget
 	cost     float64 // spent
 	tokens   int64
-	reserved estimate // what the calls under way may cost
+	reserved estimate // for calls in flight
 	calls    int      // that were paid for
 }
 
-// estimate is what a call may cost: what it can take at most and, where nobody
-// knows that, roughly.
+// estimate is what a call may cost: at most if that is known, else roughly.
 type estimate struct {
 	cost   float64
 	tokens int64
@@ -32,10 +31,10 @@ func estimateOf(call sdk.Call, p pipeline.Price) estimate {
 	return estimate{cost: p.Of(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
 
-// bounded reports whether it is known what a call can take at most.
+// bounded reports whether a call says what it takes at most.
 func bounded(call sdk.Call) bool { return call.Most != sdk.Usage{} && call.Most.Plausible() }
 
-// limited reports whether there is a bound that spending has to keep.
+// limited reports whether there is a budget at all.
 func (b *budget) limited() bool { return b.Cost > 0 || b.Tokens > 0 }
 
 // fits reports whether there is room for a call.
@@ -63,7 +62,7 @@ func (b *budget) spend(cost float64, tokens int64) {
 	b.tokens += tokens
 }
 
-// spent is the error that ends a run for which there is no room for a call.
+// spent is the error of a run whose budget has no room for a call.
 func (b *budget) spent(e estimate) error {
 	of, spent, next := Money(b.Cost), Money(b.cost), Money(e.cost)
 	if b.Tokens > 0 && (b.tokens >= b.Tokens || b.tokens+e.tokens > b.Tokens) {

@@ -1,21 +1,20 @@
-package calls
+package governor
 
 import (
 	"math"
 	"time"
 )
 
-// window is a minute, and what calls may lose on their way: those that leave
-// within a minute and a half a second do not arrive within one.
+// window is a minute plus what calls may differ in latency: calls sent within it must not
+// arrive within one minute.
 const window = time.Minute + 500*time.Millisecond
 
-// burst is how much of a minute's amount may be used at once after a time of
-// rest. Services count in shorter spans than minutes, and a run that takes all
-// at once stands still until the minute is over.
+// burst is the share of a minute's amount that may be used at once after a rest. Services
+// count over less than a minute, and a run that used all at once would then stand still.
 const burst = 1.0 / 6
 
-// rate bounds an amount, of calls or tokens, that is used within any window: it
-// looks back on what was used, and refills a bucket so that use is even.
+// rate bounds the calls or tokens used within any window: by a log of the last window, and
+// by a token bucket that spreads them evenly.
 type rate struct {
 	limit  float64 // per window
 	used   []*use  // within the last window, oldest first
@@ -24,11 +23,11 @@ type rate struct {
 	filled time.Time
 }
 
-// use is an amount that counts from a moment on.
+// use is an amount with its time.
 type use struct {
 	at     time.Time
 	amount float64
-	gone   bool // it is out of the window
+	gone   bool // it left the window
 }
 
 // newRate returns nil where there is no limit.
@@ -46,8 +45,8 @@ func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
 // perSecond is how fast the bucket fills.
 func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
 
-// wait returns how long an amount has to wait; 0: it may be used now. An amount
-// above the limit waits until nothing else is in the window.
+// wait returns how long to wait until an amount may be used; 0: now. An amount above the
+// limit waits until the window is empty.
 func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	if r == nil {
 		return 0
@@ -65,7 +64,7 @@ func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	return until
 }
 
-// rounding is what sums of floating-point numbers may be off by.
+// rounding bounds the error of sums.
 const rounding = 1e-6
 
 // take uses an amount.
@@ -81,7 +80,7 @@ func (r *rate) take(now time.Time, amount float64) *use {
 	return u
 }
 
-// correct says how much a use really was.
+// correct replaces the amount of a use by the real one.
 func (r *rate) correct(u *use, amount float64) {
 	if r == nil || u.gone {
 		return
@@ -91,7 +90,7 @@ func (r *rate) correct(u *use, amount float64) {
 	u.amount = amount
 }
 
-// advance forgets what is out of the window and refills the bucket.
+// advance drops uses that left the window and refills the bucket.
 func (r *rate) advance(now time.Time) {
 	n := 0
 	for ; n < len(r.used) && now.Sub(r.used[n].at) >= window; n++ {

@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"fmt"
@@ -91,7 +91,7 @@ func TestWaiting(t *testing.T) {
 					}
 					got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w))
 				}})
-				test.do(t, c.Stage(Stage{Name: "sample.llm", Sole: true}))
+				test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true}))
 				if d := cmp.Diff(test.want, got); d != "" {
 					t.Errorf("reported (-want +got):\n%s", d)
 				}
@@ -159,7 +159,7 @@ func TestBound(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
-			if n := strings.Count(log.String(), "nobody knows what a call takes at most"); n != test.times {
+			if n := strings.Count(log.String(), "no call says what it takes at most"); n != test.times {
 				t.Errorf("reported %d times:\n%s", n, log)
 			}
 		})

@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 )
 
 // newControl makes a Control with a log that a test can read after it.
-func newControl(o Options) (*Control, *bytes.Buffer) {
+func newControl(o Options) (*Governor, *bytes.Buffer) {
 	log := &bytes.Buffer{}
 	o.Log = slog.New(slog.NewTextHandler(log, nil))
 	return New(context.Background(), o), log
@@ -37,7 +37,7 @@ type service struct {
 }
 
 type arrival struct {
-	at, ended time.Time // ended: zero while it is under way
+	at, ended time.Time // ended: zero while it is in flight
 	estimate  int
 	took      int
 }
@@ -50,7 +50,7 @@ func (s *service) arrive(estimate, took int) (end func()) {
 	a := &arrival{at: now, estimate: estimate, took: took}
 	s.calls = append(s.calls, a)
 	if s.current++; s.current > s.limit.Concurrency {
-		s.t.Errorf("%d calls are under way, %d may", s.current, s.limit.Concurrency)
+		s.t.Errorf("%d calls are in flight, %d may", s.current, s.limit.Concurrency)
 	}
 	calls, tokens := 0, 0
 	for i := len(s.calls) - 1; i >= 0 && now.Sub(s.calls[i].at) <= time.Minute; i-- {
@@ -116,7 +116,7 @@ func TestLimits(t *testing.T) {
 					}
 				}
 				all.Wait()
-				if got := c.Snapshot().Total; got.Calls != sent || got.UnderWay != 0 {
+				if got := c.Snapshot().Total; got.Calls != sent || got.InFlight != 0 {
 					t.Errorf("%d calls were sent: %+v", sent, got)
 				}
 			})
@@ -124,7 +124,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRate keeps 64 calls under way for as long as it takes, and compares with
+// TestRate keeps 64 calls in flight for as long as it takes, and compares with
 // what the limit allows.
 func TestRate(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -194,14 +194,14 @@ func TestGivenUpWhenAdmitted(t *testing.T) {
 	c, _ := newControl(Options{})
 	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 1, Requests: 60, Tokens: 6000}}).(*host)
 	c.mu.Lock()
-	w := c.enter(h, sdk.Call{Endpoint: "api", Tokens: 600})
+	w := c.enqueue(h, sdk.Call{Endpoint: "api", Tokens: 600})
 	c.mu.Unlock()
-	if w.gate.requests.sum != 1 || w.gate.tokens.sum != 600 || w.gate.underWay != 1 {
-		t.Fatalf("it was not admitted: %+v", w.gate)
+	if w.limiter.requests.sum != 1 || w.limiter.tokens.sum != 600 || w.limiter.inFlight != 1 {
+		t.Fatalf("it was not admitted: %+v", w.limiter)
 	}
-	c.leave(w)
-	if w.gate.requests.sum != 0 || w.gate.tokens.sum != 0 || w.gate.underWay != 0 || c.underWay != 0 {
-		t.Errorf("%g requests, %g tokens and %d calls under way are counted", w.gate.requests.sum, w.gate.tokens.sum, w.gate.underWay)
+	c.withdraw(w)
+	if w.limiter.requests.sum != 0 || w.limiter.tokens.sum != 0 || w.limiter.inFlight != 0 || c.inFlight != 0 {
+		t.Errorf("%g requests, %g tokens and %d calls in flight are counted", w.limiter.requests.sum, w.limiter.tokens.sum, w.limiter.inFlight)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestImplicitLimit(t *testing.T) {
 		}
 		synctest.Wait()
 		if d := cmp.Diff(map[string]int{"one": 8, "two": 8}, admitted); d != "" {
-			t.Errorf("under way (-want +got):\n%s", d)
+			t.Errorf("in flight (-want +got):\n%s", d)
 		}
 		cancel()
 	})
@@ -307,7 +307,7 @@ func TestWithdraw(t *testing.T) {
 		}
 		release(sdk.Result{Status: sdk.StatusOK})
 		release(sdk.Result{Status: sdk.StatusDown}) // told already
-		if got := c.Snapshot().Total; got.Calls != 2 || got.Failed != 0 || got.UnderWay != 0 {
+		if got := c.Snapshot().Total; got.Calls != 2 || got.Failed != 0 || got.InFlight != 0 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -362,7 +362,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("waited %s after calls that were answered", waited)
 		}
 
-		// Calls that were under way together are one refusal.
+		// Calls that were in flight together are one refusal.
 		for range 20 {
 			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
 				t.Fatal(err)
@@ -432,7 +432,7 @@ func TestCircuit(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 			tell(sdk.StatusDown, 1)
 			cool = min(2*cool, maxCoolDown)
-			if left := maxPatience - time.Since(since); left > 0 { // it is tried once more before anybody gives up
+			if left := maxWait - time.Since(since); left > 0 { // it is tried once more before anybody gives up
 				pause = min(cool, left)
 			} else {
 				pause = cool
@@ -587,7 +587,7 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	}()
 	for queued := false; !queued; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		queued = c.gates[0].queues[0].first() != nil
+		queued = c.limiters[0].queues[0].first() != nil
 		c.mu.Unlock()
 	}
 	end()

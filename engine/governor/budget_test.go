@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"fmt"

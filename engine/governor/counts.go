@@ -1,4 +1,4 @@
-package calls
+package governor
 
 import (
 	"maps"
@@ -8,27 +8,27 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Counts are what calls came to. Tokens and cost are what the services reported:
-// calls whose outcome is not known are not among them.
+// Counts add up calls. Tokens and cost are what the services reported: calls whose result
+// is unknown are left out.
 type Counts struct {
 	Calls        int     `json:"calls"`  // that have ended
-	Failed       int     `json:"failed"` // of these; a later try may have succeeded
-	UnderWay     int     `json:"-"`
-	InputTokens  uint64  `json:"input_tokens"` // with the cached ones
+	Failed       int     `json:"failed"` // of these; a retry may have succeeded
+	InFlight     int     `json:"-"`
+	InputTokens  uint64  `json:"input_tokens"` // including cached ones
 	CachedTokens uint64  `json:"cached_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
-	Cost         float64 `json:"cost"`     // by the stage's price
-	Recalled     int     `json:"recalled"` // answers that came from the cache
-	Kept         int     `json:"kept"`     // answers that went into it
+	Cost         float64 `json:"cost"`       // by the stage's price
+	CacheHits    int     `json:"cache_hits"` // responses taken from the cache
+	CachePuts    int     `json:"cache_puts"` // responses put into it
 }
 
-// stage is what is counted of a stage.
+// stage is the state of a stage.
 type stage struct {
 	Counts
-	served    bool  // one of its calls was
-	denied    int   // calls since the last that was
-	stopped   error // why none is admitted any more; nil: they are
-	unbounded bool  // it was reported that nobody knows what its calls take at most
+	served    bool  // one of its calls was served
+	denied    int   // calls since the last one served
+	stopped   error // why it gets no more calls; nil: it does
+	unbounded bool  // its calls do not say what they take at most, and that was reported
 }
 
 func (s *stage) count(o sdk.Result, p pipeline.Price) {
@@ -60,23 +60,23 @@ func (c *Counts) usage() sdk.Usage {
 func (c *Counts) add(o Counts) {
 	c.Calls += o.Calls
 	c.Failed += o.Failed
-	c.UnderWay += o.UnderWay
+	c.InFlight += o.InFlight
 	c.use(o.usage())
 	c.Cost += o.Cost
-	c.Recalled += o.Recalled
-	c.Kept += o.Kept
+	c.CacheHits += o.CacheHits
+	c.CachePuts += o.CachePuts
 }
 
 func (c *Counts) subtract(o Counts) {
 	c.Calls -= o.Calls
 	c.Failed -= o.Failed
-	c.UnderWay -= o.UnderWay
+	c.InFlight -= o.InFlight
 	c.InputTokens -= o.InputTokens
 	c.CachedTokens -= o.CachedTokens
 	c.OutputTokens -= o.OutputTokens
 	c.Cost -= o.Cost
-	c.Recalled -= o.Recalled
-	c.Kept -= o.Kept
+	c.CacheHits -= o.CacheHits
+	c.CachePuts -= o.CachePuts
 }
 
 // StageCounts are the counts of one stage.
@@ -85,14 +85,14 @@ type StageCounts struct {
 	Counts
 }
 
-// Snapshot is what a run's calls came to so far.
+// Snapshot has the counts of a run at one moment.
 type Snapshot struct {
 	Stages []StageCounts `json:"stages"` // by name
 	Total  Counts        `json:"total"`
 }
 
 // Snapshot returns the counts so far.
-func (c *Control) Snapshot() Snapshot {
+func (c *Governor) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var s Snapshot
@@ -104,7 +104,7 @@ func (c *Control) Snapshot() Snapshot {
 	return s
 }
 
-// Since returns what has been added since an earlier snapshot.
+// Since returns what was added since an earlier snapshot.
 func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	before := map[string]Counts{}
 	for _, stage := range earlier.Stages {

@@ -1,0 +1,199 @@
+package governor
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// When a circuit opens, and for how long.
+const (
+	downInARow = 5               // consecutive failures until an endpoint counts as down,
+	downFor    = 5 * time.Second // and the shortest time over which: many calls fail together when a service restarts
+	downPause  = time.Second     // the longest pause meanwhile, after each failure
+
+	firstCoolDown = 10 * time.Second // until an open circuit admits a trial call
+	maxCoolDown   = 2 * time.Minute  // the cool-down doubles up to this
+)
+
+// pauses are for an endpoint that asks for fewer calls without saying for how long.
+var pauses = backoff.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
+
+// maxWait is how long calls wait at most for an endpoint that is down or asked for a
+// pause: a daily quota that is spent must not hold up a run for hours.
+const maxWait = 2 * time.Minute
+
+// maxBusy is how long an endpoint may refuse all calls as too many before it counts as
+// down: a quota per minute is free again by then.
+const maxBusy = 5 * time.Minute
+
+// breaker is the circuit breaker of an endpoint, with the pauses that it asked for.
+type breaker struct {
+	name string
+	log  *slog.Logger
+
+	paused   time.Time // no calls until then
+	refusals int       // the exponent of the next pause
+	refused  time.Time // when it last asked for fewer calls
+	busy     time.Time // when it first did so since its last answer; zero: it has not
+
+	held     time.Time // since when calls wait for it; zero: none do
+	trouble  time.Time // when it last failed or asked for fewer calls
+	reported time.Time // when the waiting was last reported
+
+	reports     bool      // it reports usage
+	implausible bool      // an impossible usage was reported
+	answered    bool      // ever
+	downs       int       // failures in a row
+	since       time.Time // the first of them
+	why         string    // the last of them, as the stage put it
+	open        bool
+	coolDown    time.Duration
+	retry       time.Time // when an open circuit admits a trial call
+	trying      bool      // the trial call is in flight
+}
+
+// ready reports whether a call may be sent: both results are zero. Otherwise the call
+// waits that long, or fails with the error.
+func (b *breaker) ready(now time.Time) (time.Duration, error) {
+	if b.open {
+		if wait := b.retry.Sub(now); wait > 0 {
+			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is tried again in %s; see to the service, or give the stage a fallback", b.name, b.because(), wait.Round(time.Second)))
+		}
+		if b.trying {
+			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is being tried again; see to the service, or give the stage a fallback", b.name, b.because()))
+		}
+	}
+	wait := max(b.paused.Sub(now), 0)
+	if wait > maxWait {
+		return 0, b.unavailable(fmt.Errorf("%s wants no calls for another %s: resume the run then", b.name, wait.Round(time.Second)))
+	}
+	if wait > 0 && b.exhausted(now) {
+		return 0, b.unavailable(fmt.Errorf("%s: it is tried again in %s", b.allBusy(now), wait.Round(time.Second)))
+	}
+	return wait, nil
+}
+
+// exhausted reports whether the endpoint has refused calls as too many for too long.
+func (b *breaker) exhausted(now time.Time) bool {
+	return !b.busy.IsZero() && now.Sub(b.busy) >= maxBusy
+}
+
+func (b *breaker) allBusy(now time.Time) string {
+	return fmt.Sprintf("%s has refused all calls as too many for %s", b.name, now.Sub(b.busy).Round(time.Second))
+}
+
+// requiredWait is how long a call of a required stage waits where others fail at once, or
+// why waiting is no use any more.
+func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
+	switch {
+	case !b.open && b.exhausted(now):
+		return 0, errors.New(b.allBusy(now) + "; a quota may be spent, or the limit too high")
+	case !b.open:
+		return 0, fmt.Errorf("%s wants no calls for another %s", b.name, b.paused.Sub(now).Round(time.Second))
+	case now.Sub(b.since) >= maxWait && !b.trying && !b.answered:
+		return 0, fmt.Errorf("%s has never answered, in %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
+	case now.Sub(b.since) >= maxWait && !b.trying:
+		return 0, fmt.Errorf("%s has been down for %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
+	}
+	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
+}
+
+// because says why the last call failed.
+func (b *breaker) because() string {
+	if b.why == "" {
+		return ""
+	}
+	return " (" + b.why + ")"
+}
+
+func (b *breaker) unavailable(err error) error {
+	return &sdk.Error{Code: sdk.CodeUnavailable, Err: err}
+}
+
+// begin records an admitted call, and reports whether it is a trial call.
+func (b *breaker) begin() (trial bool) {
+	b.trying = b.open
+	return b.open
+}
+
+// end records how a call ended that began at the given time.
+func (b *breaker) end(now, began time.Time, trial bool, o sdk.Result) {
+	if trial {
+		b.trying = false
+	}
+	switch o.Status {
+	case sdk.StatusOK:
+		b.answered, b.downs, b.busy = true, 0, time.Time{}
+		b.relieve(now)
+		if began.After(b.refused) {
+			b.refusals = max(b.refusals-1, 0)
+		}
+		b.close()
+	case sdk.StatusRefused, sdk.StatusDenied:
+		b.answered, b.downs = true, 0
+		b.relieve(now)
+		b.close()
+	case sdk.StatusBusy:
+		b.answered, b.downs = true, 0
+		b.hold(now, o.Reason)
+		b.close()
+		b.refuse(now, began, o.RetryAfter)
+	case sdk.StatusDown:
+		b.hold(now, o.Reason)
+		b.down(now, began, trial)
+	}
+}
+
+// refuse begins a pause. Of calls that were in flight together, only the first refused one
+// makes it longer.
+func (b *breaker) refuse(now, began time.Time, after time.Duration) {
+	if b.busy.IsZero() || now.Sub(b.refused) > maxBusy { // there was no call meanwhile
+		b.busy = now
+	}
+	if began.After(b.refused) {
+		b.refusals++
+		b.refused = now
+		if after <= 0 {
+			after = pauses.Delay(b.refusals)
+		}
+	}
+	if until := now.Add(after); until.After(b.paused) {
+		b.paused = until
+		b.log.Debug("a service asks for fewer calls", "endpoint", b.name, "pause", after)
+	}
+}
+
+func (b *breaker) down(now, began time.Time, trial bool) {
+	if b.downs++; b.downs == 1 {
+		b.since = now
+	}
+	switch {
+	case trial:
+		b.coolDown = min(2*b.coolDown, maxCoolDown)
+	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:
+		b.open, b.coolDown = true, firstCoolDown
+		b.log.Warn("a service is down: calls to it fail until it is back", "endpoint", b.name, "failed_in_a_row", b.downs, "error", b.why)
+	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
+		// It may only be restarting: without a pause many items would use up their retries.
+		b.paused = now.Add(backoff.Backoff{First: downPause, Max: downPause}.Delay(1))
+		return
+	default:
+		return // the call was sent before the circuit opened or the pause began: nothing new
+	}
+	b.retry = now.Add(b.coolDown)
+	if end := b.since.Add(maxWait); now.Before(end) && end.Before(b.retry) {
+		b.retry = end // one more trial before the waiting calls give up
+	}
+}
+
+func (b *breaker) close() {
+	if b.open {
+		b.open = false
+		b.log.Warn("a service is back", "endpoint", b.name)
+	}
+}

@@ -1,0 +1,165 @@
+package governor
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// waiter is a call that waits to be admitted or is in flight.
+type waiter struct {
+	host     *host
+	limiter  *limiter
+	breaker  *breaker
+	call     sdk.Call
+	estimate estimate
+	verdict  chan error // gets one value: nil when the call is admitted, else why it is refused
+	queued   bool
+
+	began           time.Time
+	request, tokens *use
+	trial           bool
+}
+
+// enqueue puts a call into its queue. The caller holds mu.
+func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
+	e := c.breakers[call.Endpoint]
+	if e == nil {
+		e = &breaker{name: call.Endpoint, log: c.options.Log}
+		c.breakers[call.Endpoint] = e
+	}
+	w := &waiter{
+		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: e, call: call,
+		estimate: estimateOf(call, h.price), verdict: make(chan error, 1), queued: true,
+	}
+	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
+		h.stage.unbounded = true
+		c.options.Log.Warn("no call says what it takes at most: the run may exceed its budget by what the calls in flight take", "stage", h.name)
+	}
+	w.limiter.queue(h.stage).add(w)
+	c.dispatch()
+	return w
+}
+
+// withdraw takes back a call that its caller no longer wants.
+func (c *Governor) withdraw(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case w.queued:
+		w.limiter.queue(w.host.stage).remove(w)
+		c.dispatch() // others may have waited behind it
+	case <-w.verdict == nil:
+		w.limiter.requests.correct(w.request, 0) // it was not sent
+		w.limiter.tokens.correct(w.tokens, 0)
+		c.release(w)
+		w.breaker.end(time.Now(), w.began, w.trial, sdk.Result{Status: sdk.StatusLeft})
+		c.dispatch()
+	}
+}
+
+// dispatch admits all calls that may be sent now, and sets a timer for the next one. The
+// caller holds mu.
+func (c *Governor) dispatch() {
+	now := time.Now()
+	var next time.Duration
+	for _, g := range c.limiters {
+		for {
+			wait, again := c.dispatchOne(g, now)
+			if wait > 0 && (next == 0 || wait < next) {
+				next = wait
+			}
+			if !again {
+				break
+			}
+		}
+	}
+	if wait := c.report(now); wait > 0 && (next == 0 || wait < next) {
+		next = wait
+	}
+	if c.wake != nil {
+		c.wake.Stop()
+		c.wake = nil
+	}
+	if next > 0 {
+		c.wake = time.AfterFunc(next, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.dispatch()
+		})
+	}
+}
+
+// dispatchOne admits or refuses one call of a limiter. If it can do neither, it returns
+// false and the time after which it may be able to; 0: when a call has ended.
+func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, again bool) {
+	for i := range g.queues {
+		at := (g.turn + i) % len(g.queues)
+		w := g.queues[at].first()
+		if w == nil {
+			continue
+		}
+		if err := cmp.Or(w.host.stage.stopped, c.spent, c.ctx.Err()); err != nil {
+			g.refuse(at, err)
+			return 0, true
+		}
+		pause, err := w.breaker.ready(now)
+		waits := pause > 0
+		if err != nil && w.host.required {
+			waits = true
+			if pause, err = w.breaker.requiredWait(now); err != nil {
+				c.stop(w.host, err)
+				return 0, true
+			}
+		}
+		if err != nil {
+			g.refuse(at, err)
+			return 0, true
+		}
+		if waits { // another stage's endpoint may be ready
+			if pause > 0 && (wait == 0 || pause < wait) {
+				wait = pause
+			}
+			continue
+		}
+		switch {
+		case !c.budget.fits(w.estimate) && c.inFlight > 0:
+			return 0, false
+		case !c.budget.fits(w.estimate):
+			c.spent = c.budget.spent(w.estimate)
+			c.refuse(c.spent, func(*stage) bool { return true })
+			return 0, true
+		}
+		if pause, ok := g.room(now, w); !ok {
+			return pause, false
+		}
+		c.admit(g, at, now)
+		return 0, true
+	}
+	return wait, false
+}
+
+func (c *Governor) admit(g *limiter, at int, now time.Time) {
+	w := g.pop(at)
+	w.began = now
+	w.request = g.requests.take(now, 1)
+	w.tokens = g.tokens.take(now, float64(w.call.Tokens))
+	w.trial = w.breaker.begin()
+	c.budget.reserve(w.estimate)
+	c.inFlight++
+	g.inFlight++
+	w.host.stage.InFlight++
+	w.verdict <- nil
+}
+
+// release removes a call from those in flight.
+func (c *Governor) release(w *waiter) {
+	c.inFlight--
+	w.limiter.inFlight--
+	w.host.stage.InFlight--
+	c.budget.release(w.estimate)
+	if c.inFlight == 0 {
+		c.budget.reserved = estimate{} // rounding errors
+	}
+}

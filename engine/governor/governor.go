@@ -1,0 +1,115 @@
+package governor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Mode says where answers come from.
+type Mode uint8
+
+// The modes of a run.
+const (
+	Normal  Mode = iota // cached responses are used, new ones are cached
+	Offline             // only cached responses: no call is admitted
+	Refresh             // responses that earlier runs cached are asked for again and replaced
+)
+
+// Options are what New needs.
+type Options struct {
+	Cache  *cache.Cache // nil: none
+	Mode   Mode
+	Budget pipeline.Budget
+	Log    *slog.Logger // gets services that are down, and back
+	// Waiting is called when calls have waited for a service for 5 seconds, and
+	// then every 30 seconds. It must not call the Governor. May be nil.
+	Waiting func(Wait)
+}
+
+// Governor is what the stages of one run share.
+type Governor struct {
+	ctx     context.Context // ends with the run
+	options Options
+
+	mu       sync.Mutex
+	spent    error // why all stages have stopped: the budget is spent
+	budget   budget
+	inFlight int // calls of all limiters
+	limiters []*limiter
+	breakers map[string]*breaker
+	stages   map[string]*stage
+	wake     *time.Timer
+}
+
+// New makes the Governor of a run. Once ctx ends it admits no call, not even one that
+// waits for another to be cancelled.
+func New(ctx context.Context, o Options) *Governor {
+	return &Governor{
+		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
+		breakers: map[string]*breaker{}, stages: map[string]*stage{},
+	}
+}
+
+// How many calls of a stage are denied in a row until it is stopped: further calls would
+// be denied as well.
+const (
+	deniedAtOnce = 5  // before any was served
+	deniedInARow = 25 // a key may expire; a single denial may be about the text
+)
+
+// stop ends the calls of a stage whose service is down or denies it, with an error of
+// sdk.CodeStopped. Other stages continue.
+func (c *Governor) stop(h *host, err error) {
+	h.stage.stopped = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
+	c.refuse(h.stage.stopped, func(s *stage) bool { return s == h.stage })
+}
+
+// refuse fails the waiting calls of some stages.
+func (c *Governor) refuse(err error, of func(*stage) bool) {
+	for _, g := range c.limiters {
+		for at, q := range g.queues {
+			for of(q.stage) && q.first() != nil {
+				g.refuse(at, err)
+			}
+		}
+	}
+}
+
+// finish records how a call ended.
+func (c *Governor) finish(w *waiter, o sdk.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release(w)
+	w.breaker.end(time.Now(), w.began, w.trial, o)
+	plausible := o.Usage.Plausible()
+	if !plausible {
+		w.breaker.reportImplausible(o.Usage)
+		o.Usage = sdk.Usage{}
+	}
+	took := estimate{cost: w.host.price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
+	if took.tokens > 0 {
+		w.limiter.tokens.correct(w.tokens, float64(took.tokens))
+		w.breaker.reports = true
+	} else if !plausible || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.breaker.reports {
+		// Its cost is unknown, and it may have to be paid for.
+		took = w.estimate
+	}
+	c.budget.spend(took.cost, took.tokens)
+	w.host.stage.count(o, w.host.price)
+	if s := w.host.stage; w.host.required && o.Status == sdk.StatusDenied && s.stopped == nil {
+		switch {
+		case !s.served && s.denied >= deniedAtOnce:
+			c.stop(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason))
+		case s.denied >= deniedInARow:
+			c.stop(w.host, fmt.Errorf("its last %d calls were denied: %s", s.denied, o.Reason))
+		}
+	}
+	c.dispatch()
+}

@@ -1,0 +1,145 @@
+package governor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Stage identifies a caller.
+type Stage struct {
+	Name  string          // of its block: "sample.llm"; stages of one name are counted together
+	Kind  sdk.Kind        // with Use, part of the cache keys
+	Use   string          // the plugin stage
+	Limit *pipeline.Limit // nil: one per endpoint, shared by all stages without a limit
+	Price *pipeline.Price // nil: free
+	// Required says that nothing takes over the items that the stage fails on. Its calls
+	// wait for a service that is down; if it stays down or serves none of the stage's
+	// calls, the stage is stopped, and a resumed run asks for the rest.
+	Required bool
+}
+
+// host is the sdk.Host of a stage.
+type host struct {
+	governor *Governor
+	stage    *stage
+	name     string // of its block
+	about    string // its kind and plugin, for people who look into the cache
+	kind     sdk.Kind
+	use      string
+	limit    *pipeline.Limit
+	price    pipeline.Price
+	required bool
+
+	mu   sync.Mutex
+	kept map[sdk.Key]bool // cached by this run, where older responses are not used
+}
+
+// Stage returns the host of a stage.
+func (c *Governor) Stage(s Stage) sdk.Host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stages[s.Name] == nil {
+		c.stages[s.Name] = &stage{}
+	}
+	h := &host{
+		governor: c, name: s.Name, stage: c.stages[s.Name], about: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
+		limit: s.Limit, required: s.Required, kept: map[sdk.Key]bool{},
+	}
+	if s.Price != nil {
+		h.price = *s.Price
+	}
+	return h
+}
+
+// key is a stage's key in the cache, where plugins do not see each other's values.
+func (h *host) key(key sdk.Key) sdk.Key { return sdk.KeyOf(string(h.kind), h.use, string(key[:])) }
+
+// CacheGet implements sdk.Host.
+func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	if h.governor.options.Cache == nil {
+		return values, ctx.Err()
+	}
+	hits := 0
+	for i, key := range keys {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		key = h.key(key)
+		if h.governor.options.Mode == Refresh && !h.putHere(key) {
+			continue
+		}
+		if value, ok := h.governor.options.Cache.Get(key); ok {
+			values[i] = value
+			hits++
+		}
+	}
+	h.governor.mu.Lock()
+	defer h.governor.mu.Unlock()
+	h.stage.CacheHits += hits
+	return values, nil
+}
+
+func (h *host) putHere(key sdk.Key) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept[key]
+}
+
+// CachePut implements sdk.Host. It ignores ctx: a response that arrives after its caller
+// has given up has been paid for.
+func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
+	if h.governor.options.Cache == nil {
+		return nil
+	}
+	key = h.key(key)
+	keep := h.governor.options.Cache.Add // the first response stays if another run asked at the same time
+	if h.governor.options.Mode == Refresh {
+		keep = h.governor.options.Cache.Put
+	}
+	if err := keep(key, h.about, value); err != nil {
+		return err
+	}
+	if h.governor.options.Mode == Refresh {
+		h.mu.Lock()
+		h.kept[key] = true
+		h.mu.Unlock()
+	}
+	h.governor.mu.Lock()
+	defer h.governor.mu.Unlock()
+	h.stage.CachePuts++
+	return nil
+}
+
+var errOffline = errors.New("its response is not in the cache and the run is offline; run it online to ask for it")
+
+// Acquire implements sdk.Host.
+func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
+	if h.governor.options.Mode == Offline {
+		return nil, sdk.Invalid(errOffline)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	call.Tokens = max(call.Tokens, 0)
+	c := h.governor
+	c.mu.Lock()
+	w := c.enqueue(h, call)
+	c.mu.Unlock()
+	select {
+	case err := <-w.verdict:
+		if err != nil {
+			return nil, err
+		}
+		var once sync.Once
+		return func(o sdk.Result) { once.Do(func() { c.finish(w, o) }) }, nil
+	case <-ctx.Done():
+		c.withdraw(w)
+		return nil, ctx.Err()
+	}
+}
