@@ -98,11 +98,11 @@ func TestNeverAboveAtMost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rehearsal := estimate.New()
-			if _, err := rehearsal.Sampler(a.stage, opened.(sdk.Forecaster)).Sample(t.Context(), sdk.Batch{Items: a.items}); err != nil {
+			dry := estimate.NewDryRun()
+			if _, err := dry.Sampler(a.stage, opened.(sdk.Forecaster)).Sample(t.Context(), sdk.Batch{Items: a.items}); err != nil {
 				t.Fatal(err)
 			}
-			v := rehearsal.Voter("llm")
+			v := dry.Voter("llm")
 			if a.limited != (v.Unknown == "") || v.Items != len(a.items) || control.Snapshot().Total.Calls > 0 {
 				t.Fatalf("%+v, want a bound %v; %+v", v, a.limited, control.Snapshot())
 			}

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/report"
+)
 
 func newPlan() *cobra.Command {
 	var flags fileFlags
@@ -30,7 +34,7 @@ say what a request takes, or there are more items than were looked at.`,
 			if err != nil {
 				return err
 			}
-			return p.Write(c.OutOrStdout())
+			return report.Plan(c.OutOrStdout(), p)
 		},
 	}
 	flags.register(c)

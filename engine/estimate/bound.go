@@ -7,7 +7,7 @@ import (
 )
 
 // Unknown is why nobody knows what a voter of the pipeline takes at most, whatever
-// it says of the items that reached it in a rehearsal; empty: it is known.
+// it says of the items that reached it in a dry run; empty: it is known.
 func Unknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	for _, f := range s.Fallbacks {
 		if f.Stage.Info.Network {

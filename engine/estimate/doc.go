@@ -15,6 +15,6 @@
 // no vote, so a later rule that reads votes sees those of the local voters alone.
 // Requests that failed and are sent again come on top of both figures.
 //
-// Enrichers are not rehearsed: the plan of a knowledge counts the passages that
+// Enrichers make no dry run: the plan of a knowledge counts the passages that
 // they would be asked about, and these become tokens here. No bound is known.
 package estimate

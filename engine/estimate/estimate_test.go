@@ -24,7 +24,7 @@ func (a *asked) Forecast(item sdk.Item) (sdk.Forecast, error) {
 	return a.forecasts[item.Drawn], nil
 }
 
-func TestRehearsal(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("ä", n) }
 	chat := sdk.Prompt{Messages: []sdk.Message{{Text: text(10)}, {Text: text(11)}}, Fields: []string{sdk.LabelProperty}}
 	used := func(in, out uint64) sdk.Usage { return sdk.Usage{InputTokens: in, OutputTokens: out} }
@@ -54,7 +54,7 @@ func TestRehearsal(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := New()
+			r := NewDryRun()
 			stage := &pipeline.Stage{Name: "llm", N: test.n, Resamples: test.resamples, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
 			item := sdk.Item{Text: "text", Prompts: test.prompts}
 			samples, err := r.Sampler(stage, test.asked).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
@@ -70,10 +70,10 @@ func TestRehearsal(t *testing.T) {
 			}
 		})
 	}
-	if got := New().Voter("other"); got != (Voter{}) {
+	if got := NewDryRun().Voter("other"); got != (Voter{}) {
 		t.Errorf("a voter that was not asked: %+v", got)
 	}
-	_, err := New().Sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
+	_, err := NewDryRun().Sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) || len(rows) != 1 || rows[1] == nil {
 		t.Errorf("error %v, want that of the second item", err)

@@ -8,16 +8,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Rehearsal looks at what the voters of a pipeline would ask.
-type Rehearsal struct {
+// DryRun looks at what the voters of a pipeline would ask.
+type DryRun struct {
 	mu     sync.Mutex
 	voters map[string]*Voter
 }
 
-// New begins a rehearsal.
-func New() *Rehearsal { return &Rehearsal{voters: map[string]*Voter{}} }
+// NewDryRun begins a dry run.
+func NewDryRun() *DryRun { return &DryRun{voters: map[string]*Voter{}} }
 
-// Voter is what one voter was asked in a rehearsal.
+// Voter is what one voter was asked in a dry run.
 type Voter struct {
 	Items    int         // that went to it
 	Requests int         // that it would likely send
@@ -31,10 +31,10 @@ type Voter struct {
 }
 
 // Voter returns what a voter was asked so far.
-func (r *Rehearsal) Voter(name string) Voter {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v := r.voters[name]; v != nil {
+func (d *DryRun) Voter(name string) Voter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v := d.voters[name]; v != nil {
 		return *v
 	}
 	return Voter{}
@@ -42,24 +42,24 @@ func (r *Rehearsal) Voter(name string) Voter {
 
 // Sampler returns what stands in for a voter. It abstains from every vote. Asked is
 // the voter itself, which says what it would send; nil: it does not say.
-func (r *Rehearsal) Sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
-	return stand{r, s, asked}
+func (d *DryRun) Sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
+	return standIn{d, s, asked}
 }
 
-type stand struct {
-	rehearsal *Rehearsal
-	stage     *pipeline.Stage
-	asked     sdk.Forecaster
+type standIn struct {
+	dryRun *DryRun
+	stage  *pipeline.Stage
+	asked  sdk.Forecaster
 }
 
-func (s stand) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	r := s.rehearsal
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := r.voters[s.stage.Name]
+func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	d := s.dryRun
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.voters[s.stage.Name]
 	if v == nil {
 		v = &Voter{}
-		r.voters[s.stage.Name] = v
+		d.voters[s.stage.Name] = v
 	}
 	failed := sdk.RowErrors{}
 	for i := range b.Items {
@@ -75,7 +75,7 @@ func (s stand) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 }
 
 // add counts what an item would come to, with each resample.
-func (s stand) add(v *Voter, item sdk.Item) error {
+func (s standIn) add(v *Voter, item sdk.Item) error {
 	samples := max(s.stage.N, 1)
 	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
 		shown := prompts[0]
@@ -103,7 +103,7 @@ func (s stand) add(v *Voter, item sdk.Item) error {
 
 // forecast is what the voter says or, where it says nothing, what its prompts and
 // its max_tokens come to.
-func (s stand) forecast(item sdk.Item, samples int) (sdk.Forecast, error) {
+func (s standIn) forecast(item sdk.Item, samples int) (sdk.Forecast, error) {
 	if s.asked != nil {
 		return s.asked.Forecast(item)
 	}

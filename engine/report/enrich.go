@@ -11,7 +11,7 @@ import (
 )
 
 // writeEnrich shows what enriching would ask of services.
-func (p Plan) writeEnrich(w io.Writer) error {
+func (p planned) writeEnrich(w io.Writer) error {
 	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.Report) bool { return len(k.Asks) > 0 }) {
 		return nil
 	}

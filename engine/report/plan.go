@@ -5,24 +5,13 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plan"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
-// Plan is what a run would do.
-type Plan struct {
-	File      *pipeline.File
-	Pipeline  *pipeline.Pipeline
-	Items     int // in the input; -1: not known before it is read
-	Faults    int // rows of the input that cannot be used
-	Knowledge []knowledge.Report
-	Texts     map[string]Texts // by knowledge: what a service would embed, at most
-	Forecast  *Forecast        // nil: nothing that items go through calls a service
-}
-
-// Texts are texts that a service would be sent.
-type Texts struct{ Count, Tokens int }
+// planned is a plan that is shown.
+type planned struct{ *plan.Plan }
 
 // entries shows a number of entries; documents is what they are made of, 0 for
 // rows.
@@ -33,8 +22,9 @@ func entries(n, documents int) string {
 	return fmt.Sprintf("%d of %d documents", n, documents)
 }
 
-// Write shows the plan to a person.
-func (p Plan) Write(w io.Writer) error {
+// Plan shows a person what a run would do.
+func Plan(w io.Writer, what *plan.Plan) error {
+	p := planned{what}
 	tw := terminal.NewTable(w)
 	fmt.Fprintf(tw, "VARIABLE\tVALUE\tFROM\n")
 	for _, v := range p.File.Variables {
@@ -77,8 +67,8 @@ func (p Plan) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(tw, "%s.%s\t%s\t%s\t%s\n", s.Block, s.Name, use, process, items)
 	}
-	if p.Faults > 0 {
-		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Faults)
+	if p.Invalid > 0 {
+		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
 	}
 	p.writeServices(tw)
 	if err := tw.Flush(); err != nil {
@@ -111,7 +101,7 @@ func best(s *pipeline.Stage) string {
 	return fmt.Sprintf(", best %d", s.TopK)
 }
 
-func (p Plan) items() string {
+func (p planned) items() string {
 	if p.Items < 0 {
 		return "all"
 	}

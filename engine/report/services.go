@@ -11,7 +11,7 @@ import (
 )
 
 // writeServices tells how the stages that call services may do that.
-func (p Plan) writeServices(w io.Writer) {
+func (p planned) writeServices(w io.Writer) {
 	var lines []string
 	add := func(name string, s *pipeline.Stage) {
 		if s.Enabled && s.Info.Network {

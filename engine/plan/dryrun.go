@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// sampled is how many items make a dry run: all of an input that has no more.
+const sampled = 500
+
+// Forecast is what the calls of voters would come to.
+type Forecast struct {
+	Unknown string // why that cannot be said; empty: it can
+	Tried   int    // items of the input that made the dry run
+	Failed  int    // of these
+	Cause   error  // of the first failure
+	Voters  map[string]estimate.Voter
+}
+
+// asks reports whether a stage is a voter that calls a service.
+func asks(s *pipeline.Stage) bool { return s.Enabled && s.Block == "sample" && s.Info.Network }
+
+// forecast finds out what the voters that call services would ask, by a dry run.
+// nil: nothing that items go through calls one.
+func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
+	f := &Forecast{Voters: map[string]estimate.Voter{}}
+	asked := false
+	for i, stage := range p.Pipeline.Stages {
+		switch {
+		case !stage.Enabled || !p.Pipeline.Used(i) || !stage.Info.Network:
+		case asks(stage):
+			asked = true
+		default:
+			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
+		}
+	}
+	for _, k := range p.Pipeline.Knowledge() {
+		if k.Embed.Info.Network {
+			f.Unknown = cmp.Or(f.Unknown, fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name))
+		}
+	}
+	if asked && f.Unknown == "" {
+		f.Unknown = p.impossible()
+	}
+	switch {
+	case f.Unknown != "":
+		return f, nil
+	case !asked:
+		return nil, nil
+	}
+	return f, p.dryRun(ctx, o, f)
+}
+
+// impossible is why no item can go through a pipeline, of whose stages only voters
+// call services, without asking or changing anything elsewhere; empty: it can.
+func (p *Plan) impossible() string {
+	switch p.Items {
+	case -1:
+		return "the input is standard input, which is left for the run"
+	case 0:
+		return "the input holds no items"
+	}
+	for i, k := range p.Pipeline.Knowledge() {
+		r := p.Knowledge[i]
+		switch {
+		case slices.ContainsFunc(r.Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
+			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
+		case k.Source.Path == "-":
+			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
+		case k.Store.Info.Network && r.Added+r.Changed+r.Removed > 0:
+			return fmt.Sprintf("knowledge %q is out of date on its server; a run brings it up to date", k.Name)
+		}
+	}
+	return ""
+}
+
+// dryRun takes some items through the pipeline, with a stand-in for each voter that
+// calls a service.
+func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
+	d := estimate.NewDryRun()
+	ready, err := run.Open(ctx, p.Pipeline, run.Options{
+		Launch: func(ctx context.Context, l run.LaunchRequest) (any, error) {
+			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
+				return o.Launch(ctx, l)
+			}
+			asked, err := o.forecaster(ctx, l.Stage)
+			return d.Sampler(l.Stage, asked), err
+		},
+		Building: o.Building, Knowledge: o.Knowledge,
+	})
+	if err != nil {
+		return err
+	}
+	items, err := o.Rows()
+	if err != nil {
+		return err
+	}
+	defer items.Close() //nolint:errcheck // it was only read
+	broken := 0         // items that failed on their way
+	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), func(batch []run.Result) error {
+		for _, result := range batch {
+			f.Tried++
+			if result.Failure == nil {
+				continue
+			}
+			if result.Failure.Stage != "" {
+				broken++
+			}
+			if f.Failed++; f.Failed == 1 {
+				f.Cause = result.Failure
+			}
+		}
+		return nil
+	})
+	for _, stage := range p.Pipeline.Stages {
+		if !asks(stage) {
+			continue
+		}
+		v := d.Voter(stage.Name)
+		switch unknown := estimate.Unknown(p.Pipeline, stage); {
+		case unknown != "":
+			v.Unknown = unknown
+		case v.Unknown == "" && broken > 0:
+			v.Unknown = fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
+		case v.Unknown == "" && f.Tried < p.Items:
+			v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(p.Items, "item"))
+		}
+		f.Voters[stage.Name] = v
+	}
+	return err
+}
+
+// forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
+// built-in one is asked: it calls nobody meanwhile.
+func (o Options) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Forecaster, error) {
+	if !o.Builtin(stage.Use) {
+		return nil, nil
+	}
+	opened, err := stage.Info.Open(ctx, sdk.Setup{Block: stage.Name, Samples: stage.N}, stage.Config.Open)
+	if err != nil {
+		return nil, &host.ConfigError{Kind: stage.Kind, Block: stage.Name, Errors: sdk.ArgumentErrors(err)}
+	}
+	asked, _ := opened.(sdk.Forecaster)
+	return asked, nil
+}
+
+// spread returns n of total rows, spread evenly.
+func spread(next func() (source.Row, error), total, n int) func() (source.Row, error) {
+	n = min(n, total)
+	at, given := 0, 0
+	return func() (source.Row, error) {
+		for given < n {
+			row, err := next()
+			if err != nil {
+				return row, err
+			}
+			if at++; at-1 == given*total/n {
+				given++
+				return row, nil
+			}
+		}
+		return source.Row{}, io.EOF
+	}
+}

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/racflow/racflow/engine/estimate"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// Plan is what a run would do.
+type Plan struct {
+	File      *pipeline.File
+	Pipeline  *pipeline.Pipeline
+	Items     int // in the input; -1: not known before it is read
+	Invalid   int // rows of the input that cannot be used
+	Knowledge []knowledge.Report
+	Texts     map[string]Texts // by knowledge: what a service would embed, at most
+	Forecast  *Forecast        // nil: nothing that items go through calls a service
+}
+
+// Texts are texts that a service would be sent.
+type Texts struct{ Count, Tokens int }
+
+// Rows are the rows of an input.
+type Rows interface {
+	Next() (source.Row, error) // io.EOF after the last one
+	Close() error
+}
+
+// Options are what a plan is made with.
+type Options struct {
+	Launch    run.Launch
+	Builtin   func(use string) bool // a stage is built-in: this process can open it itself
+	Rows      func() (Rows, error)  // open the input; nil: it can be read only once
+	Knowledge func(knowledge.Report)
+	Building  func(doing, name string, done, total int)
+}
+
+// Make plans a run of one of the pipelines of a file.
+func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options) (*Plan, error) {
+	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}}
+	err := plan.count(o)
+	if err == nil {
+		err = plan.compare(ctx, o)
+	}
+	if err == nil {
+		plan.Forecast, err = plan.forecast(ctx, o)
+	}
+	return plan, err
+}
+
+// count counts the items.
+func (p *Plan) count(o Options) error {
+	if o.Rows == nil {
+		return nil
+	}
+	rows, err := o.Rows()
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	for p.Items = 0; ; p.Items++ {
+		row, err := rows.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case row.Err != nil:
+			p.Invalid++
+		}
+	}
+}
+
+// compare compares the knowledge that the pipeline searches with its sources. Where a
+// service embeds, that is not asked: the texts are only counted, and those among them
+// that are embedded already would not be sent again.
+func (p *Plan) compare(ctx context.Context, o Options) error {
+	for _, block := range p.Pipeline.Knowledge() {
+		r := knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		var err error
+		switch {
+		case block.Source.Path == "-":
+		case block.Embed.Info.Network:
+			var t Texts
+			r, err = knowledge.Texts(ctx, block, run.Stages(block, o.Launch), func(text string) {
+				t.Count++
+				t.Tokens += estimate.TokensOf(len([]rune(text)))
+			})
+			p.Texts[block.Name] = t
+		default:
+			var k *knowledge.Knowledge
+			if k, err = knowledge.Open(ctx, block, run.Stages(block, o.Launch), knowledge.Options{Plan: true}); err == nil {
+				r = k.Report
+			}
+		}
+		if err != nil {
+			return err
+		}
+		p.Knowledge = append(p.Knowledge, r)
+	}
+	return nil
+}
