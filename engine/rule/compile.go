@@ -22,7 +22,8 @@ import (
 // Rule is a compiled rule. It may be evaluated by several goroutines at once.
 type Rule struct {
 	*program
-	reads map[string]bool
+	reads    map[string]bool
+	mentions []func(string) bool
 }
 
 // program is what a rule, or the values of a filter, are compiled to.
@@ -54,11 +55,12 @@ func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	if tree == nil {
 		return nil, c.diags
 	}
+	mentions := c.mentionsOf(tree)
 	code := c.compile(tree)
 	if code == nil {
 		return nil, c.diags
 	}
-	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads}, nil
+	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions}, nil
 }
 
 // compiling is the work on one rule.

@@ -280,3 +280,32 @@ func TestVariables(t *testing.T) {
 		t.Errorf("the filter reads %q", got)
 	}
 }
+
+func TestMentions(t *testing.T) {
+	for rule, want := range map[string]map[string]bool{
+		`any(votes, .voter == "llm" and not .accepted)`:     {"llm": true, "l": false, "voter": false, "accepted": false, "": false},
+		`any(votes, .voter in ["a", "llm-2"])`:              {"llm-2": true, "llm": false, "a": true},
+		`any(votes, .voter == var.lang) and var.on`:         {"de": true, "lang": false, "on": false},
+		`any(votes, .voter in var.names)`:                   {"a": true, "b": true, "c": false},
+		`any(votes, .voter startsWith "llm-")`:              {"llm-2": true, "llm": false, "llm-": true},
+		`any(votes, .voter endsWith "-2")`:                  {"llm-2": true, "-2x": false},
+		`any(votes, .voter contains "lm")`:                  {"llm-2": true, "kNN": false},
+		`any(votes, .voter matches "^(llm|lm)$")`:           {"llm": true, "llm-2": false, "lm": true},
+		`any(votes, .weight > 0.5) and item.id != "of llm"`: {"llm": false, "weight": false, "of llm": true},
+		`item.meta.llm == "x" and len(votes) > 1`:           {"x": true, "votes": false},
+		`any(votes, not (.voter == "no one"))`:              {"no one": true},
+	} {
+		r, diags := Compile(When, everything(), plain(rule))
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		for text, want := range want {
+			if got := r.Mentions(text); got != want {
+				t.Errorf("%s: mentions %q: %v, want %v", rule, text, got, want)
+			}
+		}
+	}
+	if (*Rule)(nil).Mentions("x") {
+		t.Error("no rule mentions something")
+	}
+}

@@ -2,7 +2,6 @@ package run
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -55,7 +54,7 @@ func (r *Run) readsOn() bool {
 // names reports whether a rule of an election asks what a certain voter answered.
 func (s *stage) names(voter *stage) bool {
 	return slices.ContainsFunc([]*rule.Rule{s.When, s.Accept, s.Flag}, func(r *rule.Rule) bool {
-		return r.Reads("votes") && strings.Contains(r.Text(), voter.Name)
+		return r.Reads("votes") && r.Mentions(voter.Name)
 	})
 }
 

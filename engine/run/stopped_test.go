@@ -277,6 +277,18 @@ func TestWhatStopsWithAVoter(t *testing.T) {
 			t.Errorf("missing %+v", m)
 		}
 	})
+	t.Run("a rule that names another voter", func(t *testing.T) {
+		p := &paid{}
+		p.money.Store(20)
+		flag := `{
+			use  = "majority"
+			flag = "any(votes, .voter == 'free' and not .accepted)"
+		}`
+		_, totals, err := part(t, stopping(t, p, free+strings.Replace(strings.Replace(voteAndElect, "llm", "paid", 1), `{ use = "majority" }`, flag, 1)), nil, numbers(items), 0)
+		if err != nil || totals.Answered != items || totals.Provisional != items-20 {
+			t.Errorf("totals %+v, %v", totals, err)
+		}
+	})
 	t.Run("a rule that it is not needed for", func(t *testing.T) {
 		p, prompts := &paid{}, &stopsAt{}
 		p.money.Store(items)
