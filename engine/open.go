@@ -74,7 +74,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	o := p.workspace.options
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Launch: p.launch, Stdin: o.Stdin, Again: o.Again, Lists: o.Lists, Strict: o.Strict,
+		Launch: p.launch, Stdin: o.Stdin, Again: o.Again, Lists: o.Lists, Strict: o.Strict, Refuses: p.refuses,
 		Knowledge: o.Events.Knowledge, Building: o.Events.Building, Waiting: o.Events.Locked,
 	})
 	if err != nil {

@@ -78,3 +78,11 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 		Required: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
 	}), nil
 }
+
+// refuses reports whether no call of a stage is let through any more.
+func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
+	p.workspace.mu.Lock()
+	control := p.workspace.control
+	p.workspace.mu.Unlock()
+	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
+}

@@ -105,12 +105,15 @@ func TestBudgetByHand(t *testing.T) {
 					}
 					release(call.outcome)
 				}
-				if err := c.spent; err != nil {
+				if err := c.spent; err != nil || c.Refuses("sample.llm") {
 					t.Errorf("stopped too early: %v", err)
 				}
 				_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
 				if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != test.want {
 					t.Errorf("got %v, want %s", err, test.want)
+				}
+				if !c.Refuses("sample.llm") || !c.Refuses("sample.another") {
+					t.Error("a budget that is spent refuses nobody's calls")
 				}
 			})
 		})

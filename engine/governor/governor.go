@@ -71,6 +71,14 @@ func (c *Governor) stop(h *host, err error) {
 	c.refuse(h.stage.stopped, func(s *stage) bool { return s == h.stage })
 }
 
+// Refuses reports whether every further call of a stage is refused.
+func (c *Governor) Refuses(stage string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stages[stage]
+	return c.spent != nil || s != nil && s.stopped != nil
+}
+
 // refuse fails the waiting calls of some stages.
 func (c *Governor) refuse(err error, of func(*stage) bool) {
 	for _, g := range c.limiters {

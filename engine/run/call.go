@@ -63,7 +63,7 @@ func (s *stage) callOnce(ctx context.Context, records []*record) error {
 			return ctx.Err()
 		}
 	}
-	if s.stopped.Load() {
+	if s.stopped.Load() && (s.run.refuses == nil || !s.run.refuses(s.Stage)) {
 		return s.ending.err()
 	}
 	start := time.Now()

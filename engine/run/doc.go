@@ -25,8 +25,10 @@
 // its result.
 //
 // A stage may have to stop (sdk.CodeStopped): its budget is spent, or its service
-// stays away or serves none of its calls. It is not called again, its prompts are
-// not made, and no fallback takes over: nobody would ask it about these items
+// stays away or serves none of its calls. Of the items that it has been given by then
+// it answers those whose answers are in the response cache, where its host keeps it
+// from calling the service (Options.Refuses). It is not called again for others, its
+// prompts are not made, and no fallback takes over: nobody would ask it about these items
 // again. The other voters answer them, and the results say which voters are
 // missing; an item to which they have no acceptable answer is left. A when rule
 // that does not hold makes nothing missing. Where no other voter remains, one of

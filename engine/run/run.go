@@ -35,7 +35,11 @@ type Options struct {
 	Lists  bool // keep what each retrieve and rerank stage found with the results
 	// Strict ends the run early where a stage has to stop, rather than answer items
 	// without it: figures are then of one method.
-	Strict    bool
+	Strict bool
+	// Refuses reports whether every call that a stage asks its host for is refused from
+	// now on. A stage that had to stop is then still asked about the items that it had
+	// been given: what the response cache holds, it answers. nil: none is asked.
+	Refuses   func(*pipeline.Stage) bool
 	Knowledge func(knowledge.Report) // told of every knowledge that is ready; may be nil
 	// Building is told while knowledge is built what is done ("embedding"), and how
 	// far that is; may be nil.
@@ -53,12 +57,13 @@ type Run struct {
 	found     int      // the last stage that writes candidates: a retrieve or a rerank stage; -1: none
 	elect     int      // the last elect stage; -1: none
 	voters    []int
-	batch     int     // items that travel together
-	window    int     // batches under way at a time
-	network   bool    // a stage asks other machines
-	again     bool    // as Options.Again
-	lists     bool    // as Options.Lists
-	strict    bool    // as Options.Strict
+	batch     int  // items that travel together
+	window    int  // batches under way at a time
+	network   bool // a stage asks other machines
+	again     bool // as Options.Again
+	lists     bool // as Options.Lists
+	strict    bool // as Options.Strict
+	refuses   func(*pipeline.Stage) bool
 	ending    *ending // of the run, before its input has ended
 
 	mu   sync.Mutex
@@ -97,7 +102,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{},
 		labels:    map[*pipeline.Knowledge]*rule.LabelSet{},
 		stages:    make([]*stage, len(p.Stages)),
-		ending:    newEnding(), again: o.Again, lists: o.Lists, strict: o.Strict,
+		ending:    newEnding(), again: o.Again, lists: o.Lists, strict: o.Strict, refuses: o.Refuses,
 	}
 	r.arrange()
 	r.measure()

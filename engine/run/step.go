@@ -53,6 +53,12 @@ func (s *stage) step(ctx context.Context, records []*record) {
 // attempt calls the stage and applies what follows the call. Items none of
 // whose answers is accepted are asked again, as often as the stage may.
 func (s *stage) attempt(ctx context.Context, records []*record) {
+	if s.stopped.Load() {
+		for _, rec := range records {
+			rec.fail(s, s.ending.err())
+		}
+		return
+	}
 	if s.Retrieve != nil {
 		records = s.bind(ctx, records)
 	}

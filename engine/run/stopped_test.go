@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -23,9 +26,13 @@ type paid struct {
 	money  atomic.Int64
 	asked  atomic.Int64 // answers that were paid
 	denied atomic.Int64 // calls beyond
+	cached map[string]bool
 }
 
 func (p *paid) vote(item sdk.Item) ([]string, error) {
+	if p.cached[item.Text] {
+		return []string{"paid"}, nil
+	}
 	if p.money.Add(-1) < 0 {
 		p.denied.Add(1)
 		return nil, errStop
@@ -299,6 +306,67 @@ func TestWhatStopsWithAVoter(t *testing.T) {
 			t.Errorf("totals %+v, %v", totals, err)
 		}
 	})
+}
+
+// TestWhatTheCacheHolds stops a voter in the middle of a batch. Where no call of it
+// reaches its service any more, it is asked about the rest of that batch, and about
+// nothing that is read later.
+func TestWhatTheCacheHolds(t *testing.T) {
+	const batch, money = 64, 10
+	for name, refuses := range map[string]bool{"its calls are refused": true, "they are not": false} {
+		t.Run(name, func(t *testing.T) {
+			timeless(t, func(t *testing.T) {
+				p := &paid{cached: map[string]bool{}}
+				p.money.Store(money)
+				texts := make([]string, 2*batch)
+				for i := range texts {
+					texts[i] = fmt.Sprint(i)
+					p.cached[texts[i]] = i%2 == 0
+				}
+				var other atomic.Bool
+				r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free"))), run.Options{Refuses: func(s *pipeline.Stage) bool {
+					if s.Block+"."+s.Name != "sample.v" {
+						other.Store(true)
+					}
+					return refuses
+				}}, `
+					batch = 64
+					sample "free" { use = "free" }
+					sample "v" {
+						use     = "paid"
+						workers = 1
+					}
+					elect "e" { use = "majority" }`)
+				first, once := make(chan struct{}), sync.Once{}
+				all, n := feed(texts...), 0
+				next := func() (source.Row, error) {
+					if n++; n > batch {
+						<-first
+					}
+					return all()
+				}
+				answered := 0
+				totals, err := r.Items(t.Context(), next, func(results []run.Result) error {
+					for _, result := range results {
+						if len(result.Missing) == 0 {
+							answered++
+						}
+					}
+					once.Do(func() { close(first) })
+					return nil
+				})
+				if err != nil || totals.Items != 2*batch || totals.Provisional != 2*batch-answered {
+					t.Fatalf("totals %+v, %v", totals, err)
+				}
+				if refuses && (answered != batch/2+money || p.denied.Load() != batch/2-money || other.Load()) {
+					t.Errorf("%d answered, %d calls in vain", answered, p.denied.Load())
+				}
+				if !refuses && p.denied.Load() != 1 {
+					t.Errorf("it was called %d times after it had to stop", p.denied.Load()-1)
+				}
+			})
+		})
+	}
 }
 
 // TestTheRunEndsWithAStage is about pipelines whose election cannot be held without
