@@ -35,7 +35,7 @@ variable "size" {
 }
 
 variable "analyzer" {
-  description = "Words of the lexical side: english takes stems, code splits identifiers, ngram is for languages without spaces, standard for the others."
+  description = "Words of the lexical leg: english, german, french and other languages take stems, code splits identifiers, ngram is for languages without spaces, standard for the others."
   default     = "english"
 }
 

@@ -41,8 +41,8 @@ type Candidate struct {
 	ID, Text, Label, Context string
 	Meta                     Meta
 	Score                    float32 // after fusion, or the reranker's; comparable only within one method
-	Dense                    float32 // cosine of the vectors; NaN: the dense side did not score it
-	Lexical                  float32 // BM25; NaN: the lexical side did not score it
+	Dense                    float32 // cosine of the vectors; NaN: the dense leg did not score it
+	Lexical                  float32 // BM25; NaN: the lexical leg did not score it
 }
 
 // Ranked is a candidate in the order of a reranker. The order counts; the score
@@ -52,7 +52,7 @@ type Ranked struct {
 	Score     float32 // between -1e30 and 1e30; comparable only within one reranker
 }
 
-// Unscored marks a Dense or Lexical score that a side did not compute. It
+// Unscored marks a Dense or Lexical score that a leg did not compute. It
 // compares false with every number, so a rule never lets it pass.
 var Unscored = float32(math.NaN())
 

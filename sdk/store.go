@@ -3,7 +3,7 @@ package sdk
 import "context"
 
 // Store keeps collections of entries and searches them. It returns what each
-// side of a search found; the SDK fuses the sides (package fuse), so that
+// leg of a search found; the SDK fuses the legs (package fuse), so that
 // every store ranks alike.
 //
 // What is written to a collection by Put and Delete becomes visible and
@@ -32,7 +32,7 @@ type Store interface {
 	// Commit makes all changes since the last Commit durable and visible,
 	// together with a note of the engine's. There may be none.
 	Commit(ctx context.Context, collection string, note []byte) error
-	// Search returns for each query the best entries of each side, best first;
+	// Search returns for each query the best entries of each leg, best first;
 	// see Hits. A query that cannot be searched, for its vector, fails alone.
 	Search(ctx context.Context, collection string, s Search, queries []Query) ([]Hits, error)
 	// Get returns the entries with the given ids, without vectors, in the
@@ -55,7 +55,7 @@ type Store interface {
 // Schema is what a collection is made for.
 type Schema struct {
 	Dimension int    // of the vectors
-	Analyzer  string // of the lexical side; empty: the collection has no lexical side
+	Analyzer  string // of the lexical leg; empty: the collection has no lexical leg
 }
 
 // Collection is the committed state of a collection.
@@ -66,7 +66,7 @@ type Collection struct {
 	Note      []byte // of the last Commit
 }
 
-// Mode chooses the sides of a search.
+// Mode chooses the legs of a search.
 type Mode string
 
 // The search modes.
@@ -91,8 +91,8 @@ type Query struct {
 	Filter *Filter // nil: among all entries; queries may share one
 }
 
-// Hits are the best entries of each side, best first; ties stand in the order
-// of the bytes of their ids. A side that was not asked is nil.
+// Hits are the best entries of each leg, best first; ties stand in the order
+// of the bytes of their ids. A leg that was not asked is nil.
 //
 // The dense score is the cosine of the vectors, 0 where the entry's is all zero.
 // A query's vector that is all zero finds nothing.
@@ -110,7 +110,7 @@ type Hits struct {
 	Dense, Lexical []Hit
 }
 
-// Hit is an entry that one side found. A store that knows the other side's
+// Hit is an entry that one leg found. A store that knows the other leg's
 // score too should give it; Unscored is the honest alternative.
 type Hit struct {
 	ID             string
@@ -138,7 +138,7 @@ type Page struct {
 // fuse for the formulas.
 type Fusion struct {
 	Method      string  // "weighted" or "rrf"
-	DenseWeight float64 // weighted: the dense side's share, 0 to 1
+	DenseWeight float64 // weighted: the dense leg's share, 0 to 1
 	K           int     // rrf: the rank constant
 }
 

@@ -139,11 +139,19 @@ func (a arguments) choice(name, otherwise string, allowed ...string) string {
 		return otherwise
 	}
 	if !slices.Contains(allowed, v.AsString()) {
-		a.fault(at, "Unknown choice", "%s is one of %s, not %q.%s", name, strings.Join(allowed, ", "), v.AsString(),
+		a.fault(at, "Unknown choice", "%s is one of %s, not %q.%s", name, shown(allowed), v.AsString(),
 			rule.DidYouMean(v.AsString(), allowed))
 		return otherwise
 	}
 	return v.AsString()
+}
+
+// shown lists choices; the empty one, which stands last, in quotes.
+func shown(allowed []string) string {
+	if last := len(allowed) - 1; allowed[last] == "" {
+		return strings.Join(allowed[:last], ", ") + ` or ""`
+	}
+	return strings.Join(allowed, ", ")
 }
 
 func (a arguments) duration(name string) time.Duration {

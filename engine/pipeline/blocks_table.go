@@ -8,6 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // format is the format of a pipeline file.
@@ -37,7 +38,7 @@ var format = []Block{
 		),
 		priced(uses(sdk.KindEmbed, false, "Turns texts into vectors.")),
 		uses(sdk.KindStore, false, "Keeps the entries and searches them.").with(
-			textArgument("analyzer", "standard", "Words of the lexical leg: english takes stems, code splits identifiers, ngram is for languages without spaces."),
+			analyzerArgument(),
 		),
 	}},
 	{Type: "pipeline", Labelled: true, Doc: "What happens to each item of the input, from top to bottom.", Arguments: []Argument{
@@ -181,6 +182,15 @@ func choiceArgument(name, doc string, allowed ...string) Argument {
 	a.OneOf = allowed
 	return a
 }
+
+func analyzerArgument() Argument {
+	a := textArgument("analyzer", "standard", "Words of the lexical leg: a language takes stems, code splits identifiers, ngram is for languages without spaces, standard for all others. Empty: no lexical leg.")
+	a.OneOf = analyzers()
+	return a
+}
+
+// analyzers are those of package analyze, and "" for a store that does not search by words.
+func analyzers() []string { return append(analyze.Names(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {
 	a := given(name, "rule", "", doc)

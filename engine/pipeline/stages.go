@@ -131,7 +131,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	case "enrich":
 		s.Embedded, s.Lexical = a.bool("embed", true), a.bool("lexical", true)
 	case "store":
-		at.knowledge.Analyzer = a.text("analyzer", "standard")
+		at.knowledge.Analyzer = a.choice("analyzer", "standard", analyzers()...)
 	}
 	s.Accept = a.rule("accept", rule.Accept, inside)
 	s.Limit = l.readLimitOf(b)

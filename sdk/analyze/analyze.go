@@ -1,7 +1,9 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -13,12 +15,12 @@ type Analyzer struct {
 	split func(words []string, text string) []string // text in form NFKC
 }
 
-var analyzers = []Analyzer{
+var analyzers = slices.SortedFunc(slices.Values(append([]Analyzer{
 	{"code", appendCode},
-	{"english", appendEnglish},
+	{"english", stemmer(englishStops, stem)},
 	{"ngram", appendNgram},
 	{"standard", appendStandard},
-}
+}, languages...)), func(a, b Analyzer) int { return cmp.Compare(a.name, b.name) })
 
 // Names lists the analyzers, sorted.
 func Names() []string {

@@ -1,11 +1,11 @@
-// Package analyze turns a text into the words that the lexical side of a search
+// Package analyze turns a text into the words that the lexical leg of a search
 // counts. Knowledge and queries go through the same analyzer, in every store,
 // so that the same words meet.
 //
 // All analyzers read the text in Unicode form NFKC and in lower case: a
 // full-width or a ligature letter finds its plain form. A word is a run of
-// letters, digits and the marks on them; everything else separates. In standard
-// and code, Chinese characters and Hiragana are a word each.
+// letters, digits and the marks on them; everything else separates. In all but
+// ngram, Chinese characters and Hiragana are a word each.
 //
 //   - standard takes words as they are: "Re-open tab2" is re, open, tab2.
 //   - code takes an identifier, underscores included, whole, and its parts after
@@ -13,6 +13,10 @@
 //     is gethttpserver_v2, get, http, server, v, 2. Paths fall into their names.
 //   - english takes words by their stems (Porter, 1980) and leaves out some fifty
 //     that nearly every text has: "the diseases of cells" is diseas, cell.
+//   - danish, dutch, finnish, french, german, hungarian, italian, norwegian,
+//     portuguese, russian, spanish and swedish do the same with the stemmers of
+//     Snowball 2.0 (Porter, 2001, snowballstem.org): "die Häuser" is haus. Compounds
+//     stay whole.
 //   - ngram is for languages written without spaces. A run of letters of theirs
 //     gives its overlapping pairs, each letter with its marks: 東京都 is 東京, 京都.
 //     A letter that stands alone is a word, and everything else is as in standard.
@@ -29,7 +33,7 @@
 // only texts where it stands alone; those who search for single Chinese
 // characters take standard.
 //
-// The others have no stop words and no stems, and none folds accents: that
-// depends on the language. What an analyzer makes of a text never changes under
-// the same name, since stored knowledge depends on it.
+// Standard, code and ngram have no stop words and no stems, and fold no accents.
+// What an analyzer makes of a text never changes under the same name, since stored
+// knowledge depends on it: another version of the stemmers is another name.
 package analyze

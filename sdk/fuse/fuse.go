@@ -12,7 +12,7 @@ const (
 	// where m is the highest lexical score of this query. A score that is not
 	// known counts as 0.
 	Weighted = "weighted"
-	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the sides that
+	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the legs that
 	// found the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
 	// rank fusion outperforms Condorcet and individual rank learning methods",
 	// SIGIR 2009; they use K = 60).
@@ -36,12 +36,12 @@ func Check(f sdk.Fusion) error {
 	return nil
 }
 
-// Fuse merges the sides of one query's search and returns the topK best
+// Fuse merges the legs of one query's search and returns the topK best
 // candidates, best first.
 //
-// The candidates are the union of both sides. Where only one side found an
-// entry but knows the other side's score too, Weighted uses that score; RRF
-// counts only ranks. A side that was not asked (nil) takes no part: the other
+// The candidates are the union of both legs. Where only one leg found an
+// entry but knows the other leg's score too, Weighted uses that score; RRF
+// counts only ranks. A leg that was not asked (nil) takes no part: the other
 // one scores alone, as dense, as lexical/m or as 1/(K+rank).
 //
 // Equal scores stand in the order of the dense score, then of the lexical
@@ -71,28 +71,28 @@ func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 	return candidates
 }
 
-// found is an entry that at least one side found.
+// found is an entry that at least one leg found.
 type found struct {
 	id                     string
 	score, dense, lexical  float32
-	denseRank, lexicalRank int32 // from 1; 0: this side did not find it
+	denseRank, lexicalRank int32 // from 1; 0: this leg did not find it
 	entry                  *sdk.Entry
 }
 
 func merge(hits sdk.Hits) []found {
 	union := make([]found, 0, len(hits.Dense)+len(hits.Lexical))
-	var place map[string]int // of an id in union, where both sides found something
+	var position map[string]int // of an id in union, where both legs found something
 	if len(hits.Dense) > 0 && len(hits.Lexical) > 0 {
-		place = make(map[string]int, len(hits.Dense))
+		position = make(map[string]int, len(hits.Dense))
 	}
 	for i, h := range hits.Dense {
-		if place != nil {
-			place[h.ID] = len(union)
+		if position != nil {
+			position[h.ID] = len(union)
 		}
 		union = append(union, found{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
 	}
 	for i, h := range hits.Lexical {
-		p, ok := place[h.ID]
+		p, ok := position[h.ID]
 		if !ok {
 			union = append(union, found{id: h.ID, dense: h.Dense, lexical: h.Lexical, lexicalRank: int32(i + 1), entry: h.Entry})
 			continue
@@ -106,7 +106,7 @@ func merge(hits sdk.Hits) []found {
 	return union
 }
 
-// shares returns the weight of each side: all of it for a side that was asked
+// shares returns the weight of each leg: all of it for a leg that was asked
 // alone.
 func shares(hits sdk.Hits, denseWeight float64) (dense, lexical float64) {
 	switch {
@@ -134,7 +134,7 @@ func scoreWeighted(union []found, dense, lexical float64) {
 	}
 }
 
-// known returns a side's score, or 0 where there is none.
+// known returns a leg's score, or 0 where there is none.
 func known(score float32) float64 {
 	if score != score {
 		return 0

@@ -75,10 +75,10 @@ func TestCandidatesCarryEntriesAndBothScores(t *testing.T) {
 	}, sdk.Fusion{Method: RRF, K: 60}, 2)
 	a, b := got[0], got[1]
 	if a.Dense != 0.5 || a.Lexical != 3 || a.Text != "text" || a.Label != "label" || a.Context != "context" || a.Meta["k"] != "v" {
-		t.Errorf("candidate of both sides: %+v", a)
+		t.Errorf("candidate of both legs: %+v", a)
 	}
 	if b.Dense != 0.4 || b.Lexical == b.Lexical || b.Text != "" {
-		t.Errorf("candidate of the dense side: %+v", b)
+		t.Errorf("candidate of the dense leg: %+v", b)
 	}
 }
 
@@ -109,22 +109,22 @@ func TestTopIsPrefix(t *testing.T) {
 		k := r.IntN(len(all) + 1)
 		for i, c := range Fuse(hits, fusion, k) {
 			if c.ID != all[i].ID {
-				t.Fatalf("top %d: place %d is %s, in the whole ranking %s", k, i, c.ID, all[i].ID)
+				t.Fatalf("top %d: position %d is %s, in the whole ranking %s", k, i, c.ID, all[i].ID)
 			}
 		}
 	}
 }
 
-// random returns n hits per side whose scores take few different values.
+// random returns n hits per leg whose scores take few different values.
 func random(r *rand.Rand, n, values int) sdk.Hits {
-	side := func() []sdk.Hit {
+	leg := func() []sdk.Hit {
 		hits := make([]sdk.Hit, n)
 		for i, p := range r.Perm(2 * n)[:n] {
 			hits[i] = hit(fmt.Sprintf("id%05d", p), float32(r.IntN(values)), float32(r.IntN(values)))
 		}
 		return hits
 	}
-	return sdk.Hits{Dense: side(), Lexical: side()}
+	return sdk.Hits{Dense: leg(), Lexical: leg()}
 }
 
 func BenchmarkFuse(b *testing.B) {

@@ -6,7 +6,7 @@ import (
 )
 
 // compare orders found entries best first. cmp.Compare takes NaN for smaller
-// than every number, so an unscored side comes last.
+// than every number, so an unscored leg comes last.
 func compare(a, b found) int {
 	if c := cmp.Compare(b.score, a.score); c != 0 {
 		return c

@@ -306,3 +306,23 @@ func TestSearchStops(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestLanguage finds other forms of a word with the analyzer of its language.
+func TestLanguage(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	_, err := s.Open(ctx, "c", sdk.Schema{Analyzer: "german"})
+	must(t, err)
+	must(t, s.Put(ctx, "c", []sdk.Entry{
+		{ID: "houses", Text: "Zwei Häuser und ein Garten"},
+		{ID: "contract", Text: "Ich möchte den Vertrag kündigen"},
+		{ID: "bill", Text: "Rechnungen für das Haus, die nicht bezahlt sind"},
+	}))
+	must(t, s.Commit(ctx, "c", nil))
+	for text, want := range map[string]string{"Haus": "houses bill", "die Kündigungen des Vertrags": "contract", "Rechnung der Häuser": "bill houses", "der die das": ""} {
+		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10}, []sdk.Query{{Text: text}})
+		must(t, err)
+		if got := hitIDs(hits[0].Lexical); got != want {
+			t.Errorf("%q finds %q, want %q", text, got, want)
+		}
+	}
+}
