@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/pipeline"
 )
 
 func newFormat() *cobra.Command {
@@ -46,14 +46,14 @@ changed are printed. - reads standard input and writes standard output.`,
 }
 
 func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
-	before, err := pipeline.Read(c.Context(), path, c.InOrStdin())
+	before, err := bounded.Read(c.Context(), path, c.InOrStdin())
 	if err != nil {
 		return false, err
 	}
-	if file, diags := pipeline.Parse(before, path); diags.HasErrors() {
+	if file, diags := bounded.Parse(before, path); diags.HasErrors() {
 		return false, &engine.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: file}}
 	}
-	after := pipeline.Format(before)
+	after := bounded.Format(before)
 	differs := !bytes.Equal(before, after)
 	switch {
 	case path == "-" && !check:

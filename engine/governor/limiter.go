@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/grammar"
 )
 
 // limiter is a limit with a queue of waiting calls per stage; the queues take turns.
@@ -30,7 +30,7 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 			return g
 		}
 	}
-	g := &limiter{block: block, endpoint: endpoint, concurrency: pipeline.DefaultConcurrency}
+	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
 	if h.limit != nil {
 		now := time.Now()
 		g.concurrency = h.limit.Concurrency

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/schema"
@@ -104,7 +105,7 @@ func (c *completing) value() {
 }
 
 // texts completes a value that is one of some texts.
-func (c *completing) texts(a pipeline.Argument, at span, quoted bool) {
+func (c *completing) texts(a grammar.Argument, at span, quoted bool) {
 	if d := c.description(c.in); a.Name == "use" && d.Kind != "" {
 		c.uses(d.Kind, at, quoted)
 	}
@@ -128,7 +129,7 @@ func quote(text string, quoted bool) string {
 }
 
 // expression completes names, functions, and values that can be written out.
-func (c *completing) expression(a pipeline.Argument, described bool) {
+func (c *completing) expression(a grammar.Argument, described bool) {
 	w := c.text.wordsAt(c.attr.value, c.offset, "-", false)
 	switch at := w.last(); {
 	case len(w.parts) == 2:

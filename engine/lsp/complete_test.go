@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -122,8 +122,8 @@ func TestCompletionEdits(t *testing.T) {
 
 // Every block and argument of the format is completed in its place and explained.
 func TestAllBlocks(t *testing.T) {
-	var check func(path []string, b pipeline.Block)
-	check = func(path []string, b pipeline.Block) {
+	var check func(path []string, b grammar.Block)
+	check = func(path []string, b grammar.Block) {
 		var open, closed string
 		for _, typ := range path {
 			open, closed = open+typ+" \"x\" {\n", closed+"\n}"
@@ -147,7 +147,7 @@ func TestAllBlocks(t *testing.T) {
 			check(append(slices.Clone(path), inner.Type), inner)
 		}
 	}
-	check(nil, pipeline.Block{Blocks: pipeline.Blocks()})
+	check(nil, grammar.Block{Blocks: grammar.Blocks()})
 }
 
 // Every name that a rule may use is completed where it has a value, and explained.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
@@ -29,9 +30,9 @@ type request struct {
 
 // description is what may stand in a block: the format's own blocks and, of a config
 // block, the arguments of the stage that it is for.
-func (r *request) description(b *block) pipeline.Block {
+func (r *request) description(b *block) grammar.Block {
 	if b.parent == nil {
-		return pipeline.Block{Blocks: pipeline.Blocks()}
+		return grammar.Block{Blocks: grammar.Blocks()}
 	}
 	outer := r.description(b.parent)
 	if b.typ == "config" && outer.Kind != "" {
@@ -43,8 +44,8 @@ func (r *request) description(b *block) pipeline.Block {
 
 // config describes a config block: the arguments of the stage that it is for or, where
 // that is not known, of all stages of the kind.
-func (r *request) config(kind sdk.Kind, b *block) pipeline.Block {
-	d := pipeline.Block{Type: "config", Doc: "Arguments of the stage that is used; with a label, of the stage of that name alone."}
+func (r *request) config(kind sdk.Kind, b *block) grammar.Block {
+	d := grammar.Block{Type: "config", Doc: "Arguments of the stage that is used; with a label, of the stage of that name alone."}
 	for _, use := range r.stagesOf(kind, b) {
 		stage, _ := r.catalog.Stage(kind, use)
 		for _, a := range stage.Arguments {
@@ -54,18 +55,18 @@ func (r *request) config(kind sdk.Kind, b *block) pipeline.Block {
 	return d
 }
 
-func add(d *pipeline.Block, a sdk.Argument) {
-	if slices.ContainsFunc(d.Arguments, func(have pipeline.Argument) bool { return have.Name == a.Name }) {
+func add(d *grammar.Block, a sdk.Argument) {
+	if slices.ContainsFunc(d.Arguments, func(have grammar.Argument) bool { return have.Name == a.Name }) {
 		return
 	}
 	if _, ok := d.Inner(a.Name); ok {
 		return
 	}
 	if a.Type != sdk.TypeBlock {
-		d.Arguments = append(d.Arguments, pipeline.Argument{Argument: a})
+		d.Arguments = append(d.Arguments, grammar.Argument{Argument: a})
 		return
 	}
-	inner := pipeline.Block{Type: a.Name, Doc: a.Doc}
+	inner := grammar.Block{Type: a.Name, Doc: a.Doc}
 	for _, field := range a.Fields {
 		add(&inner, field)
 	}
@@ -114,7 +115,7 @@ func (r *request) variable(name string) (pipeline.Variable, bool) {
 }
 
 // argument describes the argument at the place.
-func (r *request) argument() (pipeline.Argument, bool) {
+func (r *request) argument() (grammar.Argument, bool) {
 	d := r.description(r.in)
 	for _, a := range d.Arguments {
 		if a.Name == r.attr.name {
@@ -123,9 +124,9 @@ func (r *request) argument() (pipeline.Argument, bool) {
 	}
 	b, ok := d.Inner(r.attr.name)
 	if !ok || r.in.typ != "config" {
-		return pipeline.Argument{}, false
+		return grammar.Argument{}, false
 	}
-	return pipeline.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // written as a value
+	return grammar.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // written as a value
 }
 
 // scope is what stands above the rule at the place, as the loader sees it.

@@ -3,7 +3,7 @@
 // Protocol on a pair of streams.
 //
 // Everything it knows is known elsewhere: diagnostics are those of pipeline.Load over
-// the editor's text, blocks and their arguments come from pipeline.Blocks, arguments
+// the editor's text, blocks and their arguments come from grammar.Blocks, arguments
 // of stages from sdk.Argument, the names in rules from package rule. A text that does
 // not parse has no diagnostics beyond that, but the rest still works: blocks and
 // arguments are found by tokens (outline.go), which unclosed texts and missing braces

@@ -3,7 +3,7 @@ package lsp
 import (
 	"context"
 
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/bounded"
 )
 
 // set keeps a document's new text.
@@ -84,8 +84,8 @@ func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, er
 	if err != nil {
 		return nil, err
 	}
-	if _, diags := pipeline.Parse([]byte(d.text.src), d.path); diags.HasErrors() {
+	if _, diags := bounded.Parse([]byte(d.text.src), d.path); diags.HasErrors() {
 		return []textEdit{}, nil
 	}
-	return d.text.edits(string(pipeline.Format([]byte(d.text.src)))), nil
+	return d.text.edits(string(bounded.Format([]byte(d.text.src)))), nil
 }

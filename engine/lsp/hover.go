@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
@@ -124,9 +124,9 @@ func aboutStage(s schema.Stage) string {
 }
 
 // typeOf is the type of an argument, in a word.
-func typeOf(a pipeline.Argument) string { return string(a.Type) }
+func typeOf(a grammar.Argument) string { return string(a.Type) }
 
-func aboutArgument(a pipeline.Argument) string {
+func aboutArgument(a grammar.Argument) string {
 	facts := append([]string{typeOf(a)}, schema.Facts(a.Argument)...)
 	return fmt.Sprintf("**%s** (%s)\n\n%s", a.Name, strings.Join(facts, "; "), a.Doc)
 }

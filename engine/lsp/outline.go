@@ -6,7 +6,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/grammar"
 )
 
 // block is a block of a file as far as its tokens show it. The root has no type.
@@ -42,7 +43,7 @@ const maxUnclosed = 20
 // one without its closing quote does not swallow what follows.
 func lex(src []byte) hclsyntax.Tokens {
 	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
-	_, diags := pipeline.Parse(src, "")
+	_, diags := bounded.Parse(src, "")
 	if !diags.HasErrors() {
 		return tokens
 	}
@@ -134,7 +135,7 @@ func (o *outliner) topLevel(i int) bool {
 	if i+1 < len(o.tokens) && o.tokens[i+1].Type == hclsyntax.TokenEqual {
 		return false // limit = ...
 	}
-	return slices.ContainsFunc(pipeline.Blocks(), func(b pipeline.Block) bool { return b.Type == string(t.Bytes) })
+	return slices.ContainsFunc(grammar.Blocks(), func(b grammar.Block) bool { return b.Type == string(t.Bytes) })
 }
 
 // header reads a block up to its brace, or an argument.

@@ -29,15 +29,15 @@ func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool
 	at := attr.Expr.Range()
 	v := a.eval(attr.Expr)
 	if v.ContainsMarked() {
-		a.fault(at, "Misplaced secret", "A secret can only be given to a plugin, in a config block: %s is the engine's, and is shown and kept.", name)
+		a.errorAt(at, "Misplaced secret", "A secret can only be given to a plugin, in a config block: %s is the engine's, and is shown and kept.", name)
 		return cty.NilVal, at, false
 	}
 	if !v.IsWhollyKnown() || v.IsNull() {
 		return cty.NilVal, at, false
 	}
-	v, err := a.convert(v, want, at)
+	v, err := a.Convert(v, want, at)
 	if err != nil {
-		a.fault(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
+		a.errorAt(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
 		return cty.NilVal, at, false
 	}
 	return v, at, true
@@ -89,7 +89,7 @@ func (a arguments) texts(name string) []string {
 	list := []string{}
 	for _, e := range v.AsValueSlice() {
 		if e.IsNull() {
-			a.fault(a.attrs[name].Expr.Range(), "Wrong type", "%s holds a null.", name)
+			a.errorAt(a.attrs[name].Expr.Range(), "Wrong type", "%s holds a null.", name)
 			return nil
 		}
 		list = append(list, e.AsString())
@@ -110,10 +110,10 @@ func (a arguments) whole(name string, otherwise, least, most int64) int64 {
 	n, accuracy := v.AsBigFloat().Int64()
 	switch {
 	case !v.AsBigFloat().IsInt() || n < least:
-		a.fault(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
+		a.errorAt(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
 		return otherwise
 	case accuracy != big.Exact || n > most:
-		a.fault(at, "Value out of range", "%s is too large: it is at most %d.", name, most)
+		a.errorAt(at, "Value out of range", "%s is too large: it is at most %d.", name, most)
 		return otherwise
 	}
 	return n
@@ -127,7 +127,7 @@ func (a arguments) share(name string, otherwise float64) float64 {
 	}
 	f, _ := v.AsBigFloat().Float64()
 	if f < 0 || f > 1 {
-		a.fault(at, "Value out of range", "%s is a number from 0 to 1.", name)
+		a.errorAt(at, "Value out of range", "%s is a number from 0 to 1.", name)
 		return otherwise
 	}
 	return f
@@ -139,7 +139,7 @@ func (a arguments) choice(name, otherwise string, allowed ...string) string {
 		return otherwise
 	}
 	if !slices.Contains(allowed, v.AsString()) {
-		a.fault(at, "Unknown choice", "%s is one of %s, not %q.%s", name, shown(allowed), v.AsString(),
+		a.errorAt(at, "Unknown choice", "%s is one of %s, not %q.%s", name, shown(allowed), v.AsString(),
 			rule.DidYouMean(v.AsString(), allowed))
 		return otherwise
 	}
@@ -162,10 +162,10 @@ func (a arguments) duration(name string) time.Duration {
 	d, err := time.ParseDuration(v.AsString())
 	switch {
 	case err != nil:
-		a.fault(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
+		a.errorAt(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
 		return 0
 	case d <= 0:
-		a.fault(at, "Invalid duration", `%s is more than 0. Leave it out to wait as long as it takes.`, name)
+		a.errorAt(at, "Invalid duration", `%s is more than 0. Leave it out to wait as long as it takes.`, name)
 		return 0
 	}
 	return d

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -65,8 +66,8 @@ pipeline "p" {
 		got[s.Block+".enabled"], got[s.Block+".on_error"] = s.Enabled, s.OnError
 	}
 	want := map[string]any{}
-	var collect func(b Block)
-	collect = func(b Block) {
+	var collect func(b grammar.Block)
+	collect = func(b grammar.Block) {
 		for _, a := range b.Arguments {
 			if a.Default != nil {
 				want[b.Type+"."+a.Name] = string(a.Default)
@@ -76,7 +77,7 @@ pipeline "p" {
 			collect(inner)
 		}
 	}
-	collect(Block{Blocks: Blocks()})
+	collect(grammar.Block{Blocks: grammar.Blocks()})
 	delete(want, "prompt.enabled")
 	delete(want, "prompt.on_error")
 	for name, value := range got {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
@@ -29,7 +30,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
-			l.spend(b, overhead)
+			l.Spend(b, bounded.Overhead)
 			if labelled != (len(b.Labels) > 0) {
 				continue
 			}
@@ -89,7 +90,7 @@ func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used s
 	for _, e := range sdk.ArgumentErrors(err) {
 		arg, _ := argument(used, e.Argument)
 		if _, ok := c.Ranges[e.Argument]; !ok && arg.Required {
-			l.fault(at, "Missing argument", "%s needs %s (%s). Give it in a config block: config { %s = ... }.",
+			l.errorAt(at, "Missing argument", "%s needs %s (%s). Give it in a config block: config { %s = ... }.",
 				used.Name, arg.Name, purpose(arg), arg.Name)
 			continue
 		}
@@ -122,10 +123,10 @@ func (l *loader) checkConfigBlocks(blocks []*hclsyntax.Block) {
 	first := map[string]*hclsyntax.Block{}
 	for _, b := range blocks {
 		if len(b.Labels) > 1 {
-			l.fault(b.LabelRanges[1], "Too many labels", `A config block has at most one label, the plugin it is for: config %q.`, b.Labels[0])
+			l.errorAt(b.LabelRanges[1], "Too many labels", `A config block has at most one label, the plugin it is for: config %q.`, b.Labels[0])
 		}
 		if earlier := first[strings.Join(b.Labels, " ")]; earlier != nil {
-			l.fault(b.DefRange(), "Duplicate config", "There is such a config block on line %d already. Put the arguments into one block.", earlier.TypeRange.Start.Line)
+			l.errorAt(b.DefRange(), "Duplicate config", "There is such a config block on line %d already. Put the arguments into one block.", earlier.TypeRange.Start.Line)
 			continue
 		}
 		first[strings.Join(b.Labels, " ")] = b
@@ -143,9 +144,9 @@ func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
 		arg, ok := argument(s, name)
 		switch {
 		case !ok:
-			l.fault(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, OrList(name, names))
+			l.errorAt(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, OrList(name, names))
 		case w.block != nil && arg.Type != sdk.TypeBlock:
-			l.fault(at, "Unexpected block", "%s is no block: write %s = ...", name, name)
+			l.errorAt(at, "Unexpected block", "%s is no block: write %s = ...", name, name)
 		default:
 			w.argument = arg
 			known = append(known, w)
@@ -159,7 +160,7 @@ func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
 	}
 	for _, nested := range b.Body.Blocks {
 		if seen[nested.Type] {
-			l.fault(nested.TypeRange, "Duplicate argument", "%s is given already.", nested.Type)
+			l.errorAt(nested.TypeRange, "Duplicate argument", "%s is given already.", nested.Type)
 			continue
 		}
 		seen[nested.Type] = true
@@ -174,7 +175,7 @@ func (l *loader) checkOther(b *hclsyntax.Block, kind sdk.Kind) {
 		return
 	}
 	if advice := rule.DidYouMean(b.Labels[0], l.Catalog.Uses(kind)); advice != "" {
-		l.fault(b.LabelRanges[0], "Unknown plugin", "No plugin offers the %s stage %q.%s", kind, b.Labels[0], advice)
+		l.errorAt(b.LabelRanges[0], "Unknown plugin", "No plugin offers the %s stage %q.%s", kind, b.Labels[0], advice)
 	}
 }
 

@@ -87,7 +87,7 @@ func (l *loader) configValue(w written) configured {
 		return out
 	}
 	want := configTypes[w.argument.Type]
-	converted, err := l.convert(v, want, w.at)
+	converted, err := l.Convert(v, want, w.at)
 	if err != nil {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
@@ -106,7 +106,7 @@ func (l *loader) configValue(w written) configured {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
 	}
-	l.spend(w, len(out.raw)) // which is copied a few times
+	l.Spend(w, len(out.raw)) // which is copied a few times
 	return out
 }
 
@@ -116,7 +116,7 @@ func (l *loader) valueOf(w written) cty.Value {
 		return l.eval(w.expression)
 	}
 	for _, b := range w.block.Body.Blocks {
-		l.fault(b.TypeRange, "Unexpected block", "%s holds arguments only: write %s = { ... } for a map.", w.block.Type, b.Type)
+		l.errorAt(b.TypeRange, "Unexpected block", "%s holds arguments only: write %s = { ... } for a map.", w.block.Type, b.Type)
 	}
 	object := map[string]cty.Value{}
 	for _, name := range keys(w.block.Body.Attributes) {
@@ -139,7 +139,7 @@ func (l *loader) wrongType(w written, err error, isSecret bool) {
 	if len(path) > 0 {
 		text = e.Error()
 	}
-	l.fault(w.place(path), "Wrong type", "%s is of type %s: %s.", w.argument.Name, w.argument.Type, text)
+	l.errorAt(w.place(path), "Wrong type", "%s is of type %s: %s.", w.argument.Name, w.argument.Type, text)
 }
 
 // steps are the keys and indices of a path.

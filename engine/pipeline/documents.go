@@ -33,7 +33,7 @@ func (a arguments) nameDocuments(path string, cut bool) bool {
 func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	for _, name := range rowArguments {
 		if attr, ok := a.attrs[name]; ok {
-			l.fault(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Path)
+			l.errorAt(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Path)
 		}
 	}
 	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
@@ -43,18 +43,18 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	}
 	if document.IsGlob(s.Path) {
 		if err := document.Check(s.Path); err != nil {
-			l.fault(at, "Missing file", "%v.", err)
+			l.errorAt(at, "Missing file", "%v.", err)
 			return
 		}
 	}
 	for _, glob := range s.Documents.Exclude {
 		if err := document.Check(glob); err != nil {
-			l.fault(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
+			l.errorAt(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
 		}
 	}
 	f, err := document.Open(*s.Documents)
 	if err != nil {
-		l.fault(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file, one given with -var to the working directory.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
+		l.errorAt(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file, one given with -var to the working directory.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
 		return
 	}
 	_ = f.Close()

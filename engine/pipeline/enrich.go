@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -16,12 +17,12 @@ var passageMeta = []string{"document", "start", "end"}
 func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {
 	var all []*Stage
 	for _, b := range l.distinct(blocks) {
-		described := described("knowledge", "enrich")
-		names := described.names()
+		described := grammar.Described("knowledge", "enrich")
+		names := described.Names()
 		body := l.body(b, described, "when", "on_error")
 		for _, name := range []string{"when", "on_error"} {
 			if attr, ok := body.attrs[name]; ok {
-				l.fault(attr.NameRange, "Not of an enrichment", enrichAdvice[name], name)
+				l.errorAt(attr.NameRange, "Not of an enrichment", enrichAdvice[name], name)
 				delete(body.attrs, name)
 			}
 		}
@@ -46,7 +47,7 @@ func (l *loader) checkSwitches(s *Stage, written stageBody) {
 	}
 	at := written.attrs["lexical"].Range
 	if slices.Contains(passageMeta, s.Name) {
-		l.fault(at, "Name that is taken", "With lexical = false additions are kept as metadata under the block's name, and %q is where a passage says its own. Give the block another name.", s.Name)
+		l.errorAt(at, "Name that is taken", "With lexical = false additions are kept as metadata under the block's name, and %q is where a passage says its own. Give the block another name.", s.Name)
 	}
 	if !s.Embedded && s.Enabled {
 		l.warn(at, "Addition that is not searched", "With embed = false and lexical = false nothing finds an entry by what enrich.%s adds: it is only metadata.", s.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -17,8 +18,8 @@ import (
 // reads "(secret)". Diagnostics call the expression "expression".
 func (f *File) Evaluate(ctx context.Context, expression string) (value string, diags hcl.Diagnostics) {
 	l := f.further(ctx, expression)
-	defer l.stop(&diags)
-	e, diags := parseExpression(l.src, further)
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
+	e, diags := bounded.ParseExpression(l.src, further)
 	if diags.HasErrors() {
 		return "", diags
 	}
@@ -44,7 +45,7 @@ func (f *File) Evaluate(ctx context.Context, expression string) (value string, d
 // as if everything that it may read stood above it. Diagnostics call it "expression".
 func (f *File) CompileRule(ctx context.Context, kind rule.Kind, text string) (r *rule.Rule, diags hcl.Diagnostics) {
 	l := f.further(ctx, text)
-	defer l.stop(&diags)
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
 	whole := hcl.Range{Filename: further, Start: hcl.InitialPos, End: hcl.Pos{Line: 1, Column: len(text) + 1, Byte: len(text)}}
 	return rule.Compile(kind, rule.Scope{Candidates: true, Voters: true, Vars: l.seen()},
 		rule.Source{Text: text, Range: func(int, int) hcl.Range { return whole }})

@@ -20,14 +20,14 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 	defer func(was bool) { l.off = was }(l.off)
 	l.off = !s.Enabled
 	if f.When = (arguments{l, change.attrs}).rule("when", rule.Fallback, seen); change.attrs["when"] == nil {
-		l.fault(change.block.DefRange, "Missing argument", `A fallback says for which items it stands in: when = "failed".`)
+		l.errorAt(change.block.DefRange, "Missing argument", `A fallback says for which items it stands in: when = "failed".`)
 	}
 	merged := stageBody{block: change.block, attrs: maps.Clone(stage.attrs)}
 	merged.block = &hcl.Block{Type: stage.block.Type, Labels: stage.block.Labels, DefRange: change.block.DefRange}
 	maps.Copy(merged.attrs, change.attrs)
 	delete(merged.attrs, "when")
 	if attr := change.attrs["whole"]; attr != nil {
-		l.fault(attr.NameRange, "Misplaced argument", "A fallback searches. Write whole in the retrieve block itself.")
+		l.errorAt(attr.NameRange, "Misplaced argument", "A fallback searches. Write whole in the retrieve block itself.")
 	}
 	delete(merged.attrs, "whole")
 	for _, c := range stage.configs {

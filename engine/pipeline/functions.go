@@ -8,6 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/racflow/racflow/engine/bounded"
 )
 
 // maxFile is the size of the largest file that file() reads.
@@ -19,7 +21,7 @@ func Functions() []string { return keys((&loader{}).functions()) }
 // functions are what expressions in a file can call: what touches the world
 // here, what computes from go-cty.
 func (l *loader) functions() map[string]function.Function {
-	all := map[string]function.Function{
+	return map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
 		"secret": l.environment("secret", l.markSecret),
 		"file": onPath(func(path string) (string, error) {
@@ -42,10 +44,6 @@ func (l *loader) functions() map[string]function.Function {
 		"trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
 		"values": stdlib.ValuesFunc,
 	}
-	for name, cost := range costs {
-		all[name] = l.bounded(all[name], cost)
-	}
-	return all
 }
 
 // environment makes env and secret: name, and a default for where it is not
@@ -97,7 +95,7 @@ func onPath(f func(path string) (string, error)) function.Function {
 }
 
 func readText(path string) (string, error) {
-	b, err := readRegular(path, maxFile)
+	b, err := bounded.ReadRegular(path, maxFile)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w; a path is relative to this file", err)

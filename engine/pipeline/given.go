@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -15,22 +16,22 @@ import (
 // list is written ["a", "b"] or a,b, a map { knn = 2 }.
 func (l *loader) set(v *variable, text, from string) {
 	v.from = from
-	if len(text) > maxSource {
-		l.fault(v.block.DefRange, "Source too large", "%s gives %q a value of %d bytes; it has at most %d KiB.", from, v.name, len(text), maxSource>>10)
+	if len(text) > bounded.MaxSource {
+		l.errorAt(v.block.DefRange, "Source too large", "%s gives %q a value of %d bytes; it has at most %d KiB.", from, v.name, len(text), bounded.MaxSource>>10)
 		v.value = cty.UnknownVal(v.typ)
 		return
 	}
 	value := cty.StringVal(text)
 	if v.typ.IsListType() {
 		if value = l.split(text); value == cty.NilVal {
-			l.fault(v.block.DefRange, "Wrong type", "%s gives the list %q the value %s. Write a,b or [\"a\", \"b\"].", from, v.name, text)
+			l.errorAt(v.block.DefRange, "Wrong type", "%s gives the list %q the value %s. Write a,b or [\"a\", \"b\"].", from, v.name, text)
 			v.value = cty.UnknownVal(v.typ)
 			return
 		}
 	}
 	if v.typ.IsMapType() {
 		if value = l.expression(text); value == cty.NilVal || !value.CanIterateElements() {
-			l.fault(v.block.DefRange, "Wrong type", "%s gives the map %q the value %s. Write { name = value, ... }.", from, v.name, text)
+			l.errorAt(v.block.DefRange, "Wrong type", "%s gives the map %q the value %s. Write { name = value, ... }.", from, v.name, text)
 			v.value = cty.UnknownVal(v.typ)
 			return
 		}
@@ -58,11 +59,11 @@ func (l *loader) split(text string) cty.Value {
 // expression is the value of a text that is HCL without names; NilVal where it
 // is none.
 func (l *loader) expression(text string) cty.Value {
-	e, diags := parseExpression([]byte(text), "value")
+	e, diags := bounded.ParseExpression([]byte(text), "value")
 	if diags.HasErrors() {
 		return cty.NilVal
 	}
-	v, diags := l.meter(e).Value(nil)
+	v, diags := l.Value(e, nil)
 	if diags.HasErrors() || !v.IsWhollyKnown() {
 		return cty.NilVal
 	}
@@ -76,14 +77,14 @@ func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 	if !value.IsWhollyKnown() {
 		return
 	}
-	converted, err := l.convert(value, v.typ, at)
+	converted, err := l.Convert(value, v.typ, at)
 	if err != nil {
-		l.fault(at, "Wrong type", "The variable %q is %s: %v.", v.name, article(v.typ), err)
+		l.errorAt(at, "Wrong type", "The variable %q is %s: %v.", v.name, article(v.typ), err)
 		return
 	}
 	bare, marks := converted.Unmark()
 	if bare.IsNull() || holdsNull(bare) {
-		l.fault(at, "Wrong type", "The variable %q cannot be null. Leave its default out to ask for a value.", v.name)
+		l.errorAt(at, "Wrong type", "The variable %q cannot be null. Leave its default out to ask for a value.", v.name)
 		return
 	}
 	if v.path {
@@ -142,6 +143,6 @@ func (l *loader) readType(v *variable, e hcl.Expression) {
 		}
 	}
 	v.value = cty.DynamicVal
-	l.fault(e.Range(), "Unknown type", "A variable's type is string, number, bool, path, list(string), map(number) or map(string).%s",
+	l.errorAt(e.Range(), "Unknown type", "A variable's type is string, number, bool, path, list(string), map(number) or map(string).%s",
 		rule.DidYouMean(hcl.ExprAsKeyword(e), []string{"string", "number", "bool", "path", "list", "map"}))
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/bounded"
 )
 
 // chain writes locals a0 to aN: the first as it is, each other one with the
@@ -214,11 +216,11 @@ func allocated() uint64 {
 // expectShort fails a test where the diagnostics are many, or quote much.
 func expectShort(t *testing.T, diags hcl.Diagnostics) {
 	t.Helper()
-	if len(diags) > maxDiagnostics+1 {
+	if len(diags) > bounded.MaxDiagnostics+1 {
 		t.Errorf("%d diagnostics", len(diags))
 	}
 	for _, d := range diags {
-		if len(d.Summary)+len(d.Detail) > maxDetail+100 {
+		if len(d.Summary)+len(d.Detail) > bounded.MaxDetail+100 {
 			t.Errorf("a diagnostic of %d bytes: %.100s", len(d.Detail), d.Detail)
 		}
 	}

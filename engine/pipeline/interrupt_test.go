@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/racflow/racflow/engine/bounded"
 )
 
 // waiting writes a file whose second line asks for an environment variable, and
@@ -62,7 +64,7 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestLoadHasATimeLimit waits for maxTime, on a clock that jumps.
+// TestLoadHasATimeLimit waits for bounded.MaxTime, on a clock that jumps.
 func TestLoadHasATimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -72,7 +74,7 @@ func TestLoadHasATimeLimit(t *testing.T) {
 		if len(diags) != 1 || diags[0].Summary != "Loading takes too long" || diags[0].Subject == nil || diags[0].Subject.Start.Line != 2 {
 			t.Errorf("got %v", diags)
 		}
-		if took := time.Since(start); took < maxTime || took > 2*maxTime {
+		if took := time.Since(start); took < bounded.MaxTime || took > 2*bounded.MaxTime {
 			t.Errorf("it took %v", took)
 		}
 		close(release)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -14,7 +15,7 @@ import (
 
 func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
-	content, diags := b.Body.Content(described("knowledge").schema())
+	content, diags := b.Body.Content(grammar.Described("knowledge").Schema())
 	for _, d := range diags {
 		if d.Summary == "Missing name for enrich" {
 			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "situate" { ... }.`
@@ -42,11 +43,11 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
 	found := blocks.OfType(typ)
 	if len(found) == 0 {
-		l.fault(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; %s is missing.", typ)
+		l.errorAt(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; %s is missing.", typ)
 		return nil
 	}
 	for _, extra := range found[1:] {
-		l.fault(extra.DefRange, "Duplicate block", "A knowledge has one %s block; there is one on line %d already.", typ, found[0].DefRange.Start.Line)
+		l.errorAt(extra.DefRange, "Duplicate block", "A knowledge has one %s block; there is one on line %d already.", typ, found[0].DefRange.Start.Line)
 	}
 	return found[0]
 }
@@ -58,7 +59,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	if b.Type == "input" {
 		in = "pipeline"
 	}
-	content, diags := b.Body.Content(described(in, b.Type).schema())
+	content, diags := b.Body.Content(grammar.Described(in, b.Type).Schema())
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{
@@ -77,7 +78,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	if instead != "" {
 		s.Path = absolute(instead, l.Dir)
 	} else if attr, ok := content.Attributes["path"]; !ok {
-		l.fault(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
+		l.errorAt(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
 	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
 		if b.Type == "source" && a.nameDocuments(s.Path, cut) {
 			l.readDocuments(&s, a, attr.Expr.Range())
@@ -91,7 +92,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 			continue // a file that is made for either has it in a variable
 		}
 		if ok {
-			l.fault(attr.NameRange, "Not of rows", "%s chooses among documents, and %s is a file of rows.", name, s.Path)
+			l.errorAt(attr.NameRange, "Not of rows", "%s chooses among documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
 	byName := string(source.FormatOf(s.Path))
@@ -110,13 +111,13 @@ func (l *loader) checkFile(path string, at hcl.Range) {
 	info, err := os.Stat(path)
 	switch {
 	case path == "":
-		l.fault(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
+		l.errorAt(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
 	case os.IsNotExist(err):
-		l.fault(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
+		l.errorAt(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
 	case err != nil:
-		l.fault(at, "Missing file", "%v.", err)
+		l.errorAt(at, "Missing file", "%v.", err)
 	case info.IsDir():
-		l.fault(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
+		l.errorAt(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
 	}
 }
 

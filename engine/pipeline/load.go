@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 
+	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/redact"
 )
@@ -36,7 +36,7 @@ type Options struct {
 // What a file may take is bounded. When ctx ends, Load returns within half a
 // second with a diagnostic that says so.
 func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, errSlow)
+	ctx, cancel := bounded.WithTimeout(ctx)
 	defer cancel()
 	l := newLoader(ctx, path, o)
 	type loaded struct {
@@ -46,7 +46,7 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 	got, err := interrupt.Do(ctx, func() (loaded, error) {
 		src, err := o.Text, error(nil)
 		if src == nil {
-			src, err = readRegular(absolute(path, o.Dir), maxSource)
+			src, err = bounded.ReadRegular(absolute(path, o.Dir), bounded.MaxSource)
 		}
 		if err != nil {
 			return loaded{l.file, hcl.Diagnostics{{
@@ -57,7 +57,7 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 		return loaded{l.file, diags}, nil
 	})
 	if err != nil { // the loader is still at work, so its file is left alone
-		return &File{Path: path}, hcl.Diagnostics{l.interrupted()}
+		return &File{Path: path}, hcl.Diagnostics{l.Interrupted()}
 	}
 	return got.file, got.diags
 }
@@ -65,17 +65,14 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 // loader is the work on one file.
 type loader struct {
 	Options
-	ctx   context.Context
-	left  int                     // of maxWork
-	at    atomic.Pointer[located] // what it is busy with
-	dir   string                  // of the file; paths in it are relative to this
+	*bounded.Evaluator
+	dir   string // of the file; paths in it are relative to this
 	src   []byte
 	file  *File
 	diags hcl.Diagnostics
 
 	vars, locals map[string]cty.Value // unknown: at fault, and reported already
 	visible      map[string]cty.Value // the variables as rules see them
-	calls        map[string]function.Function
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
 	off          bool     // a stage that is not enabled is being read: its environment may be missing
@@ -86,7 +83,7 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 		o.Dir = dir
 	}
 	l := &loader{
-		Options: o, ctx: ctx, left: maxWork, dir: filepath.Dir(absolute(path, o.Dir)),
+		Options: o, dir: filepath.Dir(absolute(path, o.Dir)),
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
 	}
@@ -96,20 +93,20 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 	if l.Getenv == nil {
 		l.Getenv = func(string) (string, bool) { return "", false }
 	}
-	l.calls = l.functions()
+	l.Evaluator = bounded.New(ctx, l.functions())
 	return l
 }
 
 // parse reads and checks the content of the file.
 func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
-	defer l.stop(&diags)
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
 	l.src, l.file.loader = src, l
-	f, diags := Parse(src, l.file.Path)
+	f, diags := bounded.Parse(src, l.file.Path)
 	l.file.Sources[l.file.Path] = f
 	if l.add(diags); diags.HasErrors() {
 		return l.diags // what follows a fault of syntax cannot be told apart from it
 	}
-	content, diags := f.Body.Content(described().schema())
+	content, diags := f.Body.Content(grammar.Described().Schema())
 	l.add(diags)
 	blocks := content.Blocks.ByType()
 	l.readOverrides(blocks["variable"])
@@ -128,30 +125,19 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	return l.sorted()
 }
 
-// stop ends work that was stopped: it catches what spend and add throw.
-func (l *loader) stop(diags *hcl.Diagnostics) {
-	switch r := recover().(type) {
-	case nil:
-	case stopped:
-		*diags = append(l.sorted(), r.diag)
-	default:
-		panic(r)
-	}
-}
-
 // add keeps diagnostics, each once: a fallback is read together with the stage
 // it stands in, and would repeat that stage's faults. Too many errors end
 // loading; of the warnings no more are kept.
 func (l *loader) add(diags hcl.Diagnostics) {
 	for _, d := range diags {
-		if d.Detail = short(d.Detail); showsMuch(d) {
+		if d.Detail = bounded.Short(d.Detail); bounded.ShowsMuch(d) {
 			d.EvalContext = nil
 		}
-		if len(l.diags) >= maxDiagnostics {
+		if len(l.diags) >= bounded.MaxDiagnostics {
 			if d.Severity == hcl.DiagWarning {
 				continue
 			}
-			panic(stopped{tooMany()})
+			panic(bounded.Stopped{Diagnostic: bounded.TooMany()})
 		}
 		if !slices.ContainsFunc(l.diags, func(have *hcl.Diagnostic) bool {
 			return have.Summary == d.Summary && have.Detail == d.Detail && sameRange(have.Subject, d.Subject)
@@ -181,8 +167,8 @@ func (l *loader) sorted() hcl.Diagnostics {
 	return l.diags
 }
 
-// fault adds an error at a place in the file.
-func (l *loader) fault(at hcl.Range, summary, format string, args ...any) {
+// errorAt adds an error at a place in the file.
+func (l *loader) errorAt(at hcl.Range, summary, format string, args ...any) {
 	l.add(hcl.Diagnostics{{
 		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
 	}})
@@ -198,11 +184,11 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 		key := b.Type + " " + name
 		switch earlier := first[key]; {
 		case earlier != nil:
-			l.fault(b.DefRange, "Duplicate "+b.Type, "The %s %q stands on line %d already. Give this one another name.",
+			l.errorAt(b.DefRange, "Duplicate "+b.Type, "The %s %q stands on line %d already. Give this one another name.",
 				b.Type, name, earlier.DefRange.Start.Line)
 			continue
 		case !hclsyntax.ValidIdentifier(name):
-			l.fault(b.LabelRanges[0], "Invalid name",
+			l.errorAt(b.LabelRanges[0], "Invalid name",
 				"A name starts with a letter and holds only letters, digits, - and _, such as %q.", "my-"+b.Type)
 		}
 		first[key] = b

@@ -17,7 +17,7 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 		l.add(diags)
 		for _, name := range keys(attrs) {
 			if earlier := all[name]; earlier != nil {
-				l.fault(attrs[name].NameRange, "Duplicate local value", "There is a %q on line %d already.", name, earlier.NameRange.Start.Line)
+				l.errorAt(attrs[name].NameRange, "Duplicate local value", "There is a %q on line %d already.", name, earlier.NameRange.Start.Line)
 				continue
 			}
 			all[name] = attrs[name]
@@ -30,7 +30,7 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 	var visit func(name string, above []string)
 	visit = func(name string, above []string) {
 		if i := slices.Index(above, name); i >= 0 {
-			l.fault(all[name].NameRange, "Cycle of local values", "%s. Give one of them a value of its own.",
+			l.errorAt(all[name].NameRange, "Cycle of local values", "%s. Give one of them a value of its own.",
 				strings.Join(append(above[i:], name), " needs "))
 			return
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
@@ -118,7 +120,7 @@ func prefixed(stage string, names []string) []string {
 func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
 	name, src := r.String(), []byte(r.Value)
 	l.file.Sources[name] = &hcl.File{Bytes: src}
-	e, diags := parseExpression(src, name)
+	e, diags := bounded.ParseExpression(src, name)
 	end := hcl.Pos{Line: 1, Column: len(src) + 1, Byte: len(src)}
 	whole := hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}
 	if diags.HasErrors() || slices.ContainsFunc(e.Variables(), unknownRoot) {
@@ -153,8 +155,8 @@ func (l *loader) checkOverrides() {
 		case len(kinds) > 0:
 		case !slices.Contains(stages, r.stage):
 			l.refuse(r.Override, "There is no stage %q.%s", r.stage, OrList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
-		case renamed[r.argument].advice != "":
-			l.refuse(r.Override, "%s", renamed[r.argument].advice)
+		case grammar.Renamed[r.argument].Advice != "":
+			l.refuse(r.Override, "%s", grammar.Renamed[r.argument].Advice)
 		default:
 			l.refuse(r.Override, "The stage %q has no argument %q.%s", r.stage, r.argument, rule.DidYouMean(r.stage+"."+r.argument, l.targets))
 		}

@@ -3,13 +3,14 @@ package pipeline
 import (
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 )
 
 func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	p := &Pipeline{Name: b.Labels[0], Range: b.DefRange}
-	content, diags := b.Body.Content(described("pipeline").schema())
+	content, diags := b.Body.Content(grammar.Described("pipeline").Schema())
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	p.Batch = a.int("batch", 0, 1)
@@ -21,7 +22,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 			continue
 		}
 		if p.Input != nil {
-			l.fault(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
+			l.errorAt(s.DefRange, "Duplicate block", "A pipeline has one input block; there is one on line %d already.", p.Input.Range.Start.Line)
 			continue
 		}
 		in := l.readSource(s, l.Input, false)

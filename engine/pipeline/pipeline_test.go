@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
@@ -582,7 +583,7 @@ func TestValuesFromTheCommandLine(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	got := string(Format([]byte("pipeline \"p\" {\nbatch=3\n  input {path=\"x\"}\n}\n")))
+	got := string(bounded.Format([]byte("pipeline \"p\" {\nbatch=3\n  input {path=\"x\"}\n}\n")))
 	if want := "pipeline \"p\" {\n  batch = 3\n  input { path = \"x\" }\n}\n"; got != want {
 		t.Errorf("got\n%s", got)
 	}

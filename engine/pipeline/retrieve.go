@@ -17,7 +17,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 	r.Ranking.TopK = a.int("top_k", 60, 1)
 	r.Ranking.NumCandidates = a.int("num_candidates", max(4*r.Ranking.TopK, 100), 1)
 	if r.Ranking.NumCandidates < r.Ranking.TopK {
-		l.fault(b.attrs["num_candidates"].Expr.Range(), "Value out of range", "num_candidates is how many entries each leg finds; it is at least top_k, which is %d.", r.Ranking.TopK)
+		l.errorAt(b.attrs["num_candidates"].Expr.Range(), "Value out of range", "num_candidates is how many entries each leg finds; it is at least top_k, which is %d.", r.Ranking.TopK)
 	}
 	r.Ranking.Mode = sdk.Mode(a.choice("mode", string(sdk.ModeHybrid), string(sdk.ModeHybrid), string(sdk.ModeDense), string(sdk.ModeLexical)))
 	r.Ranking.Method = a.choice("fusion", "weighted", "weighted", "rrf")
@@ -25,7 +25,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 	r.Ranking.K = a.int("rrf_k", 60, 1)
 	r.Filter = l.readFilter(r.From, a, scope)
 	if r.Whole = a.rule("whole", rule.Whole, scope); r.Whole != nil && r.Filter != nil {
-		l.fault(a.attrs["whole"].NameRange, "Contradicting arguments", "Where whole holds, all entries are given and nothing is searched, so filter would not count. Leave one of them out, or narrow down what is given by keep.")
+		l.errorAt(a.attrs["whole"].NameRange, "Contradicting arguments", "Where whole holds, all entries are given and nothing is searched, so filter would not count. Leave one of them out, or narrow down what is given by keep.")
 	}
 	return r
 }
@@ -35,7 +35,7 @@ func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rul
 	scope.Texts = from.Source.Format == string(source.TSV) || from.Source.Format == string(source.CSV)
 	f := a.filter("filter", scope)
 	if store := from.Store; f != nil && store.Info.Name != "" && !store.Info.Filters {
-		l.fault(a.attrs["filter"].Expr.Range(), "Unsupported filter",
+		l.errorAt(a.attrs["filter"].Expr.Range(), "Unsupported filter",
 			"The store %q of knowledge %q does not offer filters. Use one that does, or narrow down what has been found by keep.", store.Use, from.Name)
 	}
 	return f
@@ -46,12 +46,12 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 	none := &Knowledge{Embed: &Stage{}, Store: &Stage{}}
 	attr, ok := b.attrs["from"]
 	if !ok {
-		l.fault(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
+		l.errorAt(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
 		return none
 	}
 	name, ok := reference(attr.Expr, "knowledge")
 	if !ok {
-		l.fault(attr.Expr.Range(), "Not a knowledge", "from names a knowledge block: knowledge.NAME.%s", l.known())
+		l.errorAt(attr.Expr.Range(), "Not a knowledge", "from names a knowledge block: knowledge.NAME.%s", l.known())
 		return none
 	}
 	var names []string
@@ -61,7 +61,7 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 		}
 		names = append(names, k.Name)
 	}
-	l.fault(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name, OrList(name, names))
+	l.errorAt(attr.Expr.Range(), "Unknown knowledge", "There is no knowledge block %q.%s", name, OrList(name, names))
 	return none
 }
 

@@ -33,7 +33,7 @@ func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
 	return f
 }
 
-// What a rule takes of maxWork for each byte of it, and of the expression that
+// What a rule takes of the evaluation's budget for each byte of it, and of the expression that
 // it is written in.
 const (
 	compiling = 128
@@ -48,10 +48,10 @@ func (a arguments) source(name string) (rule.Source, bool) {
 	}
 	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.contextOf(attr.Expr))
 	a.add(diags)
-	a.spend(attr.Expr, compiling*min(len(src.Text), rule.MaxSource)+reading*len(attr.Expr.Range().SliceBytes(a.bytes(attr.Expr))))
+	a.Spend(attr.Expr, compiling*min(len(src.Text), rule.MaxSource)+reading*len(attr.Expr.Range().SliceBytes(a.bytes(attr.Expr))))
 	if strings.Contains(src.Text, "var") { // whose values become part of the rule
 		for _, v := range a.vars {
-			a.spend(attr.Expr, weigh(v, a.left))
+			a.SpendValue(attr.Expr, v, 1)
 		}
 	}
 	return src, !diags.HasErrors()
@@ -74,7 +74,7 @@ func (a arguments) givesRule(name string, e hcl.Expression) bool {
 	}
 	for _, t := range e.Variables() {
 		if root := t.RootName(); root != "var" && root != "local" {
-			a.fault(t.SourceRange(), "Rule without quotes", "A rule is a text: write it in quotes, as in %s = \"%s ...\".", name, root)
+			a.errorAt(t.SourceRange(), "Rule without quotes", "A rule is a text: write it in quotes, as in %s = \"%s ...\".", name, root)
 			return false
 		}
 	}

@@ -8,19 +8,16 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/sdk"
 )
-
-// DefaultConcurrency is how many calls are under way at a time where no limit
-// says otherwise.
-const DefaultConcurrency = 8
 
 // Concurrency is how many calls at a time the stage's limit lets through.
 func (s *Stage) Concurrency() int {
 	if s.Limit != nil {
 		return s.Limit.Concurrency
 	}
-	return DefaultConcurrency
+	return grammar.DefaultConcurrency
 }
 
 // maxTokens bounds a budget of tokens: all of it fits into a float64.
@@ -28,15 +25,15 @@ const maxTokens = 1 << 50
 
 // readLimit reads a limit block.
 func (l *loader) readLimit(b *hcl.Block) *Limit {
-	content, diags := b.Body.Content(described("limit").schema())
+	content, diags := b.Body.Content(grammar.Described("limit").Schema())
 	l.add(diags)
 	if len(content.Attributes) == 0 && !diags.HasErrors() {
-		l.fault(b.DefRange, "Empty limit", "A limit bounds something: concurrency, requests_per_minute or tokens_per_minute.")
+		l.errorAt(b.DefRange, "Empty limit", "A limit bounds something: concurrency, requests_per_minute or tokens_per_minute.")
 	}
 	a := arguments{l, content.Attributes}
 	return &Limit{
 		Name:        b.Labels[0],
-		Concurrency: a.int("concurrency", DefaultConcurrency, 1),
+		Concurrency: a.int("concurrency", grammar.DefaultConcurrency, 1),
 		Requests:    a.int("requests_per_minute", 0, 1),
 		Tokens:      a.int("tokens_per_minute", 0, 1),
 		Range:       b.DefRange,
@@ -55,7 +52,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	}
 	name, ok := reference(attr.Expr, "limit")
 	if !ok {
-		l.fault(attr.Expr.Range(), "Not a limit", "limit names a limit block at the top of the file: limit.NAME.%s", OrList("", names))
+		l.errorAt(attr.Expr.Range(), "Not a limit", "limit names a limit block at the top of the file: limit.NAME.%s", OrList("", names))
 		return nil
 	}
 	for _, limit := range l.file.Limits {
@@ -63,7 +60,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 			return limit
 		}
 	}
-	l.fault(attr.Expr.Range(), "Unknown limit", "There is no limit block %q.%s", name, OrList(name, names))
+	l.errorAt(attr.Expr.Range(), "Unknown limit", "There is no limit block %q.%s", name, OrList(name, names))
 	return nil
 }
 
@@ -75,9 +72,9 @@ func (l *loader) readPrice(b stageBody) *Price {
 	}
 	block := b.prices[0]
 	for _, extra := range b.prices[1:] {
-		l.fault(extra.DefRange, "Duplicate block", "A stage has one price block; there is one on line %d already.", block.DefRange.Start.Line)
+		l.errorAt(extra.DefRange, "Duplicate block", "A stage has one price block; there is one on line %d already.", block.DefRange.Start.Line)
 	}
-	content, diags := block.Body.Content(described("pipeline", "sample", "price").schema())
+	content, diags := block.Body.Content(grammar.Described("pipeline", "sample", "price").Schema())
 	l.add(diags)
 	needed := []string{"input"}
 	if b.block.Type == "sample" || b.block.Type == "enrich" {
@@ -85,7 +82,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	}
 	for _, name := range needed {
 		if _, ok := content.Attributes[name]; !ok && !diags.HasErrors() {
-			l.fault(block.DefRange, "Missing argument", "A price says what a million tokens cost: %s is missing. What is free costs 0.", name)
+			l.errorAt(block.DefRange, "Missing argument", "A price says what a million tokens cost: %s is missing. What is free costs 0.", name)
 		}
 	}
 	a := arguments{l, content.Attributes}
@@ -95,7 +92,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	case len(needed):
 		return nil
 	default:
-		l.fault(content.Attributes[unsaid[0]].Expr.Range(), "Half a price", "%s is null, while the price says what the other direction costs. What is free costs 0.", unsaid[0])
+		l.errorAt(content.Attributes[unsaid[0]].Expr.Range(), "Half a price", "%s is null, while the price says what the other direction costs. What is free costs 0.", unsaid[0])
 	}
 	var ok bool
 	var p Price
@@ -112,7 +109,7 @@ func (a arguments) budget() Budget {
 	b := Budget{Tokens: a.whole("max_tokens", 0, 1, maxTokens)}
 	cost, ok := a.price("max_cost")
 	if ok && cost == 0 {
-		a.fault(a.attrs["max_cost"].Expr.Range(), "Value out of range", "max_cost is more than 0. Leave it out to set no bound.")
+		a.errorAt(a.attrs["max_cost"].Expr.Range(), "Value out of range", "max_cost is more than 0. Leave it out to set no bound.")
 	}
 	b.Cost = cost
 	return b
@@ -126,7 +123,7 @@ func (a arguments) price(name string) (amount float64, ok bool) {
 	}
 	amount, _ = v.AsBigFloat().Float64()
 	if amount < 0 || math.IsInf(amount, 0) {
-		a.fault(at, "Value out of range", "%s is an amount of money: a number of at least 0.", name)
+		a.errorAt(at, "Value out of range", "%s is an amount of money: a number of at least 0.", name)
 		return 0, false
 	}
 	return amount, true
@@ -154,7 +151,7 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 		return
 	}
 	if without := p.Unpriced(); len(without) > 0 {
-		l.fault(attr.Range, "Budget without a price", "%s has no price, so max_cost cannot bound what it spends: %s.", without[0], PriceAdvice)
+		l.errorAt(attr.Range, "Budget without a price", "%s has no price, so max_cost cannot bound what it spends: %s.", without[0], PriceAdvice)
 	}
 }
 

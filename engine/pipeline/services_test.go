@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/racflow/racflow/engine/grammar"
 )
 
 func TestServices(t *testing.T) {
@@ -119,7 +121,7 @@ pipeline "p" {
 	if api := file.Limits[0]; one.Limit != api || other.Limit != api || api.Concurrency != 64 || api.Requests != 0 || api.Tokens != 200000 {
 		t.Errorf("limits: %+v, %+v", one.Limit, other.Limit)
 	}
-	if slow := file.Limits[1]; cheap.Limit != slow || slow.Concurrency != DefaultConcurrency || slow.Requests != 3 {
+	if slow := file.Limits[1]; cheap.Limit != slow || slow.Concurrency != grammar.DefaultConcurrency || slow.Requests != 3 {
 		t.Errorf("limit: %+v", cheap.Limit)
 	}
 	prices := []Price{*one.Price, *other.Price, *cheap.Price, *two.Price}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
@@ -36,7 +37,7 @@ type stageBody struct {
 // body reads a block as it is described. Config blocks have no label or one, which no
 // HCL schema can say, so they are taken out first. The
 // caller gives better advice on arguments that it refuses than HCL would.
-func (l *loader) body(b *hcl.Block, described Block, refused ...string) stageBody {
+func (l *loader) body(b *hcl.Block, described grammar.Block, refused ...string) stageBody {
 	body := *b.Body.(*hclsyntax.Body)
 	s := stageBody{block: b}
 	if described.Kind != "" {
@@ -51,20 +52,20 @@ func (l *loader) body(b *hcl.Block, described Block, refused ...string) stageBod
 		body.Blocks = rest
 		l.checkConfigBlocks(s.configs)
 	}
-	schema := described.schema()
+	schema := described.Schema()
 	for _, n := range refused {
 		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: n})
 	}
-	for old, now := range renamed {
-		if slices.Contains(described.names(), now.name) {
+	for old, now := range grammar.Renamed {
+		if slices.Contains(described.Names(), now.Name) {
 			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: old})
 		}
 	}
 	content, diags := body.Content(schema)
 	l.add(diags)
-	for old, now := range renamed {
+	for old, now := range grammar.Renamed {
 		if attr, ok := content.Attributes[old]; ok {
-			l.fault(attr.NameRange, "Renamed argument", "%s", now.advice)
+			l.errorAt(attr.NameRange, "Renamed argument", "%s", now.Advice)
 			delete(content.Attributes, old)
 		}
 	}
@@ -75,14 +76,14 @@ func (l *loader) body(b *hcl.Block, described Block, refused ...string) stageBod
 func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	inPipeline := len(b.Labels) > 0
 	if !inPipeline {
-		body := l.body(b, described("knowledge", b.Type))
+		body := l.body(b, grammar.Described("knowledge", b.Type))
 		s := l.makeStage(body, at)
 		l.checkCalls(s, body)
 		return s
 	}
-	described := described("pipeline", b.Type)
+	described := grammar.Described("pipeline", b.Type)
 	body := l.body(b, described)
-	l.override(&body, described.names())
+	l.override(&body, described.Names())
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
 	l.checkCalls(s, body)
@@ -131,7 +132,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	case "enrich":
 		s.Embedded, s.Lexical = a.bool("embed", true), a.bool("lexical", true)
 	case "store":
-		at.knowledge.Analyzer = a.choice("analyzer", "standard", analyzers()...)
+		at.knowledge.Analyzer = a.choice("analyzer", "standard", grammar.Analyzers()...)
 	}
 	s.Accept = a.rule("accept", rule.Accept, inside)
 	s.Limit = l.readLimitOf(b)
@@ -145,7 +146,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 	attr, ok := b.attrs["use"]
 	if !ok {
-		l.fault(b.block.DefRange, "Missing argument", "Say which stage does the work: use = \"...\". There are %s.", l.uses(s.Kind))
+		l.errorAt(b.block.DefRange, "Missing argument", "Say which stage does the work: use = \"...\". There are %s.", l.uses(s.Kind))
 		return
 	}
 	s.UseRange = attr.Expr.Range()
@@ -169,9 +170,9 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 func (l *loader) unknownStage(s *Stage, at hcl.Range) {
 	if e, ok := l.Catalog.(Explainer); ok {
 		if why := e.Explain(s.Use); why != nil {
-			l.fault(at, "Unusable plugin", "The %s stage %q cannot be used: %v.", s.Kind, s.Use, why)
+			l.errorAt(at, "Unusable plugin", "The %s stage %q cannot be used: %v.", s.Kind, s.Use, why)
 			return
 		}
 	}
-	l.fault(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, OrList(s.Use, l.Catalog.Uses(s.Kind)))
+	l.errorAt(at, "Unknown stage", "No plugin offers the %s stage %q.%s", s.Kind, s.Use, OrList(s.Use, l.Catalog.Uses(s.Kind)))
 }

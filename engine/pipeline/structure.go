@@ -26,10 +26,10 @@ func (l *loader) checkStructure(p *Pipeline) {
 		}
 		reads := s.reads()
 		if reads&fromSearch != 0 && retrieves == 0 {
-			l.fault(s.UseRange, "Nothing to read", "%s reads candidates or labels, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
+			l.errorAt(s.UseRange, "Nothing to read", "%s reads candidates or labels, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
 		}
 		if reads.Has(sdk.ColumnPrompts) && prompts == 0 {
-			l.fault(s.UseRange, "Nothing to read", "%s reads prompts, and no prompt stage stands above (or none is enabled). Put one above: prompt \"shots\" { use = ... }.", s.Use)
+			l.errorAt(s.UseRange, "Nothing to read", "%s reads prompts, and no prompt stage stands above (or none is enabled). Put one above: prompt \"shots\" { use = ... }.", s.Use)
 		}
 		switch s.Block {
 		case "retrieve":
@@ -42,16 +42,16 @@ func (l *loader) checkStructure(p *Pipeline) {
 			l.checkWhole(s, retrieve)
 		case "elect":
 			if voters == 0 {
-				l.fault(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
+				l.errorAt(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
 			}
 			if elect != nil {
-				l.fault(s.Range, "Duplicate election", "A pipeline has one election; the one on line %d is enabled too.", elect.Range.Start.Line)
+				l.errorAt(s.Range, "Duplicate election", "A pipeline has one election; the one on line %d is enabled too.", elect.Range.Start.Line)
 			}
 			elect = s
 		}
 	}
 	if retrieves == 0 && elect == nil {
-		l.fault(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
+		l.errorAt(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 		}
 	}
 	if len(stdin) > 1 {
-		l.fault(p.Range, "Standard input is read twice", "Only one of %s can read \"-\". Give the others a file.", strings.Join(stdin, " and "))
+		l.errorAt(p.Range, "Standard input is read twice", "Only one of %s can read \"-\". Give the others a file.", strings.Join(stdin, " and "))
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -33,7 +33,7 @@ func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
 		}
 	}
 	return &hcl.EvalContext{
-		Functions: l.calls,
+		Functions: l.Functions,
 		Variables: map[string]cty.Value{"var": cty.ObjectVal(named["var"]), "local": cty.ObjectVal(named["local"])},
 	}
 }
@@ -47,7 +47,7 @@ func nameIn(t hcl.Traversal) (name string, ok bool) {
 	case hcl.TraverseAttr:
 		return step.Name, true
 	case hcl.TraverseIndex:
-		return text(step.Key), step.Key.Type() == cty.String
+		return bounded.Text(step.Key), step.Key.Type() == cty.String
 	}
 	return "", false
 }
@@ -57,13 +57,8 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	if !l.checkNames(e) {
 		return cty.DynamicVal
 	}
-	metered := e
-	if native, ok := e.(hclsyntax.Expression); ok {
-		metered = l.meter(native)
-	}
-	v, diags := metered.Value(l.contextOf(e))
+	v, diags := l.Value(e, l.contextOf(e))
 	for _, d := range diags {
-		l.spend(e, len(d.Detail)+overhead)
 		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
 	}
 	l.add(diags)
@@ -85,24 +80,24 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 			known, what = l.locals, "local value"
 		case "knowledge":
 			ok = false
-			l.fault(t.SourceRange(), "Misplaced knowledge", "A knowledge can only be named by from in a retrieve block.")
+			l.errorAt(t.SourceRange(), "Misplaced knowledge", "A knowledge can only be named by from in a retrieve block.")
 			continue
 		case "limit":
 			ok = false
-			l.fault(t.SourceRange(), "Misplaced limit", "A limit can only be named by the limit of a stage that calls services.")
+			l.errorAt(t.SourceRange(), "Misplaced limit", "A limit can only be named by the limit of a stage that calls services.")
 			continue
 		default:
 			continue // HCL says it well
 		}
 		if len(t) < 2 {
 			ok = false
-			l.fault(t.SourceRange(), "Incomplete reference", "Name the %s: %s.x.", what, t.RootName())
+			l.errorAt(t.SourceRange(), "Incomplete reference", "Name the %s: %s.x.", what, t.RootName())
 			continue
 		}
 		name, isName := nameIn(t)
 		if _, is := known[name]; isName && !is {
 			ok = false
-			l.fault(t.SourceRange(), "Unknown "+what, "There is no %s %q in this file.%s",
+			l.errorAt(t.SourceRange(), "Unknown "+what, "There is no %s %q in this file.%s",
 				what, name, rule.DidYouMean(name, keys(known)))
 		}
 	}

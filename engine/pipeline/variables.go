@@ -6,6 +6,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -50,7 +52,7 @@ func (l *loader) readVariables(blocks hcl.Blocks) {
 	}
 	for _, v := range all {
 		if v.value == cty.NilVal {
-			l.fault(v.block.DefRange, "Variable without a value",
+			l.errorAt(v.block.DefRange, "Variable without a value",
 				"%q has no default, so it must be given: -var %s=..., a line in a -var-file, or RACFLOW_VAR_%s in the environment.",
 				v.name, v.name, v.name)
 			v.value = cty.UnknownVal(v.typ)
@@ -62,7 +64,7 @@ func (l *loader) readVariables(blocks hcl.Blocks) {
 
 func (l *loader) readVariable(b *hcl.Block) *variable {
 	v := &variable{name: b.Labels[0], typ: cty.DynamicPseudoType, block: b}
-	content, diags := b.Body.Content(described("variable").schema())
+	content, diags := b.Body.Content(grammar.Described("variable").Schema())
 	l.add(diags)
 	args := arguments{l, content.Attributes}
 	v.doc = args.text("description", "")
@@ -87,14 +89,14 @@ func (l *loader) readVariable(b *hcl.Block) *variable {
 
 // readVarFile reads lines of the form name = value.
 func (l *loader) readVarFile(name string, known map[string]*variable) {
-	done := l.busy(top(name))
-	src, err := readAny(absolute(name, l.Dir), maxSource)
+	done := l.Busy(bounded.Top(name))
+	src, err := bounded.ReadAny(absolute(name, l.Dir), bounded.MaxSource)
 	done()
 	if err != nil {
 		l.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read a file of variables", Detail: fmt.Sprintf("-var-file %s: %v.", name, err)}})
 		return
 	}
-	f, diags := Parse(src, name)
+	f, diags := bounded.Parse(src, name)
 	l.file.Sources[name] = f
 	l.add(diags)
 	if diags.HasErrors() {
@@ -106,7 +108,7 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 		a := attrs[n]
 		v := known[n]
 		if v == nil {
-			l.fault(a.NameRange, "Unknown variable", "%s has no variable %q.%s", l.file.Path, n, rule.DidYouMean(n, keys(known)))
+			l.errorAt(a.NameRange, "Unknown variable", "%s has no variable %q.%s", l.file.Path, n, rule.DidYouMean(n, keys(known)))
 			continue
 		}
 		v.from = name

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
@@ -141,5 +142,5 @@ func (s *Subject) Variables(o Outcome, input, digest string) string {
 		}
 		fmt.Fprintf(&b, "}\n")
 	}
-	return string(pipeline.Format([]byte(b.String())))
+	return string(bounded.Format([]byte(b.String())))
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/bounded"
 )
 
 // TestMeteredIsTheSame: metering changes no value, and no diagnostic.
@@ -23,12 +25,12 @@ func TestMeteredIsTheSame(t *testing.T) {
 		// errors
 		`local.l[7]`, `1 + "a"`, `nonsense`, `nonsense(1)`, `join(1)`, `[for x in 1 : x]`, `{for x in local.l : "k" => x}`, `null ? 1 : 2`, `"${null}"`, `regex("(", "a")`, `jsondecode("{")`, `max([]...)`, `format("%d", "a")`,
 	} {
-		e, diags := parseExpression([]byte(src), "value")
+		e, diags := bounded.ParseExpression([]byte(src), "value")
 		if diags.HasErrors() {
 			t.Fatal(diags)
 		}
 		want, wantDiags := e.Value(l.contextOf(e))
-		got, gotDiags := l.meter(e).Value(l.contextOf(e))
+		got, gotDiags := l.Value(e, l.contextOf(e))
 		if !got.RawEquals(want) || gotDiags.Error() != wantDiags.Error() {
 			t.Errorf("%s:\ngot  %#v, %v\nwant %#v, %v", src, got, gotDiags, want, wantDiags)
 		}

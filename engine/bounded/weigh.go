@@ -1,20 +1,17 @@
-package pipeline
+package bounded
 
 import (
 	"math"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// weigh returns roughly how many bytes a value takes as a tree, or would take
-// as a text. Beyond most it counts no further. Of a number that is out of range
-// it is math.MaxInt.
+// weigh returns roughly how many bytes a value takes as a tree, or would take as a text. It
+// stops counting above most. For a number that is out of range it returns math.MaxInt.
 func weigh(v cty.Value, most int) int {
 	v, marks := v.Unmark()
-	n := overhead * (1 + len(marks))
+	n := Overhead * (1 + len(marks))
 	switch t := v.Type(); {
 	case !v.IsKnown() || v.IsNull():
 	case t == cty.String:
@@ -68,17 +65,4 @@ func comparisons(t cty.Type) (types, n int) {
 		return types + 1, n + types*len(inside)/8
 	}
 	return types + 1, n + types*len(inside)
-}
-
-// convert converts a value that is given at a place, and meters what comes out.
-func (l *loader) convert(v cty.Value, t cty.Type, at hcl.Range) (cty.Value, error) {
-	if t.IsCollectionType() {
-		_, n := comparisons(v.Type())
-		l.spend(spot(at), n)
-	}
-	converted, err := convert.Convert(v, t)
-	if err == nil {
-		l.spend(spot(at), weigh(converted, l.left))
-	}
-	return converted, err
 }

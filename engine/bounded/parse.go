@@ -1,4 +1,4 @@
-package pipeline
+package bounded
 
 import (
 	"fmt"
@@ -8,36 +8,36 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// The bounds of a source: a pipeline file, a file of variables, or a value from
-// the command line. They keep the HCL parser to about a second: it is recursive,
-// and joins the lines of a text one by one, copying what it has each time.
+// The bounds of a source: a pipeline file, a file of variables, or a value from the command
+// line. They keep the HCL parser to about a second: it is recursive, and copies a text again
+// for each further line.
 const (
-	maxSource = 256 << 10 // bytes
+	MaxSource = 256 << 10 // bytes
 	maxSyntax = 100_000   // tokens
-	maxDepth  = 500       // expressions that stand in each other
-	maxJoined = 128 << 20 // bytes copied while the lines of one text are joined
+	maxDepth  = 500       // levels of nested expressions
+	maxJoined = 128 << 20 // bytes copied to join the lines of texts
 	maxDigits = 4096      // of a number
 )
 
-// Format lays out a pipeline file in the canonical style.
+// Format formats HCL in the canonical style.
 func Format(src []byte) []byte { return hclwrite.Format(src) }
 
-// Parse parses a pipeline file or a file of variables, which is called name in
-// the diagnostics. The file is never nil.
+// Parse parses a pipeline file or a file of variables, called name in diagnostics. The file
+// is never nil.
 func Parse(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 	diags := check(src, name, hclsyntax.LexConfig)
 	f := &hcl.File{Bytes: src, Body: hcl.EmptyBody()}
 	if len(diags) == 0 {
 		f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	}
-	if len(diags) > maxDiagnostics {
-		diags = append(diags[:maxDiagnostics:maxDiagnostics], tooMany())
+	if len(diags) > MaxDiagnostics {
+		diags = append(diags[:MaxDiagnostics:MaxDiagnostics], TooMany())
 	}
 	return f, diags
 }
 
-// parseExpression parses a source that consists of one expression.
-func parseExpression(src []byte, name string) (hclsyntax.Expression, hcl.Diagnostics) {
+// ParseExpression parses a source that is one expression, called name in diagnostics.
+func ParseExpression(src []byte, name string) (hclsyntax.Expression, hcl.Diagnostics) {
 	if diags := check(src, name, hclsyntax.LexExpression); len(diags) > 0 {
 		return nil, diags
 	}
@@ -46,11 +46,11 @@ func parseExpression(src []byte, name string) (hclsyntax.Expression, hcl.Diagnos
 
 // check refuses a source that would take the parser too long or too deep.
 func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax.Tokens, hcl.Diagnostics)) hcl.Diagnostics {
-	if len(src) > maxSource {
-		return tooLarge(hcl.Range(top(name)), "A pipeline file, a file of variables or a value has at most %d KiB. Keep long texts in files of their own and read them with file().", maxSource>>10)
+	if len(src) > MaxSource {
+		return tooLarge(Top(name).Range(), "A pipeline file, a file of variables or a value has at most %d KiB. Keep long texts in files of their own and read them with file().", MaxSource>>10)
 	}
 	tokens, diags := lex(src, name, hcl.InitialPos)
-	if len(diags) > maxDiagnostics {
+	if len(diags) > MaxDiagnostics {
 		return diags // not a text at all; a few errors are left to the parser, which finds others beside them
 	}
 	if len(tokens) > maxSyntax {

@@ -1,4 +1,4 @@
-package pipeline
+package grammar
 
 import (
 	"slices"
@@ -43,8 +43,8 @@ func find(all []Block, typ string) (Block, bool) {
 	return all[i], true
 }
 
-// described is the block that a path of types leads to, which there is.
-func described(path ...string) Block {
+// Described returns the block that a path of types leads to. It must exist.
+func Described(path ...string) Block {
 	b := Block{Blocks: format}
 	for _, typ := range path {
 		b, _ = b.Inner(typ)
@@ -52,8 +52,8 @@ func described(path ...string) Block {
 	return b
 }
 
-// names are those of the arguments.
-func (b Block) names() []string {
+// Names returns the names of the arguments.
+func (b Block) Names() []string {
 	var all []string
 	for _, a := range b.Arguments {
 		all = append(all, a.Name)
@@ -61,10 +61,10 @@ func (b Block) names() []string {
 	return all
 }
 
-// schema is the block as HCL reads it.
-func (b Block) schema() *hcl.BodySchema {
+// Schema returns the block as HCL reads it.
+func (b Block) Schema() *hcl.BodySchema {
 	s := &hcl.BodySchema{}
-	for _, name := range b.names() {
+	for _, name := range b.Names() {
 		s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
 	}
 	for _, inner := range b.Blocks {

@@ -1,4 +1,4 @@
-package pipeline
+package bounded
 
 import (
 	"fmt"
@@ -11,37 +11,36 @@ import (
 	"github.com/racflow/racflow/engine/rule"
 )
 
-// costs are the functions that may make much of little, or take more than
-// linear time, with what a call comes to in bytes. Arguments that are not known
-// or null are given as they are.
+// costs says, for functions that may make much of little or take more than linear time,
+// what a call costs in bytes. Arguments may be unknown or null.
 var costs = map[string]func(args []cty.Value) int{
 	"format": costOfFormat,
-	"indent": func(args []cty.Value) int { return times(whole(args[0]), 1+strings.Count(text(args[1]), "\n")) },
+	"indent": func(args []cty.Value) int { return times(whole(args[0]), 1+strings.Count(Text(args[1]), "\n")) },
 	"join":   costOfJoin,
 	"replace": func(args []cty.Value) int {
-		return times(strings.Count(text(args[0]), text(args[1])), len(text(args[2])))
+		return times(strings.Count(Text(args[0]), Text(args[1])), len(Text(args[2])))
 	},
-	"split":      func(args []cty.Value) int { return overhead * (1 + strings.Count(text(args[1]), text(args[0]))) },
+	"split":      func(args []cty.Value) int { return Overhead * (1 + strings.Count(Text(args[1]), Text(args[0]))) },
 	"jsonencode": func(args []cty.Value) int { return times(6, weigh(args[0], maxWork)) },
 	"jsondecode": costOfJSON,
-	"parseint":   func(args []cty.Value) int { return len(text(args[0])) * len(text(args[0])) / 64 },
+	"parseint":   func(args []cty.Value) int { return len(Text(args[0])) * len(Text(args[0])) / 64 },
 	"distinct":   func(args []cty.Value) int { return times(length(args[0]), weigh(args[0], maxWork)/32) },
 	"regex":      costOfRegex,
-	"trim":       func(args []cty.Value) int { return times(len(text(args[0])), len(text(args[1]))/64) },
+	"trim":       func(args []cty.Value) int { return times(len(Text(args[0])), len(Text(args[1]))/64) },
 	"coalesce":   costOfOneType,
 	"concat":     costOfOneType,
 }
 
-// bounded is a function that computes only what the rest of maxWork allows.
-func (l *loader) bounded(f function.Function, cost func(args []cty.Value) int) function.Function {
+// bounded returns a function that computes only what the rest of the budget allows.
+func (e *Evaluator) bounded(f function.Function, cost func(args []cty.Value) int) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
 			n := cost(args)
-			if n > l.left {
+			if n > e.left {
 				return cty.NilType, fmt.Errorf("it would take too much: the expressions of a file make at most %d MiB of texts and lists; give it less, or a simpler pattern", maxWork>>20)
 			}
-			l.left -= n
+			e.left -= n
 			return f.ReturnTypeForValues(args)
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
@@ -55,12 +54,12 @@ func costOfFormat(args []cty.Value) int {
 	for _, a := range args[1:] {
 		longest = max(longest, weigh(a, maxWork))
 		if a.Type() == cty.String { // a verb may read it as a number, such as 1e1000000000
-			longest = max(longest, weighNumber(text(a)))
+			longest = max(longest, weighNumber(Text(a)))
 		}
 	}
 	longest = times(6, longest)
 	n := 0
-	_, rest, verb := strings.Cut(text(args[0]), "%")
+	_, rest, verb := strings.Cut(Text(args[0]), "%")
 	for verb {
 		flags := rest[:len(rest)-len(strings.TrimLeft(rest, " +-#.[]0123456789"))]
 		for _, digits := range strings.FieldsFunc(flags, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -78,7 +77,7 @@ func costOfFormat(args []cty.Value) int {
 	return n
 }
 
-// weighNumber weighs the number that a text says, 0 where it says none.
+// weighNumber weighs a text as a number; 0 if it is none.
 func weighNumber(text string) int {
 	number, err := cty.ParseNumberVal(text)
 	if err != nil {
@@ -92,14 +91,13 @@ func costOfJoin(args []cty.Value) int {
 	for _, list := range args[1:] {
 		elements += length(list)
 	}
-	return times(elements, len(text(args[0])))
+	return times(elements, len(Text(args[0])))
 }
 
-// costOfJSON counts the values, and refuses those that stand too deep in each
-// other for a decoder that is recursive.
+// costOfJSON counts the values, and refuses nesting that is too deep for a recursive decoder.
 func costOfJSON(args []cty.Value) int {
 	values, depth := 1, 0
-	for _, c := range []byte(text(args[0])) {
+	for _, c := range []byte(Text(args[0])) {
 		switch c {
 		case '[', '{':
 			values++
@@ -113,17 +111,17 @@ func costOfJSON(args []cty.Value) int {
 			return maxWork + 1
 		}
 	}
-	return times(values, 2*overhead)
+	return times(values, 2*Overhead)
 }
 
-// costOfRegex counts the instructions that a pattern is compiled to: each may
-// look at every byte.
+// costOfRegex counts the instructions that a pattern compiles to: each may look at every
+// byte.
 func costOfRegex(args []cty.Value) int {
-	size, err := rule.PatternSize(text(args[0]))
+	size, err := rule.PatternSize(Text(args[0]))
 	if err != nil {
-		return 0 // the function says it
+		return 0 // the function reports it
 	}
-	return times(size, overhead+len(text(args[1])))
+	return times(size, Overhead+len(Text(args[1])))
 }
 
 // costOfOneType counts the comparisons that find a type for all arguments.
@@ -136,7 +134,7 @@ func costOfOneType(args []cty.Value) int {
 	return times(all, len(args))
 }
 
-// times is a product that ends at what no budget allows.
+// times is a product, cut off above every budget.
 func times(a, b int) int {
 	if a > 0 && b > maxWork/a {
 		return maxWork + 1
@@ -144,8 +142,8 @@ func times(a, b int) int {
 	return a * b
 }
 
-// text is an argument's text, "" where it has none.
-func text(v cty.Value) string {
+// Text returns the text of a value; "" if it is unknown, null or no string.
+func Text(v cty.Value) string {
 	v, _ = v.Unmark()
 	if v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
 		return ""
@@ -153,7 +151,7 @@ func text(v cty.Value) string {
 	return v.AsString()
 }
 
-// whole is an argument's number, 0 where it is not known, null or less.
+// whole is the number of an argument; 0 if it is unknown, null or negative.
 func whole(v cty.Value) int {
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
 		return 0
@@ -162,7 +160,7 @@ func whole(v cty.Value) int {
 	return int(min(max(0, n), maxWork+1))
 }
 
-// length is how many elements an argument has, 0 where it is not known or null.
+// length is the number of elements of an argument; 0 if it is unknown or null.
 func length(v cty.Value) int {
 	if v.IsKnown() && !v.IsNull() && v.CanIterateElements() {
 		return v.LengthInt()

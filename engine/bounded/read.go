@@ -1,4 +1,4 @@
-package pipeline
+package bounded
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 )
 
 // Read returns the content of a pipeline file, or of stdin where path is "-".
-// It returns at most one byte more than a pipeline file may have, which Format
-// then refuses, which Parse then refuses, and fails as soon as ctx ends.
+// It returns at most one byte more than a pipeline file may have, so that Parse refuses it,
+// and fails as soon as ctx ends.
 func Read(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	return interrupt.Do(ctx, func() ([]byte, error) {
 		if path == "-" {
-			return io.ReadAll(io.LimitReader(stdin, maxSource+1))
+			return io.ReadAll(io.LimitReader(stdin, MaxSource+1))
 		}
-		return readRegular(path, maxSource)
+		return ReadRegular(path, MaxSource)
 	})
 }
 
-// readRegular reads at most one byte more than most from a regular file: a pipe
-// or device may never end.
-func readRegular(path string, most int64) ([]byte, error) {
+// ReadRegular reads at most one byte more than most from a regular file: a pipe or device
+// may never end.
+func ReadRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
@@ -31,11 +31,11 @@ func readRegular(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readAny(path, most)
+	return ReadAny(path, most)
 }
 
-// readAny is readRegular for pipes and devices, too.
-func readAny(path string, most int64) ([]byte, error) {
+// ReadAny is ReadRegular for any file.
+func ReadAny(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package pipeline
+package grammar
 
 import (
 	"encoding/json"
@@ -10,6 +10,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
+
+// DefaultConcurrency is how many calls of stages are in flight at a time where no limit block
+// says otherwise.
+const DefaultConcurrency = 8
 
 // format is the format of a pipeline file.
 var format = []Block{
@@ -78,8 +82,8 @@ var format = []Block{
 	}},
 }
 
-// renamed has the arguments that had another name before.
-var renamed = map[string]struct{ name, advice string }{
+// Renamed has the arguments that had another name before.
+var Renamed = map[string]struct{ Name, Advice string }{
 	"depth": {"num_candidates", "depth is now called num_candidates."},
 	"tries": {"resamples", "tries is now called resamples and does not count the first time: in place of tries = 3 write resamples = 2."},
 }
@@ -136,7 +140,7 @@ func perItem(b Block) Block {
 	return b.with(
 		boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 		ruleArgument("when", rule.When, "Which items it works on."),
-		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or is answered without it (skip).", string(FailItem), string(SkipItem)),
+		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or is answered without it (skip).", "fail", "skip"),
 	)
 }
 
@@ -185,12 +189,12 @@ func choiceArgument(name, doc string, allowed ...string) Argument {
 
 func analyzerArgument() Argument {
 	a := textArgument("analyzer", "standard", "Words of the lexical leg: a language takes stems, code splits identifiers, ngram is for languages without spaces, standard for all others. Empty: no lexical leg.")
-	a.OneOf = analyzers()
+	a.OneOf = Analyzers()
 	return a
 }
 
-// analyzers are those of package analyze, and "" for a store that does not search by words.
-func analyzers() []string { return append(analyze.Names(), "") }
+// Analyzers are those of package analyze, and "" for a store without a lexical leg.
+func Analyzers() []string { return append(analyze.Names(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {
 	a := given(name, "rule", "", doc)
