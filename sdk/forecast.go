@@ -18,3 +18,12 @@ type Forecast struct {
 	Most    Usage
 	Unknown string // why nobody knows Most; empty: it is known
 }
+
+// CharactersPerToken is about what English text has with the tokenizers of today's
+// models. Other languages have fewer characters to a token.
+const CharactersPerToken = 4
+
+// EstimateTokens estimates the tokens of so many characters, rounded up.
+func EstimateTokens(characters int) int {
+	return (characters + CharactersPerToken - 1) / CharactersPerToken
+}

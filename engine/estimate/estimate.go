@@ -22,11 +22,8 @@ func Tokens(p sdk.Prompt) int {
 	for _, m := range p.Messages {
 		n += utf8.RuneCountInString(m.Text)
 	}
-	return TokensOf(n)
+	return sdk.EstimateTokens(n)
 }
-
-// TokensOf is roughly how many tokens so many characters have.
-func TokensOf(characters int) int { return (characters + 3) / 4 }
 
 // maxTokens is what the config of a stage says about its answers; 0: nothing.
 func maxTokens(s *pipeline.Stage) int {
@@ -47,5 +44,5 @@ func Enrichment(s *pipeline.Stage, passages, characters int) (u sdk.Usage, assum
 	if assumed = most == 0; assumed {
 		most = Addition
 	}
-	return sdk.Usage{InputTokens: uint64(TokensOf(characters) + passages*Instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
+	return sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(characters) + passages*Instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 )
@@ -27,7 +26,7 @@ func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	if err != nil {
 		return rule.Extent{}, fmt.Errorf("count the tokens of knowledge %q: %w", k.block.Name, err)
 	}
-	e.Tokens = estimate.TokensOf(characters)
+	e.Tokens = sdk.EstimateTokens(characters)
 	return e, nil
 }
 

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io"
 
-	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Plan is what a run would do.
@@ -90,7 +90,7 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 			var t Texts
 			r, err = knowledge.Texts(ctx, block, run.Stages(block, o.Launch), func(text string) {
 				t.Count++
-				t.Tokens += estimate.TokensOf(len([]rune(text)))
+				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
 			})
 			p.Texts[block.Name] = t
 		default:

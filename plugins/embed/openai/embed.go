@@ -14,22 +14,16 @@ import (
 )
 
 type embedder struct {
+	*api.Client
 	config    config
-	client    *api.Client
 	dimension int
-	note      string // file in which the dimension is noted; empty: none
+	notePath  string // of the file that holds the dimension; empty: none
 	opening   bool   // there is no host yet
 
 	inputs  atomic.Int32 // most texts per request
 	works   atomic.Bool  // a request has succeeded
 	base64  atomic.Bool  // and one with base64
 	numbers atomic.Bool  // the server refuses base64
-}
-
-// Close closes idle connections.
-func (e *embedder) Close() error {
-	e.client.Close()
-	return nil
 }
 
 // Dimension is the length of the vectors.
@@ -65,7 +59,7 @@ func (e *embedder) Embed(ctx context.Context, role sdk.Role, texts []string) ([]
 	}
 	var mu sync.Mutex
 	failed := sdk.RowErrors{}
-	var calls errgroup.Group // without a context: the vectors that others still get are kept
+	var calls errgroup.Group // without a context: vectors of other requests are still cached
 	calls.SetLimit(together)
 	for _, part := range e.pack(missing) {
 		calls.Go(func() error {
@@ -112,7 +106,7 @@ func (e *embedder) keys(texts []string) []sdk.Key {
 
 // recall hands out the vectors that are kept and returns the other texts.
 func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
-	values, err := e.client.CacheGet(ctx, e.keys(texts))
+	values, err := e.CacheGet(ctx, e.keys(texts))
 	if err != nil {
 		return nil, err
 	}

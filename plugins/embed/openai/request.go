@@ -15,6 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+const path = "/embeddings"
+
 // input is the body of a request.
 type input struct {
 	Model      string   `json:"model"`
@@ -49,7 +51,7 @@ func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]flo
 // post sends one request. The vectors are kept before the next one goes out.
 func (e *embedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
 	var reply output
-	request := api.Request{Client: e.client, Alone: e.opening, Bounded: true, Took: func() error {
+	request := api.Request{Client: e.Client, SkipHost: e.opening, Bounded: true, OnReply: func() error {
 		e.works.Store(true)
 		if encoding == "base64" {
 			e.base64.Store(true)
@@ -60,7 +62,7 @@ func (e *embedder) post(ctx context.Context, texts []string, encoding string) (v
 		return err
 	}}
 	body := input{Model: e.config.Model, Input: texts, Dimensions: e.config.Dimensions, Encoding: encoding}
-	err = request.Post(ctx, "/embeddings", body, &reply)
+	err = request.Post(ctx, path, body, &reply)
 	return vectors, refused, err
 }
 
@@ -72,7 +74,7 @@ func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32
 			values[i] = raw(v)
 		}
 	}
-	e.client.CachePut(ctx, e.keys(texts), values)
+	e.CachePut(ctx, e.keys(texts), values)
 }
 
 // check takes the vectors out of a reply that should hold n.
@@ -100,8 +102,8 @@ func (e *embedder) check(n int, reply output) (vectors [][]float32, refused map[
 		seen[at] = true
 		v, err := decode(d.Embedding)
 		if err == nil && e.dimension > 0 && len(v) != e.dimension { // 0: it is being found out
-			if e.note != "" {
-				_ = os.Remove(e.note) // the next start asks again
+			if e.notePath != "" {
+				_ = os.Remove(e.notePath) // the next start asks again
 			}
 			return nil, nil, sdk.Invalid(fmt.Errorf("the server's vectors have %d numbers, not %d; "+
 				"where the model behind its name has changed, start again, or write another dimension", len(v), e.dimension))

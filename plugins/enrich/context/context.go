@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 
-	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
@@ -42,49 +41,27 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
-	e := &enricher{config: c, room: make(chan struct{}, together)}
-	if err := e.load(); err != nil {
+	templates, err := c.load()
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	e.model, err = chatmodel.New(c.Config, setup)
-	return e, err
+	return &enricher{config: c, Pair: templates, Model: chatmodel.New(c.Config, setup), room: make(chan struct{}, together)}, nil
 }
 
-// check reports what tags cannot say.
-func (c config) check() error { return errors.Join((&enricher{config: c}).load(), c.Config.Check()) }
+// check reports the errors that tags cannot find.
+func (c config) check() error {
+	_, err := c.load()
+	return errors.Join(err, c.Config.Check())
+}
 
-// load reads the templates.
-func (e *enricher) load() error {
-	var faults api.Faults
-	var err error
-	trials := []any{Data{Part: true, Chunk: "chunk"}, Data{}}
-	e.system, err = fewshot.Load(e.config.System, systemTemplate, trials...)
-	faults.Take("system", err)
-	e.prompt, err = fewshot.Load(e.config.Prompt, promptTemplate, trials...)
-	faults.Take("prompt", err)
-	if err == nil {
-		const passage = "<chunk>\nx\n</chunk>"
-		faults.Need(e.prompt.Shows(passage, Data{Chunk: passage}), "prompt", "it has no {{.Chunk}}, so that the model would not see the passage")
-	}
-	return faults.Err()
+func (c config) load() (fewshot.Pair, error) {
+	return fewshot.LoadPair(c.System, c.Prompt, [2]string{systemTemplate, promptTemplate}, ".Chunk",
+		Data{Chunk: fewshot.Passage}, Data{Part: true, Chunk: "chunk"}, Data{})
 }
 
 type enricher struct {
+	*chatmodel.Model
+	fewshot.Pair
 	config config
-	model  *chatmodel.Model
-	system fewshot.Template
-	prompt fewshot.Template
 	room   chan struct{} // for each request that is being written or under way
-}
-
-// Close closes idle connections.
-func (e *enricher) Close() error {
-	e.model.Close()
-	return nil
-}
-
-// Fingerprint implements sdk.Fingerprinter.
-func (e *enricher) Fingerprint() string {
-	return e.system.Fingerprint() + " " + e.prompt.Fingerprint()
 }

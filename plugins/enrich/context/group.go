@@ -28,7 +28,7 @@ type group struct {
 // begin writes the messages that the group shares.
 func (g *group) begin(v view, window int) error {
 	g.part = v.steps != nil
-	system, err := g.system.Write(Data{Part: g.part})
+	system, err := g.System.Write(Data{Part: g.part})
 	if err != nil {
 		return err
 	}
@@ -37,22 +37,22 @@ func (g *group) begin(v view, window int) error {
 		{Role: sdk.MessageUser, Text: v.show(window), Shared: true},
 		{Role: sdk.MessageAssistant, Text: turn},
 	}
-	g.prefix = g.model.Key(chatmodel.Question{Messages: g.shared})
+	g.prefix = g.Key(chatmodel.Question{Messages: g.shared})
 	return nil
 }
 
 // question is the one about a passage, and the key of its answer.
 func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
-	text, err := g.prompt.Write(Data{Part: g.part, Chunk: delimiters.Wrap(chunkTag, g.passages[row].Text())})
+	text, err := g.Prompt.Write(Data{Part: g.part, Chunk: delimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
 		return chatmodel.Question{}, sdk.Key{}, err
 	}
 	q := chatmodel.Question{
 		Messages:    []sdk.Message{{Role: sdk.MessageUser, Text: text}},
 		Temperature: g.config.Temperature,
-		MaxTokens:   g.model.Limit(g.config.MaxTokens, usualTokens),
+		MaxTokens:   g.Limit(g.config.MaxTokens, usualTokens),
 	}
-	key := g.model.Key(q, string(g.prefix[:])) // a document need not be read once more for each
+	key := g.Key(q, string(g.prefix[:])) // a document need not be read once more for each
 	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
 	return q, key, nil
 }
@@ -68,7 +68,7 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 			return g.rows, err
 		}
 	}
-	found, err := g.model.CacheGet(ctx, keys)
+	found, err := g.CacheGet(ctx, keys)
 	if err != nil {
 		return g.rows, err
 	}
@@ -127,16 +127,16 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	leave, err := g.model.Turn(ctx, key)
+	leave, err := g.Turn(ctx, key)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	found, err := g.model.CacheGet(ctx, []sdk.Key{key}) // of a passage that says the same
+	found, err := g.CacheGet(ctx, []sdk.Key{key}) // of a passage that says the same
 	if err != nil || g.take(row, found[0]) {
 		return false, err
 	}
-	err = g.model.Ask(ctx, q, func(r chatmodel.Reply) error {
+	err = g.Ask(ctx, q, func(r chatmodel.Reply) error {
 		answered = true
 		text, err := situating(r)
 		if err != nil {
@@ -147,7 +147,7 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 		if err != nil { // texts always can be
 			panic(err)
 		}
-		g.model.CachePut(ctx, []sdk.Key{key}, [][]byte{value})
+		g.CachePut(ctx, []sdk.Key{key}, [][]byte{value})
 		return nil
 	})
 	if api.TooLong(err) {

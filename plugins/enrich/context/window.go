@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	leastTokens        = 1000
-	charactersPerToken = 4
-	headShare          = 8    // of a document that is shown in part its beginning has at most this part
-	maxHead            = 2000 // and so many characters
-	maxName            = 300  // characters of a title, and of a path
-	leftOut            = "[A part of the document is left out here.]"
+	leastTokens = 1000
+	headShare   = 8    // of a document that is shown in part its beginning has at most this part
+	maxHead     = 2000 // and so many characters
+	maxName     = 300  // characters of a title, and of a path
+	leftOut     = "[A part of the document is left out here.]"
 )
 
 const (
@@ -37,7 +36,7 @@ type view struct {
 // look makes the view of a document that shows at most so many tokens.
 func look(document *sdk.Document, tokens int) view {
 	v := view{document: document}
-	text, most := document.Text, charactersPerToken*tokens
+	text, most := document.Text, sdk.CharactersPerToken*tokens
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
 		return v
 	}

@@ -34,18 +34,15 @@ func client(t *testing.T, c api.Config, handle http.HandlerFunc) (*api.Client, *
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
-	made, err := api.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(made.Close)
+	made := api.New(c)
+	t.Cleanup(func() { _ = made.Close() })
 	return made, host
 }
 
 func TestRequest(t *testing.T) {
 	var got map[string]any
 	c, host := client(t, api.Config{
-		Headers: map[string]string{"X-Gateway": header}, Body: `{"user": "me", "top_k": 20}`,
+		Service: api.Service{Headers: map[string]string{"X-Gateway": header}, Body: `{"user": "me", "top_k": 20}`},
 	}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/ask" || r.Header.Get("Authorization") != "Bearer "+key || r.Header.Get("X-Gateway") != header {
 			t.Errorf("asked %s with %v", r.URL.Path, r.Header)
@@ -76,11 +73,11 @@ func TestRequest(t *testing.T) {
 
 // What is kept is safe before the next call goes out, and an answer stays one
 // that cannot be used.
-func TestTook(t *testing.T) {
+func TestOnReply(t *testing.T) {
 	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"answer": 7}`) })
 	var reply struct{ Answer int }
 	unusable := errors.New("unusable")
-	r := &api.Request{Client: c, Took: func() error {
+	r := &api.Request{Client: c, OnReply: func() error {
 		c.CachePut(t.Context(), []sdk.Key{sdk.KeyOf("a"), sdk.KeyOf("b")}, [][]byte{nil, fmt.Append(nil, reply.Answer)})
 		return unusable
 	}}
@@ -101,7 +98,7 @@ func TestTook(t *testing.T) {
 
 // What a server repeats of a key would be kept with the answer.
 func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
-	c, _ := client(t, api.Config{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}, func(w http.ResponseWriter, r *http.Request) {
+	c, _ := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}}, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"answer": "card_lost %s %s"}`, r.Header.Get("Authorization"), r.Header.Get("X-Gateway"))
 	})
 	var reply struct{ Answer string }
@@ -138,8 +135,8 @@ func TestFailures(t *testing.T) {
 		{"seconds", 429, map[string]string{"Retry-After": "2"}, message(""), sdk.CodeTransient, sdk.StatusBusy, 2 * time.Second, "429"},
 		{"a date", 429, map[string]string{"Retry-After": soon}, message(""), sdk.CodeTransient, sdk.StatusBusy, 30 * time.Second, "429"},
 		{"not to be retried", 429, map[string]string{"X-Should-Retry": "false"}, message("no money"), sdk.CodeInvalid, sdk.StatusRefused, 0, "no money"},
-		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeInvalid, sdk.StatusDenied, 0, "quota; the account has nothing left"},
-		{"no money, by status", 402, nil, message("Insufficient Balance"), sdk.CodeInvalid, sdk.StatusDenied, 0, "Insufficient Balance; the account has nothing left"},
+		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeInvalid, sdk.StatusDenied, 0, "quota; the account has insufficient quota"},
+		{"no money, by status", 402, nil, message("Insufficient Balance"), sdk.CodeInvalid, sdk.StatusDenied, 0, "Insufficient Balance; the account has insufficient quota"},
 		{"overload with a time", 503, map[string]string{"Retry-After": "1"}, "<html>\n <b>busy</b></html>", sdk.CodeTransient, sdk.StatusBusy, time.Second, "<html> <b>busy</b></html>"},
 		{"overload without", 503, nil, "", sdk.CodeTransient, sdk.StatusDown, time.Second, "503"},
 		{"overloaded", 529, nil, message("Overloaded"), sdk.CodeTransient, sdk.StatusBusy, 0, "Overloaded"},
@@ -154,12 +151,12 @@ func TestFailures(t *testing.T) {
 		{"details", 422, nil, `{"detail": "no such field"}`, sdk.CodeInvalid, sdk.StatusRefused, 0, "422: no such field"},
 		{"a list of details", 422, nil, `{"detail": [{"msg": "no such field"}]}`, sdk.CodeInvalid, sdk.StatusRefused, 0, `{"msg": "no such field"}`},
 		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusRefused, 0, "another form"},
-		{"its own fault, in words", 500, nil, message("the answer does not fit the schema"), sdk.CodeTransient, sdk.StatusRefused, 0, "does not fit the schema"},
+		{"its own error, in words", 500, nil, message("the answer does not fit the schema"), sdk.CodeTransient, sdk.StatusRefused, 0, "does not fit the schema"},
 		{"a long page", 500, nil, strings.Repeat("é", 290) + key + strings.Repeat("x", 900), sdk.CodeTransient, sdk.StatusDown, 0, "..."},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c, host := client(t, api.Config{Headers: map[string]string{"X-Gateway": "Bearer " + header}, MaxReply: 2000}, func(w http.ResponseWriter, _ *http.Request) {
+			c, host := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": "Bearer " + header}}, MaxReply: 2000}, func(w http.ResponseWriter, _ *http.Request) {
 				for name, value := range test.header {
 					w.Header().Set(name, value)
 				}
@@ -191,12 +188,12 @@ func TestFailures(t *testing.T) {
 }
 
 // A service that never gives what it is asked for is not the one that was meant.
-func TestSlips(t *testing.T) {
+func TestNoAnswers(t *testing.T) {
 	good := true
 	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"good": %t}`, good) })
 	var reply struct{ Good bool }
 	ask := func() error {
-		return (&api.Request{Client: c, Took: func() error {
+		return (&api.Request{Client: c, OnReply: func() error {
 			if !reply.Good {
 				return api.NoAnswer("the reply holds nothing")
 			}
@@ -240,7 +237,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			t.Errorf("%d: another host was asked, with %v", status, r.Header)
 		}))
-		c, _ := client(t, api.Config{Headers: map[string]string{"X-Gateway": header}}, func(w http.ResponseWriter, r *http.Request) {
+		c, _ := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": header}}}, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/v1/ask?key="+key, status)
 		})
 		err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
@@ -254,7 +251,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestLost(t *testing.T) {
 	release := make(chan struct{})
-	slow, host := client(t, api.Config{Timeout: 30 * time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) {
+	slow, host := client(t, api.Config{Service: api.Service{Timeout: 30 * time.Millisecond}}, func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 		case <-release:
@@ -284,10 +281,7 @@ func TestLost(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	host = &apitest.Host{}
-	nobody, err := api.New(api.Config{BaseURL: gone.URL, Timeout: time.Second, Host: host})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := api.New(api.Config{BaseURL: gone.URL, Service: api.Service{Timeout: time.Second}, Host: host})
 	err = (&api.Request{Client: nobody}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
 	coded := new(sdk.Error)
 	if !errors.As(err, &coded) || coded.Code != sdk.CodeTransient || coded.RetryAfter != time.Second || !strings.Contains(fmt.Sprint(err), "check base_url") {
@@ -314,7 +308,7 @@ func TestMost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := 0
-			c, host := client(t, api.Config{Body: test.body}, func(w http.ResponseWriter, r *http.Request) {
+			c, host := client(t, api.Config{Service: api.Service{Body: test.body}}, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				sent = len(body)
 				fmt.Fprint(w, `{}`)
@@ -364,7 +358,7 @@ func TestNotAdmitted(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	good := api.Config{BaseURL: "http://127.0.0.1/v1", Timeout: time.Second}
+	good := api.Config{BaseURL: "http://127.0.0.1/v1", Service: api.Service{Timeout: time.Second}}
 	tests := []struct {
 		change   func(*api.Config)
 		argument string
@@ -384,29 +378,38 @@ func TestArguments(t *testing.T) {
 	for _, test := range tests {
 		c := good
 		test.change(&c)
-		_, err := api.New(c)
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+		err := c.Check()
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != test.argument {
 			t.Errorf("%+v: error %v, want one about %s", c, err, test.argument)
 		}
 		hush(t, err)
 	}
-	if _, err := api.New(good); err != nil {
+	if err := good.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestBodyHasOneForm(t *testing.T) {
-	body := func(text string) string {
-		c, err := api.New(api.Config{BaseURL: "http://h", Timeout: 1, Body: text})
-		if err != nil {
-			t.Fatal(err)
+// The key of a reply is the request: whatever is sent in the body, the address, and what
+// is made of the reply.
+func TestKey(t *testing.T) {
+	key := func(config, path, model string, fields map[string]any, parts ...string) sdk.Key {
+		r := &api.Request{Client: api.New(api.Config{BaseURL: "http://h/v1", Service: api.Service{Body: config}}), Fields: fields}
+		return r.Key(path, map[string]any{"model": model, "input": "a"}, parts...)
+	}
+	plain := key("", "/ask", "m", nil)
+	for name, other := range map[string]sdk.Key{
+		"path":      key("", "/tell", "m", nil),
+		"body":      key("", "/ask", "n", nil),
+		"a field":   key("", "/ask", "m", map[string]any{"n": 1}),
+		"a removal": key("", "/ask", "m", map[string]any{"input": nil}),
+		"config":    key(`{"user": "me"}`, "/ask", "m", nil),
+		"a part":    key("", "/ask", "m", nil, "line"),
+	} {
+		if other == plain {
+			t.Errorf("%s does not change the key", name)
 		}
-		return c.Body()
 	}
-	if a, b := body(`{"a": {"x": 1, "y": 2}, "b": 2}`), body("{\"b\":2,\n\"a\":{\"y\":2,\"x\":1}}"); a != b || a == "" {
-		t.Errorf("%s and %s", a, b)
-	}
-	if body("") != "" || body("{}") != "" {
-		t.Error("no fields have a form")
+	if key(`{"a": 1, "b": [2]}`, "/ask", "m", nil) != key("{\"b\":[2],\n\"a\":1}", "/ask", "m", nil) || key("{}", "/ask", "m", nil) != plain {
+		t.Error("the form of the body argument changes the key")
 	}
 }

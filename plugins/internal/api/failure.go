@@ -19,13 +19,13 @@ import (
 const (
 	maxExcerpt = 300            // characters of a server's message that are shown
 	maxWait    = 24 * time.Hour // that a server may ask for
-	// turn is how long the rows of a call wait for their turn that failed for no
-	// fault of theirs. That is no try of theirs, either: how long to leave the
-	// service alone, and when to give up, is for its endpoint to find out.
-	turn = time.Second
+	// requeue is how long the rows of a call wait that failed through no error of theirs.
+	// It does not count as a retry: how long to leave the service alone, and when to give
+	// up, is for the engine's circuit breaker.
+	requeue = time.Second
 )
 
-// unsent reports whether a request failed because there was nobody to send it to.
+// unsent reports whether a request failed because nobody took the connection.
 func unsent(err error) bool {
 	failed := new(net.OpError)
 	return errors.As(err, &failed) && failed.Op == "dial"
@@ -38,7 +38,7 @@ func (c *Client) lost(req *http.Request, err error) error {
 	}
 	wait := time.Duration(0)
 	if unsent(err) {
-		wait = turn
+		wait = requeue
 	}
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
 		err = wrapped.Err // without the whole address
@@ -49,16 +49,15 @@ func (c *Client) lost(req *http.Request, err error) error {
 	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }
 
-// judge says how a call ended that got a reply: an error where it is not a
-// success in JSON.
-func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
+// resultOf reads a reply: its error says why it is not a success in JSON.
+func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	if res.StatusCode >= 300 {
-		return c.refused(res, body, now)
+		return c.failure(res, body, now)
 	}
-	if status := hidden(body); status != 0 {
+	if status := errorStatus(body); status != 0 {
 		shown := *res
 		shown.StatusCode = status
-		return c.refused(&shown, body, now)
+		return c.failure(&shown, body, now)
 	}
 	switch trimmed := bytes.TrimSpace(body); {
 	case int64(len(body)) > c.config.MaxReply:
@@ -68,13 +67,13 @@ func (c *Client) judge(res *http.Response, body []byte, now time.Time) (sdk.Resu
 	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
 		return sdk.Result{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
-	// A page: whoever answers there is not the service.
+	// A page: what answers there is not the service.
 	return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
 }
 
-// hidden is the status of an error that came with status 200, as gateways send
+// errorStatus is the status of an error that came with status 200, as gateways send
 // it that had begun to answer; 0: there is none.
-func hidden(body []byte) int {
+func errorStatus(body []byte) int {
 	var reply struct {
 		Error                  json.RawMessage
 		Choices, Data, Results json.RawMessage
@@ -87,10 +86,10 @@ func hidden(body []byte) int {
 			return 0
 		}
 	}
-	f, text := faultOf(reply.Error)
-	status, ok := f.Code.(float64)
+	e, text := readError(reply.Error)
+	status, ok := e.Code.(float64)
 	switch {
-	case f.Message == "" && text == "":
+	case e.Message == "" && text == "":
 		return 0
 	case ok && status >= 400 && status < 600:
 		return int(status)
@@ -98,37 +97,37 @@ func hidden(body []byte) int {
 	return http.StatusBadGateway
 }
 
-// fault is an error in a reply that says more than a text.
-type fault struct {
+// errorObject is an error in a reply that is more than a text.
+type errorObject struct {
 	Message string `json:"message"`
 	Code    any    `json:"code"`
 	Type    string `json:"type"`
 }
 
-// faultOf reads the error in a reply: an object with a message, or a text.
-func faultOf(value json.RawMessage) (f fault, text string) {
+// readError reads the error in a reply: an object with a message, or a text.
+func readError(value json.RawMessage) (e errorObject, text string) {
 	if json.Unmarshal(value, &text) != nil {
-		_ = json.Unmarshal(value, &f) // another form: nothing
+		_ = json.Unmarshal(value, &e) // another form: nothing
 	}
-	return f, text
+	return e, text
 }
 
-// refused judges a status that is not a success.
-func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
-	message, code, worded := complaint(body)
+// failure is the result of a reply whose status is not a success.
+func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
+	message, code, standard := errorMessage(body)
 	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
-	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it is hidden
+	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it came with status 200
 		text = "the server answered with an error: " + c.excerpt(message)
 	}
 	switch {
 	case res.StatusCode < 400:
-		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(place(res)))
+		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(location(res)))
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
 		text += "; check api_key"
 	case res.StatusCode == http.StatusNotFound:
 		text += "; check base_url, endpoint and model"
-	case res.StatusCode == http.StatusPaymentRequired || code == noMoney:
-		text += "; the account has nothing left to pay with"
+	case res.StatusCode == http.StatusPaymentRequired || code == noQuota:
+		text += "; the account has insufficient quota"
 	}
 	err := &statusError{res.StatusCode, text}
 	after := retryAfter(res.Header, now)
@@ -137,24 +136,23 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Re
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
 			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
-		if code == noMoney || res.StatusCode < 400 {
+		if code == noQuota || res.StatusCode < 400 {
 			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		return sdk.Result{Status: sdk.StatusRefused}, sdk.Invalid(err)
 	}
 	result := sdk.Result{Status: sdk.StatusRefused}
 	if res.StatusCode == http.StatusTooManyRequests && after == 0 {
-		return sdk.Result{Status: sdk.StatusBusy}, sdk.Transient(err, turn)
+		return sdk.Result{Status: sdk.StatusBusy}, sdk.Transient(err, requeue)
 	}
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == overloaded,
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:
 		result = sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}
-	case res.StatusCode == http.StatusInternalServerError && worded:
-		// A server that can say what went wrong is alive: it may be this request
-		// that it cannot bear, and the next one fares better.
+	case res.StatusCode == http.StatusInternalServerError && standard:
+		// A server that can say what went wrong is alive: the next request may succeed.
 	case res.StatusCode == http.StatusServiceUnavailable: // a model that is being loaded
-		return sdk.Result{Status: sdk.StatusDown}, sdk.Transient(err, turn)
+		return sdk.Result{Status: sdk.StatusDown}, sdk.Transient(err, requeue)
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
 		result.Status = sdk.StatusDown
 	}
@@ -163,29 +161,29 @@ func (c *Client) refused(res *http.Response, body []byte, now time.Time) (sdk.Re
 
 const (
 	overloaded = 529                  // a status of Anthropic's that stands in no list
-	noMoney    = "insufficient_quota" // OpenAI's code of a 429 that waiting does not help
+	noQuota    = "insufficient_quota" // OpenAI's code of a 429 that waiting does not help
 )
 
-// complaint finds the message and the code in the forms of error replies:
+// errorMessage finds the message and the code in the forms of error replies:
 // {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
-// {"detail": "..."}, or a plain text. Worded says that it is the first form.
-func complaint(body []byte) (message, code string, worded bool) {
+// {"detail": "..."}, or a plain text. Standard says that it is the first form.
+func errorMessage(body []byte) (message, code string, standard bool) {
 	var reply struct {
 		Error, Message, Detail json.RawMessage
 	}
 	if json.Unmarshal(body, &reply) != nil {
 		return string(body), "", false
 	}
-	f, text := faultOf(reply.Error)
-	if f.Message != "" {
-		if code, ok := f.Code.(string); ok && code != "" {
-			return f.Message, code, true
+	e, text := readError(reply.Error)
+	if e.Message != "" {
+		if code, ok := e.Code.(string); ok && code != "" {
+			return e.Message, code, true
 		}
-		return f.Message, f.Type, true
+		return e.Message, e.Type, true
 	}
 	for _, other := range []json.RawMessage{reply.Message, reply.Detail} {
 		if text == "" {
-			_, text = faultOf(other)
+			_, text = readError(other)
 		}
 	}
 	if text == "" {
@@ -194,8 +192,8 @@ func complaint(body []byte) (message, code string, worded bool) {
 	return text, "", false
 }
 
-// place is where a redirect leads, without what may be secret in it.
-func place(res *http.Response) string {
+// location is where a redirect leads, without what may be secret in it.
+func location(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {
 		return "nowhere"
@@ -211,8 +209,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// BadRequest reports whether an error is a server's that found fault with the
-// request's fields or its size.
+// BadRequest reports whether an error is a server's that refuses the request's fields
+// or its size.
 func BadRequest(err error) bool {
 	e := new(statusError)
 	if !errors.As(err, &e) {
@@ -236,15 +234,15 @@ func TooLong(err error) bool {
 	return e.status == http.StatusRequestEntityTooLarge || strings.Contains(text, "context") || strings.Contains(text, "too long")
 }
 
-// retryable follows OpenAI's own clients: the server's word in x-should-retry
-// first, then its status. An account without money is not waited for.
+// retryable follows OpenAI's own clients: x-should-retry first, then the status. An
+// account without quota is not waited for.
 func retryable(res *http.Response, code string) bool {
-	if told, err := strconv.ParseBool(res.Header.Get("x-should-retry")); err == nil {
-		return told
+	if retry, err := strconv.ParseBool(res.Header.Get("x-should-retry")); err == nil {
+		return retry
 	}
 	switch res.StatusCode {
 	case http.StatusTooManyRequests:
-		return code != noMoney
+		return code != noQuota
 	case http.StatusRequestTimeout, http.StatusConflict:
 		return true
 	}
@@ -268,11 +266,11 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return time.Duration(min(wait, maxWait.Seconds()) * float64(time.Second))
 }
 
-// excerpt makes a foreign text fit to be shown: on one line, not long, and
-// without the secrets, which some servers repeat.
+// excerpt makes a server's text fit to be shown: on one line, short, and without
+// the secrets, which some servers repeat.
 func (c *Client) excerpt(text string) string {
 	for _, secret := range c.secrets {
-		text = strings.ReplaceAll(text, secret, hiddenSecret)
+		text = strings.ReplaceAll(text, secret, redacted)
 	}
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if runes := []rune(text); len(runes) > maxExcerpt {

@@ -18,31 +18,29 @@ import (
 // Request is one call of a service.
 type Request struct {
 	Client *Client
-	Fields map[string]any // that go into the body before those of Config.Body; a nil takes one out
-	Tokens int            // that the reply may cost; those of the body are estimated
-	// Bounded says that the reply has no more than Tokens, since the request sets
-	// that limit, and that its body is all that the service reads.
-	Bounded bool
-	Alone   bool // it goes out without the Host: for a stage that is opening
-	// Took is called when the reply has been decoded, before the Host hears that
-	// the call has ended: what it keeps is safe when the Host lets the next call
-	// through, so that no more than the calls under way are ever lost. Its error
-	// is Post's; the Host hears of an answer all the same, unless it is NoAnswer.
-	// nil: nothing to do.
-	Took func() error
+	Fields map[string]any // of the body, before those of Config.Body; a nil removes one
+	Tokens int            // most of the reply; those of the body are estimated
+	// Bounded says that the request limits the reply to Tokens, and that its body is all
+	// that the service reads.
+	Bounded  bool
+	SkipHost bool // the call needs no permission and is not counted: the stage is opening
+	// OnReply is called with the decoded reply before the call is released, so that no more
+	// answers than those of calls under way can be lost before they are cached. Post returns
+	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
+	OnReply func() error
 
 	usage sdk.Usage
 }
 
-// Usage is what the call cost, once Took is called or Post has returned.
+// Usage is what the call cost, from OnReply on.
 func (r *Request) Usage() sdk.Usage { return r.usage }
 
-// Post sends body, a JSON object, to a path below the base address and decodes
-// the reply. Every error it returns is a context's, the Host's, Took's or a
-// coded one, and none of its own holds a secret.
+// Post sends body, a JSON object, to a path below the base address and decodes the
+// reply. Its error is the context's, the Host's, OnReply's or a coded one, and holds no
+// secret.
 func (r *Request) Post(ctx context.Context, path string, body, reply any) (err error) {
 	c := r.Client
-	text, err := r.Body(body)
+	text, err := r.encode(body)
 	if err != nil {
 		return sdk.Invalid(err)
 	}
@@ -50,41 +48,48 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	if err != nil {
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
-	c.head(req)
+	c.setHeaders(req)
 	release := func(sdk.Result) {}
-	if !r.Alone {
+	if !r.SkipHost {
 		if release, err = c.config.Host.Acquire(ctx, r.call(text)); err != nil {
 			return err
 		}
 	}
-	result := sdk.Result{Status: sdk.StatusDown}
-	defer func() {
-		if ctx.Err() != nil && result.Status != sdk.StatusOK {
-			result.Status, result.Lost = sdk.StatusLeft, false
-		}
-		switch result.Status {
-		case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
-			if err != nil {
-				result.Reason = err.Error()
-			}
-		}
-		release(result)
-	}()
 	answer, result, err := c.send(req)
-	if err != nil {
-		return err
+	if err == nil {
+		if result.Usage.Plausible() { // the Host gets any, and reports what cannot be
+			r.usage = result.Usage
+		}
+		err = r.read(answer, reply)
+		result.Status = c.statusOf(err)
 	}
-	if result.Usage.Plausible() { // the Host hears of any, and says what cannot be
-		r.usage = result.Usage
+	if ctx.Err() != nil && result.Status != sdk.StatusOK {
+		result.Status, result.Lost = sdk.StatusLeft, false
 	}
-	err = r.read(answer, reply)
-	result.Status = c.worth(err)
+	switch result.Status {
+	case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
+		if err != nil {
+			result.Reason = err.Error()
+		}
+	}
+	release(result)
 	return err
 }
 
-// Call is what Post would ask the Host for.
+// Key is that of the reply to a request, for the response cache: it changes with
+// everything that is sent in the body, with the address, and with parts, which say what
+// is made of the reply before it is cached. Headers do not count.
+func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
+	text, err := r.encode(body)
+	if err != nil { // texts and finite numbers always can be encoded
+		panic(err)
+	}
+	return sdk.KeyOf(append([]string{"request", r.Client.config.BaseURL, path, string(text)}, parts...)...)
+}
+
+// Call is what Post would ask the Host to permit.
 func (r *Request) Call(body any) (sdk.Call, error) {
-	text, err := r.Body(body)
+	text, err := r.encode(body)
 	if err != nil {
 		return sdk.Call{}, sdk.Invalid(err)
 	}
@@ -92,7 +97,7 @@ func (r *Request) Call(body any) (sdk.Call, error) {
 }
 
 func (r *Request) call(body []byte) sdk.Call {
-	call := sdk.Call{Endpoint: r.Client.config.BaseURL, Tokens: Tokens(body) + r.Tokens}
+	call := sdk.Call{Endpoint: r.Client.config.BaseURL, Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
 	if r.Bounded && r.Client.Plain() {
 		// No token is shorter than a byte.
 		call.Most = sdk.Usage{InputTokens: uint64(len(body)), OutputTokens: uint64(r.Tokens)}
@@ -100,14 +105,14 @@ func (r *Request) call(body []byte) sdk.Call {
 	return call
 }
 
-// harmless are fields of Config.Body that do not make a request take more.
+// harmless are fields of Config.Body that do not raise the cost of a request.
 var harmless = []string{
 	"dimensions", "encoding_format", "frequency_penalty", "input_type", "logit_bias", "metadata", "min_p", "presence_penalty",
 	"prompt_cache_key", "repetition_penalty", "safety_identifier", "seed", "stop", "store", "task", "temperature", "top_k", "top_p", "truncate", "user",
 }
 
-// Plain reports whether Config.Body adds nothing by which a request may take more
-// than it seems to: another limit, more answers, tools.
+// Plain reports whether Config.Body adds nothing that may raise the cost of a request:
+// another limit, more answers, tools.
 func (c *Client) Plain() bool {
 	for name := range c.fields {
 		if !slices.Contains(harmless, name) {
@@ -117,20 +122,19 @@ func (c *Client) Plain() bool {
 	return true
 }
 
-// read decodes a reply that is a success, and hands it over.
+// read decodes a reply that is a success, and calls OnReply.
 func (r *Request) read(answer []byte, reply any) error {
 	if err := json.Unmarshal(answer, reply); err != nil {
 		text := r.Client.excerpt(err.Error())
 		return sdk.Invalid(&noAnswerError{fmt.Sprintf("the server's reply has another form: %s; check base_url", text)})
 	}
-	if r.Took != nil {
-		return r.Took()
+	if r.OnReply != nil {
+		return r.OnReply()
 	}
 	return nil
 }
 
-// send returns a reply that is a success, without secrets, and how the call
-// ended.
+// send returns a reply that is a success, without secrets, and the result of the call.
 func (c *Client) send(req *http.Request) ([]byte, sdk.Result, error) {
 	lost := sdk.Result{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
@@ -143,13 +147,13 @@ func (c *Client) send(req *http.Request) ([]byte, sdk.Result, error) {
 	if err != nil {
 		return nil, lost, c.lost(req, err)
 	}
-	result, err := c.judge(res, text, time.Now())
+	result, err := c.resultOf(res, text, time.Now())
 	return c.redact(text), result, err
 }
 
-// Body is what is sent for of, a JSON object, with the fields that are added.
-func (r *Request) Body(of any) ([]byte, error) {
-	text, err := json.Marshal(of)
+// encode is a body as it is sent: with Fields, and those of Config.Body.
+func (r *Request) encode(body any) ([]byte, error) {
+	text, err := json.Marshal(body)
 	if err != nil || len(r.Fields)+len(r.Client.fields) == 0 {
 		return text, err
 	}
@@ -169,7 +173,7 @@ func (r *Request) Body(of any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func (c *Client) head(req *http.Request) {
+func (c *Client) setHeaders(req *http.Request) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "racflow")
@@ -181,12 +185,8 @@ func (c *Client) head(req *http.Request) {
 	}
 }
 
-// Tokens estimates the tokens of a text: one for every four characters, which
-// is about right for English.
-func Tokens(text []byte) int { return (utf8.RuneCount(text) + 3) / 4 }
-
-// usage reads what a reply says of its cost; zero where it says nothing. A number
-// that no call can take stays one: whoever counts has to know that it is wrong.
+// usage reads what a reply says of its cost; zero where it says nothing. An impossible
+// number stays one, so that whoever counts can tell that it is wrong.
 func usage(reply []byte) sdk.Usage {
 	var r struct {
 		Usage struct {
@@ -207,5 +207,4 @@ func usage(reply []byte) sdk.Usage {
 	return sdk.Usage{InputTokens: input, CachedTokens: min(count(u.Details.Cached), input), OutputTokens: count(u.Completion)}
 }
 
-// count makes a number of tokens of a number.
 func count(n float64) uint64 { return uint64(min(max(n, 0), 1<<62)) }

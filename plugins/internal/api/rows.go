@@ -10,37 +10,35 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// together is how many rows of a batch are worked on at a time. The engine
-// sends them one by one and sets the limits; this is for those who do not.
+// together is how many rows of a batch are worked on at a time. The engine sends
+// single rows and sets limits; this is for callers that do not.
 const together = 64
 
-// Rows works on rows at the same time. An error is that of the row alone: the
-// results come with sdk.RowErrors then. Where ctx has ended it is that of all.
+// Rows works on rows at the same time. An error is that of its row alone: the
+// results come with sdk.RowErrors then. Where ctx has ended its error is that of all.
 func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R) (T, error)) ([]T, error) {
 	results := make([]T, len(rows))
-	errs := make([]error, len(rows))
+	var failed Failed
 	var calls errgroup.Group
 	calls.SetLimit(together)
 	for i, row := range rows {
 		calls.Go(func() error {
-			if errs[i] = ctx.Err(); errs[i] == nil {
-				results[i], errs[i] = work(ctx, row)
+			err := ctx.Err()
+			if err == nil {
+				results[i], err = work(ctx, row)
+			}
+			if err != nil {
+				failed.Add(err, i)
 			}
 			return nil
 		})
 	}
 	_ = calls.Wait() // errors are of single rows
-	var failed Failed
-	for i, err := range errs {
-		if err != nil {
-			failed.Add(err, i)
-		}
-	}
 	return Results(ctx, results, &failed)
 }
 
 // Results returns the results of rows of which some have failed. Where ctx has
-// ended that is the error of all.
+// ended its error is that of all.
 func Results[T any](ctx context.Context, results []T, failed *Failed) ([]T, error) {
 	switch {
 	case len(failed.rows) == 0:
@@ -59,7 +57,7 @@ type Failed struct {
 	over error
 }
 
-// Add notes the error of rows.
+// Add sets the error of rows.
 func (f *Failed) Add(err error, rows ...int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,16 +72,15 @@ func (f *Failed) Add(err error, rows ...int) {
 	}
 }
 
-// Over is an error among them after which no other row gets an answer, either; nil:
-// there is none.
+// Over is an error among them after which no other row can succeed; nil: there is none.
 func (f *Failed) Over() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.over
 }
 
-// Over reports whether an error says that no other call will be let through now: the
-// service is away, or the run has to end.
+// Over reports whether no other call will be permitted after an error: the service is
+// down, or the run has to end.
 func Over(err error) bool {
 	code := sdk.CodeOf(err)
 	return err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
@@ -32,11 +34,8 @@ func model(t *testing.T, c chatmodel.Config, host sdk.Host) *chatmodel.Model {
 		c.MaxTokensField = "auto"
 	}
 	c.Timeout = 5 * time.Second
-	m, err := chatmodel.New(c, sdk.Setup{Host: host})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
+	m := chatmodel.New(c, sdk.Setup{Host: host})
+	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
 
@@ -80,12 +79,12 @@ func TestFields(t *testing.T) {
 		{"marks", chatmodel.Config{CacheControl: true}, chat[:1], 0, `{"messages":[` + marked + `],"temperature":0}`},
 	}
 	for _, test := range tests {
-		got, err := json.Marshal(model(t, test.config, nil).Fields(test.messages, 0, test.most))
+		got, err := json.Marshal(model(t, test.config, nil).Request(test.messages, 0, test.most, 1).Fields)
 		if err != nil || string(got) != test.want {
 			t.Errorf("%s: %s\nwant %s (error %v)", test.name, got, test.want, err)
 		}
 	}
-	got, err := json.Marshal(model(t, chatmodel.Config{CacheControl: true}, nil).Fields(many, 0, 0))
+	got, err := json.Marshal(model(t, chatmodel.Config{CacheControl: true}, nil).Request(many, 0, 0, 1).Fields)
 	if text := string(got); err != nil || strings.Count(text, "ephemeral") != 4 || strings.Index(text, "ephemeral") < strings.Index(text, `"2"`) {
 		t.Errorf("the last four are not marked: %s", got)
 	}
@@ -154,34 +153,52 @@ func TestAskReadsChoicesAlone(t *testing.T) {
 	}
 }
 
+// TestKey changes every field of a question and of a model's config: all of them change
+// the key, but for secrets and what does not change results.
 func TestKey(t *testing.T) {
-	question := chatmodel.Question{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}}
-	seen := map[sdk.Key]string{}
-	add := func(name string, c chatmodel.Config, change func(*chatmodel.Question), more ...string) {
-		q := question
-		change(&q)
-		k := model(t, c, nil).Key(q, more...)
-		if other, ok := seen[k]; ok {
-			t.Errorf("%s has the key of %s", name, other)
-		}
-		seen[k] = name
+	type ask struct {
+		Question chatmodel.Question
+		Config   chatmodel.Config
 	}
-	same := func(*chatmodel.Question) {}
-	add("the question", chatmodel.Config{}, same)
-	add("another model", chatmodel.Config{Model: "other"}, same)
-	add("another server", chatmodel.Config{BaseURL: "http://127.0.0.1:2/v1"}, same)
-	add("further fields", chatmodel.Config{Body: `{"a": 1}`}, same)
-	add("warmer", chatmodel.Config{}, func(q *chatmodel.Question) { q.Temperature = 1 })
-	add("shorter", chatmodel.Config{}, func(q *chatmodel.Question) { q.MaxTokens = 1 })
-	add("a part of it", chatmodel.Config{}, same, "part")
-	add("another role", chatmodel.Config{}, func(q *chatmodel.Question) { q.Messages = []sdk.Message{{Role: sdk.MessageSystem, Text: "q"}} })
-
-	want := model(t, chatmodel.Config{}, nil).Key(question)
-	question.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: "q", Shared: true}}
-	for _, c := range []chatmodel.Config{{APIKey: "k"}, {CacheControl: true}, {PromptCacheKey: "k"}, {Headers: map[string]string{"A": "b"}}} {
-		if model(t, c, nil).Key(question) != want {
-			t.Errorf("%+v changes the key", c)
+	base := func() ask {
+		return ask{
+			chatmodel.Question{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "q", Shared: true}}, MaxTokens: 9},
+			chatmodel.Config{BaseURL: "http://127.0.0.1:2/v1", Model: "tiny", MaxTokensField: "auto", Service: api.Service{Timeout: time.Second}},
 		}
+	}
+	values := map[string]any{
+		"Messages": []sdk.Message{{Role: sdk.MessageSystem, Text: "q"}}, "Temperature": .5, "MaxTokens": 8,
+		"BaseURL": "http://127.0.0.1:3/v1", "Model": "other", "MaxTokensField": "max_completion_tokens", "PromptCacheKey": "k", "CacheControl": true,
+		"APIKey": "k", "Headers": map[string]string{"A": "b"}, "Body": `{"a": 1}`, "Timeout": time.Minute,
+	}
+	key := func(a ask) sdk.Key { return chatmodel.New(a.Config, sdk.Setup{}).Key(a.Question) }
+	plain, seen := key(base()), map[sdk.Key]string{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[ask]()) {
+		for _, of := range reflect.VisibleFields(f.Type) {
+			if of.Anonymous {
+				continue
+			}
+			a, value := base(), values[of.Name]
+			if value == nil {
+				t.Fatalf("%s is new: give it another value here", of.Name)
+			}
+			reflect.ValueOf(&a).Elem().FieldByIndex(f.Index).FieldByIndex(of.Index).Set(reflect.ValueOf(value))
+			changed := key(a)
+			neutral := of.Tag.Get("affects_output") == "false" || strings.Contains(of.Tag.Get("config"), ",secret")
+			if other := seen[changed]; neutral != (changed == plain) || !neutral && other != "" {
+				t.Errorf("%s changes the key: %t; its key is also that of %q", of.Name, changed != plain, other)
+			}
+			seen[changed] = of.Name
+		}
+	}
+	for _, m := range []sdk.Message{{Role: sdk.MessageUser, Text: "p"}, {Role: sdk.MessageSystem, Text: "q"}} {
+		a := base()
+		if a.Question.Messages[0] = m; key(a) == plain {
+			t.Errorf("%+v has the key of another message", m)
+		}
+	}
+	if a := base(); chatmodel.New(a.Config, sdk.Setup{}).Key(a.Question, "part") == plain {
+		t.Error("what is made of the answer does not change the key")
 	}
 }
 

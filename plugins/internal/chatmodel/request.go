@@ -1,13 +1,27 @@
 package chatmodel
 
 import (
+	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
 )
 
-// Fields are those of a request that depend on the model, or that go-openai
-// lacks or leaves out where they are 0 or empty. Without messages it is one for
-// the completions endpoint.
-func (m *Model) Fields(messages []sdk.Message, temperature float64, maxTokens int) map[string]any {
+// unlimited is how many tokens an answer without a limit counts with the limits of
+// services.
+const unlimited = 512
+
+// Request is one for n answers of at most maxTokens tokens each, 0 for no limit, but for
+// the fields that go-openai has. Without messages it is for the completions endpoint.
+func (m *Model) Request(messages []sdk.Message, temperature float64, maxTokens, n int) *api.Request {
+	r := &api.Request{Client: m.Client, Tokens: n * maxTokens, Bounded: maxTokens > 0, Fields: m.fields(messages, temperature, maxTokens)}
+	if maxTokens == 0 {
+		r.Tokens = n * unlimited
+	}
+	return r
+}
+
+// fields are those of a request that depend on the model, or that go-openai lacks or
+// leaves out where they are 0 or empty.
+func (m *Model) fields(messages []sdk.Message, temperature float64, maxTokens int) map[string]any {
 	c, fields := m.config, map[string]any{}
 	if !m.Thinks() {
 		fields["temperature"] = temperature
@@ -30,7 +44,7 @@ func (m *Model) Fields(messages []sdk.Message, temperature float64, maxTokens in
 	return fields
 }
 
-// message is a turn as it is sent: its content is a text, or parts of it.
+// message is one as it is sent: its content is a text, or parts of it.
 type message struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"`
@@ -42,11 +56,11 @@ type part struct {
 	CacheControl map[string]string `json:"cache_control"`
 }
 
-// marks is how many parts of a request Anthropic lets be marked.
-const marks = 4
+// maxMarks is how many parts of a request Anthropic allows to be marked.
+const maxMarks = 4
 
 func (m *Model) messages(messages []sdk.Message) []message {
-	sent, left := make([]message, len(messages)), marks
+	sent, left := make([]message, len(messages)), maxMarks
 	if !m.config.CacheControl {
 		left = 0
 	}

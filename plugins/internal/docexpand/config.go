@@ -22,7 +22,7 @@ type Config struct {
 	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`
 }
 
-// Kind is what tells one enricher from another.
+// Kind is what distinguishes one enricher from another.
 type Kind struct {
 	Name           string // of the terms: what a model may write before them
 	System, Prompt string // the built-in templates
@@ -47,72 +47,45 @@ const (
 
 var delimiters = delimit.New(titleTag, chunkTag)
 
-// New opens an enricher that adds n terms of a kind to each passage. Its errors are
-// those of Check.
+// New opens an enricher that adds n terms of a kind to each passage, with a config that
+// Check finds no error in.
 func New(k Kind, c Config, n int, setup sdk.Setup) (sdk.Enricher, error) {
-	e := &enricher{kind: k, config: c, n: n}
-	if err := e.load(); err != nil {
+	templates, err := load(k, c, n)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	e.model, err = chatmodel.New(c.Config, setup)
-	return e, err
+	return &enricher{kind: k, config: c, n: n, Pair: templates, Model: chatmodel.New(c.Config, setup)}, nil
 }
 
-// Check reports what tags cannot say: ArgumentErrors.
+// Check reports the errors that tags cannot find: sdk.ArgumentErrors.
 func Check(k Kind, c Config, n int) error {
-	var faults api.Faults
-	faults.Need(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
-	return errors.Join(faults.Err(), (&enricher{kind: k, config: c, n: n}).load(), c.Config.Check())
+	var errs api.Errors
+	errs.Require(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
+	_, err := load(k, c, n)
+	return errors.Join(errs.Err(), err, c.Config.Check())
 }
 
-// load reads the templates.
-func (e *enricher) load() error {
-	var faults api.Faults
-	var err error
-	trials := []any{
-		Data{}, Data{N: e.n, Texts: []string{"text"}}, Data{N: e.n, Title: "title", Texts: []string{"text", "text"}, Packed: true},
-	}
-	e.system, err = fewshot.Load(e.config.System, e.kind.System, trials...)
-	faults.Take("system", err)
-	e.prompt, err = fewshot.Load(e.config.Prompt, e.kind.Prompt, trials...)
-	faults.Take("prompt", err)
-	if err == nil {
-		const passage = "<chunk>\nx\n</chunk>"
-		faults.Need(e.prompt.Shows(passage, Data{N: e.n, Texts: []string{passage}}), "prompt", "it does not show .Texts, so that the model would not see the passages")
-	}
-	return faults.Err()
+func load(k Kind, c Config, n int) (fewshot.Pair, error) {
+	return fewshot.LoadPair(c.System, c.Prompt, [2]string{k.System, k.Prompt}, ".Texts",
+		Data{N: n, Texts: []string{fewshot.Passage}}, Data{}, Data{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true})
 }
 
 type enricher struct {
+	*chatmodel.Model
+	fewshot.Pair
 	kind   Kind
 	config Config
 	n      int
-	model  *chatmodel.Model
-	system fewshot.Template
-	prompt fewshot.Template
 }
 
-// Close closes idle connections.
-func (e *enricher) Close() error {
-	e.model.Close()
-	return nil
-}
-
-// Revision of the stages that ask for terms: raise it whenever one asks otherwise than
-// its templates say, or reads an answer otherwise.
+// Revision of the stages that ask for terms: raise it whenever one of them asks, or reads
+// an answer, in another way. Templates count by themselves.
 const Revision = "1"
 
-// Fingerprint implements sdk.Fingerprinter.
-func (e *enricher) Fingerprint() string {
-	return e.system.Fingerprint() + " " + e.prompt.Fingerprint()
-}
-
-// question asks for the terms of texts; packed says that their answers are to be
-// told apart.
+// question asks for the terms of texts; packed asks for those of each text apart.
 func (e *enricher) question(title string, texts []string, packed bool) (chatmodel.Question, error) {
 	d := Data{N: e.n, Packed: packed}
-	system, err := e.system.Write(d)
+	system, err := e.System.Write(d)
 	if err != nil {
 		return chatmodel.Question{}, err
 	}
@@ -126,13 +99,13 @@ func (e *enricher) question(title string, texts []string, packed bool) (chatmode
 		}
 		d.Texts = append(d.Texts, delimiters.Wrap(tag, text))
 	}
-	user, err := e.prompt.Write(d)
+	user, err := e.Prompt.Write(d)
 	return chatmodel.Question{
 		Messages: []sdk.Message{
 			{Role: sdk.MessageSystem, Text: system, Shared: true},
 			{Role: sdk.MessageUser, Text: user},
 		},
 		Temperature: e.config.Temperature,
-		MaxTokens:   len(texts) * e.model.Limit(e.config.MaxTokens, e.n*e.kind.Tokens+40),
+		MaxTokens:   len(texts) * e.Limit(e.config.MaxTokens, e.n*e.kind.Tokens+40),
 	}, err
 }

@@ -73,7 +73,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 			w.fail(err, p)
 			continue
 		}
-		p.key = w.model.Key(question, "terms", Revision, fmt.Sprint(w.config.Pack))
+		p.key = w.Key(question, "terms", Revision, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	missing, err := w.recall(ctx, distinct)
@@ -113,7 +113,7 @@ func (w *work) take(p *passage, terms []string) {
 
 // recall takes the terms that are kept and returns the other passages.
 func (w *work) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
-	found, err := w.model.CacheGet(ctx, keys(passages))
+	found, err := w.CacheGet(ctx, keys(passages))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func keys(passages []*passage) []sdk.Key {
 // ask gets the terms of passages with one request, and where that does not bring
 // those of all, with one for each of the others.
 func (w *work) ask(ctx context.Context, passages []*passage) {
-	leave, err := w.model.Turn(ctx, keys(passages)...)
+	leave, err := w.Turn(ctx, keys(passages)...)
 	if err != nil {
 		w.fail(err, passages...)
 		return
@@ -176,7 +176,7 @@ func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*p
 		return nil, err
 	}
 	answered := false
-	err = w.model.Ask(ctx, q, func(r chatmodel.Reply) error {
+	err = w.Ask(ctx, q, func(r chatmodel.Reply) error {
 		answered = true
 		text, err := r.Written()
 		if err != nil {
@@ -205,7 +205,7 @@ func (w *work) askAlone(ctx context.Context, p *passage) error {
 	if err != nil {
 		return err
 	}
-	return w.model.Ask(ctx, q, func(r chatmodel.Reply) error {
+	return w.Ask(ctx, q, func(r chatmodel.Reply) error {
 		text, err := r.Written()
 		if err != nil {
 			return err
@@ -233,5 +233,5 @@ func (w *work) keep(ctx context.Context, passages []*passage, terms [][]string) 
 		}
 		values[i] = value
 	}
-	w.model.CachePut(ctx, keys(passages), values)
+	w.CachePut(ctx, keys(passages), values)
 }

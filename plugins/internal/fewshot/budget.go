@@ -8,26 +8,28 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// charactersPerToken is what English text has, about, with the tokenizers of
-// today's models. Other languages have fewer characters to a token.
-const charactersPerToken = 4
+// Tokens estimates how many tokens a text has.
+func Tokens(text string) int { return sdk.EstimateTokens(utf8.RuneCountInString(text)) }
 
-// Tokens estimates how many tokens a text is.
-func Tokens(text string) int {
-	return (utf8.RuneCountInString(text) + charactersPerToken - 1) / charactersPerToken
+// MessageTokens estimates how many tokens the messages of a chat have.
+func MessageTokens(messages []sdk.Message) int {
+	sum := 0
+	for _, m := range messages {
+		sum += Tokens(m.Text)
+	}
+	return sum
 }
 
-// Fit finds the prompt with the most examples, of at most all of them, that is
-// within a budget of tokens; a budget of 0 has no bound. Write writes the
-// prompt with so many examples and says how many tokens it is; more examples
-// must not make it shorter. An item whose prompt is too long without a single
-// one fails.
+// Fit finds the prompt with the most of so many examples that is within a budget of
+// tokens; a budget of 0 has no bound. Write writes the prompt with a number of examples
+// and returns its tokens too; more examples must not make it shorter. It is an error
+// when the prompt is too long without any example.
 func Fit(examples, budget int, write func(examples int) (sdk.Prompt, int, error)) (sdk.Prompt, error) {
 	prompt, tokens, err := write(examples)
 	if err != nil || budget == 0 || tokens <= budget {
 		return prompt, err
 	}
-	// How many have to go, found in a few steps: a prompt may have hundreds.
+	// A binary search: a prompt may have hundreds of examples.
 	dropped := 1 + sort.Search(examples, func(i int) bool {
 		prompt, tokens, err = write(examples - 1 - i)
 		return err != nil || tokens <= budget

@@ -2,6 +2,7 @@ package fewshot
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,10 +21,19 @@ type Template struct {
 	text     string
 }
 
-// Load reads a template; an empty path gives the fallback. An unknown field
-// shows only when it is reached, so the template is tried with each of the
-// samples: give one with every list filled, and one with every list empty.
-func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
+// Load reads the template of an argument; an empty path gives the fallback. An unknown
+// field is found only where execution reaches it, so the template is executed with each
+// of the samples: give one with every list filled, and one with every list empty. Its
+// errors are sdk.ArgumentErrors.
+func Load(argument string, path sdk.Path, fallback string, samples ...any) (Template, error) {
+	t, err := load(path, fallback, samples)
+	if err != nil {
+		return t, &sdk.ArgumentError{Argument: argument, Err: err}
+	}
+	return t, nil
+}
+
+func load(path sdk.Path, fallback string, samples []any) (Template, error) {
 	name, text := "default.tmpl", fallback
 	if path != "" {
 		file, err := os.ReadFile(string(path))
@@ -44,16 +54,7 @@ func Load(path sdk.Path, fallback string, samples ...any) (Template, error) {
 	return Template{template: parsed, text: text}, nil
 }
 
-// LoadArgument is Load for a path that an argument gives: its errors are ArgumentErrors.
-func LoadArgument(argument string, path sdk.Path, fallback string, samples ...any) (Template, error) {
-	t, err := Load(path, fallback, samples...)
-	if err != nil {
-		return t, &sdk.ArgumentError{Argument: argument, Err: err}
-	}
-	return t, nil
-}
-
-// fields names what a template can show.
+// fields names what a template can use.
 func fields(data any) string {
 	var all []string
 	for _, f := range reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(data)).Type()) {
@@ -64,17 +65,18 @@ func fields(data any) string {
 	return strings.Join(all, ", ")
 }
 
-// Shows reports whether what is written with data holds a text of it.
+// Shows reports whether the template writes a text that is part of data.
 func (t Template) Shows(text string, data any) bool {
 	written, err := t.Write(data)
 	return err == nil && strings.Contains(written, text)
 }
 
-// Fingerprint changes with the text, which is no argument of a stage.
+// Fingerprint changes with the text: what a stage writes depends on it, and its
+// arguments hold only the path.
 func (t Template) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(t.text))) }
 
-// Write fills in the template. White space around the result is dropped:
-// models continue worse after it, as their tokens begin with it.
+// Write executes the template. White space around the result is dropped: models
+// continue worse after it, since their tokens begin with it.
 func (t Template) Write(data any) (string, error) {
 	var text strings.Builder
 	if err := t.template.Execute(&text, data); err != nil {
@@ -82,3 +84,23 @@ func (t Template) Write(data any) (string, error) {
 	}
 	return strings.TrimSpace(text.String()), nil
 }
+
+// Pair are the templates of a chat's system message and of its last one.
+type Pair struct{ System, Prompt Template }
+
+// Passage is a passage between delimiters, as prompts show it.
+const Passage = "<chunk>\nx\n</chunk>"
+
+// LoadPair loads the templates of the arguments system and prompt. The prompt has to
+// show the named field, which is Passage in the first sample.
+func LoadPair(system, prompt sdk.Path, defaults [2]string, field string, samples ...any) (Pair, error) {
+	s, systemErr := Load("system", system, defaults[0], samples...)
+	p, promptErr := Load("prompt", prompt, defaults[1], samples...)
+	if promptErr == nil && !p.Shows(Passage, samples[0]) {
+		promptErr = &sdk.ArgumentError{Argument: "prompt", Err: fmt.Errorf("it does not show %s, so that the model would not see the passage", field)}
+	}
+	return Pair{s, p}, errors.Join(systemErr, promptErr)
+}
+
+// Fingerprint changes with either text.
+func (p Pair) Fingerprint() string { return p.System.Fingerprint() + " " + p.Prompt.Fingerprint() }

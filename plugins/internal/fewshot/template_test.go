@@ -27,7 +27,7 @@ func TestLoad(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := Load(sdk.Path(path), "", samples...)
+			loaded, err := Load("template", sdk.Path(path), "", samples...)
 			if test.fault != "" {
 				if err == nil || !strings.HasSuffix(err.Error(), test.fault) {
 					t.Fatalf("%v, want %s", err, test.fault)

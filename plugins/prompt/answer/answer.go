@@ -12,15 +12,15 @@ import (
 )
 
 type config struct {
-	Passages  int      `config:"passages" default:"20" min:"0" doc:"The most passages of a prompt. 0: no bound. It does not bound a knowledge that is shown as a whole."`
-	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; passages beyond it are left out, from the last one on. 0: no bound."`
-	Context   bool     `config:"context" default:"true" doc:"Whether a passage shows what situates it beside its text."`
+	Passages  int      `config:"passages" default:"20" min:"0" doc:"Most passages of a prompt; 0: no bound. A knowledge that is shown as a whole is not bounded."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; the last passages are left out until it fits. 0: no bound."`
+	Context   bool     `config:"context" default:"true" doc:"Whether a passage shows its context beside its text."`
 	Citations bool     `config:"citations" default:"true" doc:"Whether the answer has to cite passages."`
-	None      string   `config:"none" default:"The passages do not answer this." doc:"The answer that says that the passages do not answer the question; not allowed if it is empty."`
+	None      string   `config:"none" default:"The passages do not answer this." doc:"The answer where the passages do not answer the question; empty: not allowed."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the instructions with, in place of the built-in one; it may use .None, .Context, .Citations and join."`
 }
 
-// Data is what a template of the instructions sees. It is the same for all items.
+// Data is what a template of the instructions can use. It is the same for all items.
 type Data struct {
 	None      string // the answer that the passages do not answer the question; empty: not allowed
 	Context   bool   // passages show their contexts
@@ -30,8 +30,8 @@ type Data struct {
 //go:embed default.tmpl
 var defaultTemplate string
 
-// turn stands between the passages and the question.
-const turn = "I have read the passages. What is the question?"
+// acknowledged is the assistant's turn between the passages and the question.
+const acknowledged = "I have read the passages. What is the question?"
 
 // Stage describes the prompter.
 func Stage() sdk.Stage {
@@ -43,18 +43,15 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 	return c.prompter()
 }
 
-// prompter reads the template and writes the instructions with it.
+// prompter loads the template and writes the instructions with it.
 func (c config) prompter() (*prompter, error) {
-	p := &prompter{config: c}
 	data := Data{None: c.None, Context: c.Context, Citations: c.Citations}
-	var err error
-	if p.template, err = fewshot.Load(c.Template, defaultTemplate, data, Data{"none", true, true}, Data{}); err == nil {
-		p.instructions, err = p.template.Write(data)
-	}
+	t, err := fewshot.Load("template", c.Template, defaultTemplate, data, Data{"none", true, true}, Data{})
 	if err != nil {
-		return nil, &sdk.ArgumentError{Argument: "template", Err: err}
+		return nil, err
 	}
-	return p, nil
+	instructions, err := t.Write(data)
+	return &prompter{config: c, Template: t, instructions: instructions}, err
 }
 
 func (c config) check() error {
@@ -63,14 +60,12 @@ func (c config) check() error {
 }
 
 type prompter struct {
+	fewshot.Template
 	config       config
-	template     fewshot.Template
 	instructions string
 }
 
-// Fingerprint implements sdk.Fingerprinter.
-func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
-
+// Prompt implements sdk.Prompter.
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		passages, whole := p.shown(item.Candidates)
@@ -82,8 +77,8 @@ func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error
 	})
 }
 
-// shown returns the candidates that are to be passages, and whether they are a
-// knowledge as a whole: nothing has searched for them.
+// shown returns the candidates that become passages, and whether they are a knowledge
+// as a whole, which nothing has searched.
 func (p *prompter) shown(candidates []sdk.Candidate) (passages []*sdk.Candidate, whole bool) {
 	whole = true
 	for i := range candidates {
@@ -110,7 +105,7 @@ func (p *prompter) write(passages []*sdk.Candidate, whole bool, question string)
 		prompt := sdk.Prompt{None: p.config.None, Passages: []string{}, Messages: []sdk.Message{
 			{Role: sdk.MessageSystem, Text: p.instructions, Shared: true},
 			{Role: sdk.MessageUser, Text: strings.Join(texts[:n], "\n\n"), Shared: whole},
-			{Role: sdk.MessageAssistant, Text: turn},
+			{Role: sdk.MessageAssistant, Text: acknowledged},
 			{Role: sdk.MessageUser, Text: strings.TrimSpace(question)},
 		}}
 		for _, c := range passages[:n] {
@@ -118,12 +113,9 @@ func (p *prompter) write(passages []*sdk.Candidate, whole bool, question string)
 				prompt.Passages = append(prompt.Passages, c.ID)
 			}
 		}
-		tokens := 0
-		for _, m := range prompt.Messages {
-			tokens += fewshot.Tokens(m.Text)
-		}
+		tokens := fewshot.MessageTokens(prompt.Messages)
 		switch n {
-		case 0: // of use to nobody, and refused below
+		case 0: // useless, and refused below
 			tokens = 0
 		case 1:
 			least = tokens

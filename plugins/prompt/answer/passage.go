@@ -10,15 +10,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// passages are told apart by marks that no text from a document can hold.
+// passages are delimited by marks that no text of a document can hold.
 var passages = delimit.New("passage")
 
 // passage writes a candidate as the passage of a number.
 func (p *prompter) passage(number int, c *sdk.Candidate) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, passages.Escape(source(c)))
-	if situating, _ := sdk.SplitContext(c.Context); p.config.Context && strings.TrimSpace(situating) != "" {
-		fmt.Fprintf(&out, "Context: %s\n", passages.Escape(fewshot.OneLine(situating)))
+	if context, _ := sdk.SplitContext(c.Context); p.config.Context && strings.TrimSpace(context) != "" {
+		fmt.Fprintf(&out, "Context: %s\n", passages.Escape(fewshot.OneLine(context)))
 	}
 	fmt.Fprintf(&out, "Text:\n%s\n</passage %d>", passages.Escape(strings.Trim(c.Text, "\r\n")), number)
 	return out.String()
@@ -27,14 +27,14 @@ func (p *prompter) passage(number int, c *sdk.Candidate) string {
 // source names where a candidate comes from, in a line: a document by its path,
 // title, headings and lines or pages, a row by its id.
 func source(c *sdk.Candidate) string {
-	said := func(name string) string { s, _ := c.Meta[name].(string); return fewshot.OneLine(s) }
+	meta := func(name string) string { s, _ := c.Meta[name].(string); return fewshot.OneLine(s) }
 	var parts []string
 	add := func(part string) {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
-	path, title := said("path"), said("title")
+	path, title := meta("path"), meta("title")
 	add(path)
 	if title != "" && title != path {
 		add(strconv.Quote(title))
@@ -42,7 +42,7 @@ func source(c *sdk.Candidate) string {
 	if len(parts) == 0 {
 		add(fewshot.OneLine(c.ID))
 	}
-	add(said("headings"))
+	add(meta("headings"))
 	for _, of := range []string{"line", "page"} {
 		first, last := count(c.Meta["first_"+of]), count(c.Meta["last_"+of])
 		switch {
@@ -56,7 +56,7 @@ func source(c *sdk.Candidate) string {
 	return strings.Join(parts, ", ")
 }
 
-// count writes a number of the metadata; what is none is empty.
+// count writes a number of the metadata; empty: it is none.
 func count(value any) string {
 	n, ok := value.(float64)
 	if !ok {

@@ -31,16 +31,15 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prompter{config: c, template: t, fields: []string{sdk.LabelProperty}}
+	p := &prompter{config: c, Template: t, fields: []string{sdk.LabelProperty}}
 	if c.Reasoning {
 		p.fields = []string{reasoningProperty, sdk.LabelProperty}
 	}
 	return p, nil
 }
 
-// load reads the template.
 func (c config) load() (fewshot.Template, error) {
-	return fewshot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
+	return fewshot.Load("template", c.Template, defaultTemplate, trials()...)
 }
 
 func (c config) check() error {
@@ -49,14 +48,12 @@ func (c config) check() error {
 }
 
 type prompter struct {
-	config   config
-	template fewshot.Template
-	fields   []string
+	fewshot.Template
+	config config
+	fields []string
 }
 
-// Fingerprint implements sdk.Fingerprinter.
-func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
-
+// Prompt implements sdk.Prompter.
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
 		prompt, err := p.write(item, b.Labels)
@@ -70,18 +67,14 @@ func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: labels, None: p.config.None, Fields: p.fields}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
-		system, err := p.template.Write(Data{
+		system, err := p.Write(Data{
 			Labels: labels, Ranked: ranked, None: p.config.None, Reasoning: p.config.Reasoning, Shots: examples,
 		})
 		if err != nil {
 			return sdk.Prompt{}, 0, err
 		}
 		prompt.Messages = p.messages(system, shots[len(shots)-examples:], item.Text)
-		tokens := 0
-		for _, m := range prompt.Messages {
-			tokens += fewshot.Tokens(m.Text)
-		}
-		return prompt, tokens, nil
+		return prompt, fewshot.MessageTokens(prompt.Messages), nil
 	})
 }
 

@@ -30,16 +30,15 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prompter{config: c, template: t, draws: 1}
+	p := &prompter{config: c, Template: t, draws: 1}
 	if c.Redraw == "sample" {
 		p.draws = max(1, setup.Samples)
 	}
 	return p, nil
 }
 
-// load reads the template.
 func (c config) load() (fewshot.Template, error) {
-	return fewshot.LoadArgument("template", c.Template, defaultTemplate, trials()...)
+	return fewshot.Load("template", c.Template, defaultTemplate, trials()...)
 }
 
 func (c config) check() error {
@@ -48,9 +47,9 @@ func (c config) check() error {
 }
 
 type prompter struct {
-	config   config
-	template fewshot.Template
-	draws    int // of random examples, and so prompts, per item
+	fewshot.Template
+	config config
+	draws  int // of random examples, and so prompts, per item
 }
 
 // Random implements sdk.Drawer.
@@ -58,9 +57,7 @@ func (p *prompter) Random() sdk.Draw {
 	return sdk.Draw{Count: p.config.Random * p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
 }
 
-// Fingerprint implements sdk.Fingerprinter.
-func (p *prompter) Fingerprint() string { return p.template.Fingerprint() }
-
+// Prompt implements sdk.Prompter.
 func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	allowed := fewshot.Allowed(b.Labels, p.config.None)
 	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
@@ -82,7 +79,7 @@ func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) 
 		prompts[draw], err = fewshot.Fit(len(some)+len(neighbours), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
 			data.Random = some[:min(examples, len(some))]
 			data.Neighbours = neighbours[len(neighbours)-(examples-len(data.Random)):]
-			text, err := p.template.Write(data)
+			text, err := p.Write(data)
 			return sdk.Prompt{Text: text, Labels: allowed, None: p.config.None}, fewshot.Tokens(text), err
 		})
 		if err != nil {

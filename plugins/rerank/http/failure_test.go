@@ -122,8 +122,8 @@ func TestConfig(t *testing.T) {
 		"cohere": "https://api.cohere.com/v2", "jina": "https://api.jina.ai/v1", "voyage": "https://api.voyageai.com/v1",
 	} {
 		r := openAt(t, nil, fmt.Sprintf(`{"api": %q, "model": "m"}`, name))
-		if r.client.Address() != address {
-			t.Errorf("%s is at %s", name, r.client.Address())
+		if r.Address() != address {
+			t.Errorf("%s is at %s", name, r.Address())
 		}
 	}
 	// What changes the scores changes the fingerprint; the key does not.

@@ -4,24 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
 )
 
 type config struct {
-	API           string            `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks; cohere is its version 2."`
-	BaseURL       string            `config:"base_url" pattern:"^$|^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
-	Path          string            `config:"path" default:"/rerank" pattern:"^/[^\\s?#]*$" example:"/rerank" doc:"What follows the address."`
-	Model         string            `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none, the others do."`
-	APIKey        string            `config:"api_key,secret" doc:"Key for the service; none for one that wants none."`
-	Context       bool              `config:"context" default:"true" doc:"Send a candidate's context before its text."`
-	MaxCharacters int               `config:"max_characters" default:"8000" min:"1" doc:"The longest document; what is beyond is cut off."`
-	MaxDocuments  int               `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
-	Headers       map[string]string `config:"headers,secret" doc:"Further headers of every request."`
-	Body          string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
-	Timeout       time.Duration     `config:"timeout" affects_output:"false" default:"60s" above:"0s" doc:"Longest time of one request."`
+	API     string `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks; cohere is its version 2."`
+	BaseURL string `config:"base_url" pattern:"^$|^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
+	Path    string `config:"path" default:"/rerank" pattern:"^/[^\\s?#]*$" example:"/rerank" doc:"What follows the address."`
+	Model   string `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none, the others do."`
+	api.Service
+	Context       bool `config:"context" default:"true" doc:"Send a candidate's context before its text."`
+	MaxCharacters int  `config:"max_characters" default:"8000" min:"1" doc:"The longest document; what is beyond is cut off."`
+	MaxDocuments  int  `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
 }
 
 // Stage describes the reranker.
@@ -34,11 +30,7 @@ func Stage() sdk.Stage {
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Reranker, error) {
 	c = c.complete()
-	client, err := api.New(c.service(setup))
-	if err != nil {
-		return nil, err
-	}
-	return &reranker{config: c, shape: shapes[c.API], client: client}, nil
+	return &reranker{config: c, shape: shapes[c.API], Client: api.New(c.service(setup))}, nil
 }
 
 // complete fills in what depends on the service.
@@ -54,35 +46,29 @@ func (c config) complete() config {
 }
 
 func (c config) service(setup sdk.Setup) api.Config {
-	return api.Config{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, Body: c.Body, Reserved: reserved,
-		Timeout: c.Timeout, Host: setup.Host, Log: setup.Log,
-	}
+	return api.Config{Service: c.Service, BaseURL: c.BaseURL, Reserved: reserved, Host: setup.Host, Log: setup.Log}
 }
 
-// check reports what tags cannot say.
+// check reports the errors that tags cannot find.
 func (c config) check() error {
 	c = c.complete()
-	var faults api.Faults
-	faults.Need(c.Model != "" || !shapes[c.API].model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
-	faults.Need(c.BaseURL != "", "base_url", fmt.Sprintf("%s runs on a machine of yours: give its address, such as http://127.0.0.1:8080", c.API))
+	var errs api.Errors
+	errs.Require(c.Model != "" || !shapes[c.API].model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
+	errs.Require(c.BaseURL != "", "base_url", fmt.Sprintf("%s runs on a machine of yours: give its address, such as http://127.0.0.1:8080", c.API))
 	if c.BaseURL == "" {
-		return faults.Err()
+		return errs.Err()
 	}
-	return errors.Join(faults.Err(), c.service(sdk.Setup{}).Check())
+	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
 }
 
 type reranker struct {
+	*api.Client
 	config config
 	shape  shape
-	client *api.Client
 }
 
-// Close closes idle connections.
-func (r *reranker) Close() error {
-	r.client.Close()
-	return nil
+// Fingerprint implements sdk.Fingerprinter: scores depend on the completed config, but
+// for what does not change results.
+func (r *reranker) Fingerprint() string {
+	return fmt.Sprintf("%x", sdk.KeyOf(fmt.Sprintf("%+v", api.Essential(r.config))))
 }
-
-// Fingerprint tells what the scores depend on.
-func (r *reranker) Fingerprint() string { return fmt.Sprintf("%x", r.key()) }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -43,7 +42,7 @@ func (r *reranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error
 		return nil, sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
 	}
 	scores := make([]float32, len(documents))
-	var calls errgroup.Group // without a context: what others still get is kept
+	var calls errgroup.Group // without a context: scores of other requests are still cached
 	calls.SetLimit(together)
 	for from := 0; from < len(documents); from += r.config.MaxDocuments {
 		to := min(from+r.config.MaxDocuments, len(documents))
@@ -62,7 +61,7 @@ func (r *reranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error
 	return ranked, nil
 }
 
-// document is the text that the service gets to see of a candidate.
+// document is the text of a candidate that the service gets.
 func (r *reranker) document(c *sdk.Candidate) string {
 	text := c.Text
 	if r.config.Context && c.Context != "" {
@@ -71,33 +70,23 @@ func (r *reranker) document(c *sdk.Candidate) string {
 	return fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), r.config.MaxCharacters)
 }
 
-// key names the scores of documents, and of none what all scores depend on.
-func (r *reranker) key(texts ...string) sdk.Key {
-	c := r.config
-	settings := []string{"rerank 1", c.API, r.client.Address(), c.Path, c.Model, r.client.Body(), strconv.Itoa(c.MaxCharacters), strconv.FormatBool(c.Context)}
-	return sdk.KeyOf(append(settings, texts...)...)
-}
-
 // score fills in the scores of the documents of one request: not a number for
 // those that the service leaves out.
 func (r *reranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
-	keys := []sdk.Key{r.key(append([]string{query}, documents...)...)}
-	kept, err := r.client.CacheGet(ctx, keys)
+	body, answer := r.shape.body(r.config.Model, query, documents), r.shape.reply()
+	request := api.Request{Client: r.Client}
+	keys := []sdk.Key{request.Key(r.config.Path, body, r.config.API)}
+	cached, err := r.CacheGet(ctx, keys)
 	if err != nil {
 		return err
 	}
-	if len(kept[0]) == 4*len(scores) {
+	if len(cached[0]) == 4*len(scores) {
 		for i := range scores {
-			scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(kept[0][4*i:]))
+			scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(cached[0][4*i:]))
 		}
 		return nil
 	}
-	body, err := r.shape.body(r.config.Model, query, documents)
-	if err != nil {
-		return sdk.Invalid(err)
-	}
-	answer := r.shape.reply()
-	request := api.Request{Client: r.client, Took: func() error {
+	request.OnReply = func() error {
 		if err := r.take(answer.scores(), scores); err != nil {
 			return err
 		}
@@ -105,9 +94,9 @@ func (r *reranker) score(ctx context.Context, query string, documents []string, 
 		for _, s := range scores {
 			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
 		}
-		r.client.CachePut(ctx, keys, [][]byte{value})
+		r.CachePut(ctx, keys, [][]byte{value})
 		return nil
-	}}
+	}
 	err = request.Post(ctx, r.config.Path, body, answer)
 	if api.BadRequest(err) {
 		return fmt.Errorf("%w; if documents are too long for the model, lower max_characters, if they are too many, max_documents", err)
@@ -136,7 +125,7 @@ func (r *reranker) take(all []scored, scores []float32) error {
 		seen[*s.Index], scores[*s.Index] = true, float32(*s.value())
 	}
 	if missing := len(scores) - len(all); missing > 0 {
-		r.client.Once("left out", "the service leaves documents out; they are no candidates any more", "documents", len(scores), "left_out", missing)
+		r.WarnOnce("left out", "the service leaves documents out, and so does the ranking", "documents", len(scores), "left_out", missing)
 	}
 	return nil
 }

@@ -1,7 +1,5 @@
 package http
 
-import "encoding/json"
-
 // shape is the form of one service's requests and replies.
 type shape struct {
 	address string // of the service itself; empty: there is none, people run it
@@ -93,10 +91,10 @@ func topN(query string, documents []string) map[string]any {
 var reserved = []string{"model", "query", "documents", "texts", "top_n", "top_k"}
 
 // body is a request in this form.
-func (s shape) body(model, query string, documents []string) (json.RawMessage, error) {
+func (s shape) body(model, query string, documents []string) map[string]any {
 	fields := s.fields(query, documents)
 	if model != "" {
 		fields["model"] = model
 	}
-	return json.Marshal(fields)
+	return fields
 }

@@ -45,7 +45,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 			}
 			if err == nil {
 				v.lower(want)
-				v.model.Once("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
+				v.WarnOnce("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
 			}
 		}
 		switch {
@@ -58,7 +58,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 			return err
 		}
 		if given < want {
-			v.model.Once("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
+			v.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", want, "given", given)
 		}
 		slots = slots[given:]
 	}
@@ -92,32 +92,30 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 			slots[i].reply = replies[i]
 			keys[i], values[i] = slots[i].key, replies[i].value()
 		}
-		v.model.CachePut(ctx, keys, values)
+		v.CachePut(ctx, keys, values)
 		return nil
 	}
 	if v.config.Endpoint == "completions" {
 		var got chatmodel.Choices[openai.CompletionChoice]
-		r.Took = func() error {
+		r.OnReply = func() error {
 			return take(each(got.Choices, func(c openai.CompletionChoice) reply { return v.completionReply(q, c) }))
 		}
-		err = r.Post(ctx, "/completions", v.body(q, slots[0].number, n), &got)
+		err = r.Post(ctx, v.path(), v.body(q, slots[0].number, n), &got)
 		return given, err
 	}
 	var got chatmodel.Choices[openai.ChatCompletionChoice]
-	r.Took = func() error {
+	r.OnReply = func() error {
 		return take(each(got.Choices, func(c openai.ChatCompletionChoice) reply { return v.chatReply(q, c) }))
 	}
-	err = r.Post(ctx, "/chat/completions", v.body(q, slots[0].number, n), &got)
+	err = r.Post(ctx, v.path(), v.body(q, slots[0].number, n), &got)
 	return given, err
 }
 
-// ready is a request for n answers, but for its body.
-func (v *voter) ready(q *question, n int) *api.Request {
-	r := &api.Request{Client: v.model.Client, Tokens: q.maxTokens * n, Bounded: q.maxTokens > 0, Fields: v.fields(q)}
-	if q.maxTokens == 0 { // nobody knows
-		r.Tokens = chatmodel.Unlimited * n
+func (v *voter) path() string {
+	if v.config.Endpoint == "completions" {
+		return "/completions"
 	}
-	return r
+	return chatmodel.ChatPath
 }
 
 // each makes a reply of every choice.
@@ -139,7 +137,7 @@ func (v *voter) body(q *question, number, n int) any {
 
 func (v *voter) chatRequest(q *question, number, n int) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{
-		Model: v.config.Model, N: n, Stop: q.stop, Seed: v.seed(number), LogProbs: v.config.Logprobs && !v.model.Thinks() && q.prompt.Passages == nil,
+		Model: v.config.Model, N: n, Stop: q.stop, Seed: v.seed(number), LogProbs: v.config.Logprobs && !v.Thinks() && q.prompt.Passages == nil,
 	}
 	if q.schema != nil {
 		r.ResponseFormat = &openai.ChatCompletionResponseFormat{
@@ -167,29 +165,29 @@ func (v *voter) seed(number int) *int {
 	return &seed
 }
 
-// fields are those of a request that the library lacks, or leaves out where
-// they are 0 or empty.
-func (v *voter) fields(q *question) map[string]any {
+// ready is a request for n answers, with the fields that go-openai lacks, or leaves out
+// where they are 0 or empty.
+func (v *voter) ready(q *question, n int) *api.Request {
 	c, chat := v.config, q.messages
 	if c.Endpoint == "completions" {
 		chat = nil
 	}
-	fields := v.model.Fields(chat, c.Temperature, q.maxTokens)
-	if v.model.Thinks() {
-		v.model.Once("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
+	r := v.Request(chat, c.Temperature, q.maxTokens, n)
+	if v.Thinks() {
+		v.WarnOnce("thinks", "the model takes neither temperature, top_p, stop and logprobs nor n choices at a time", "model", c.Model)
 	} else if c.TopP < 1 {
-		fields["top_p"] = c.TopP
+		r.Fields["top_p"] = c.TopP
 	}
 	if q.choice != nil {
-		fields["structured_outputs"] = map[string]any{"choice": q.choice}
+		r.Fields["structured_outputs"] = map[string]any{"choice": q.choice}
 	}
 	if chat == nil && q.schema != nil { // for vLLM, and for llama.cpp
-		fields["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{
+		r.Fields["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{
 			"name": "answer", "strict": true, "schema": q.schema,
 		}}
-		fields["grammar"] = q.grammar
+		r.Fields["grammar"] = q.grammar
 	}
-	return fields
+	return r
 }
 
 func (v *voter) chatReply(q *question, c openai.ChatCompletionChoice) reply {
@@ -218,11 +216,11 @@ func (v *voter) completionReply(q *question, c openai.CompletionChoice) reply {
 
 // weigh sets a reply's probability where it was asked for and is there.
 func (v *voter) weigh(q *question, r *reply, tokens []token) {
-	if !v.config.Logprobs || v.model.Thinks() || q.prompt.Passages != nil {
+	if !v.config.Logprobs || v.Thinks() || q.prompt.Passages != nil {
 		return
 	}
 	if len(tokens) == 0 {
-		v.model.Once("logprobs", "the server gives no logprobs: its answers weigh 1")
+		v.WarnOnce("logprobs", "the server gives no logprobs: its answers weigh 1")
 		return
 	}
 	if p := probability(tokens, q.prompt.Fields != nil); !math.IsNaN(p) {
@@ -230,7 +228,7 @@ func (v *voter) weigh(q *question, r *reply, tokens []token) {
 	}
 }
 
-// value is a reply as it is kept.
+// value is a reply as it is cached.
 func (r reply) value() []byte {
 	raw, err := json.Marshal(r)
 	if err != nil { // texts and finite numbers always can be

@@ -23,7 +23,7 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 			switch {
 			case q.maxTokens == 0:
 				f.Unknown = "its answers have no limit; max_tokens in its config sets one"
-			case !v.model.Plain():
+			case !v.Plain():
 				f.Unknown = "body in its config may let a request take more"
 			case alone.Most == sdk.Usage{} || !alone.Most.Plausible():
 				f.Unknown = "its max_tokens is beyond what any answer has"

@@ -31,19 +31,15 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
-	model, err := chatmodel.New(c.Config, setup)
-	if err != nil {
-		return nil, err
-	}
 	v := &voter{
 		config:  c,
-		model:   model,
+		Model:   chatmodel.New(c.Config, setup),
 		samples: max(1, setup.Samples),
 		reading: answer.Options{Normalise: c.Normalise, Nearest: c.Nearest},
 	}
-	v.keys = &voter{config: api.Essential(c), model: model.Essential()}
+	v.keys = &voter{config: api.Essential(c), Model: v.Essential()}
 	v.choices.Store(int32(c.MaxN))
-	if model.Thinks() {
+	if v.Thinks() {
 		v.choices.Store(1)
 	}
 	return v, nil

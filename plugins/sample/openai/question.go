@@ -29,16 +29,15 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	case v.config.Endpoint == "chat" && len(p.Messages) == 0:
 		q.messages = []sdk.Message{{Role: sdk.MessageUser, Text: p.Text}}
 	}
-	err := v.structure(&q)
-	if err != nil {
+	if err := v.structure(&q); err != nil {
 		return q, err
 	}
-	q.maxTokens = v.model.Limit(v.config.MaxTokens, usual(q.prompt))
-	if q.prompt.Fields == nil && q.prompt.Passages == nil && !v.model.Thinks() {
+	q.maxTokens = v.Limit(v.config.MaxTokens, usual(q.prompt))
+	if q.prompt.Fields == nil && q.prompt.Passages == nil && !v.Thinks() {
 		q.stop = v.config.Stop
 	}
-	q.base, err = v.base(&q)
-	return q, err
+	q.base = v.base(&q)
+	return q, nil
 }
 
 // The most tokens of an answer where the file does not say.
@@ -58,20 +57,16 @@ func usual(p sdk.Prompt) int {
 	return labelTokens
 }
 
-// base is the key of a question's answers but for their number: of the request that is
-// sent for the first of them, without what changes no answer, and of how a reply is
-// read before it is kept. What is made of a kept reply, such as the label that is
-// nearest to it, is made anew each time.
-func (v *voter) base(q *question) (sdk.Key, error) {
-	request, err := v.keys.ready(q, 1).Body(v.keys.body(q, 0, 1))
-	if err != nil {
-		return sdk.Key{}, sdk.Invalid(err)
-	}
+// base is the key of a question's answers but for their number: of the request for the
+// first of them, without what changes no answer, and of how a reply is read before it
+// is cached. What is made of a cached reply, such as the label that is nearest to it,
+// is made anew each time.
+func (v *voter) base(q *question) sdk.Key {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
 	}
-	return sdk.KeyOf("answer 2", v.model.Address(), v.config.Endpoint, read, string(request)), nil
+	return v.keys.ready(q, 1).Key(v.path(), v.keys.body(q, 0, 1), "answer", read)
 }
 
 // key is that of the answer with a number.

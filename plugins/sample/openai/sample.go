@@ -13,26 +13,21 @@ import (
 )
 
 type voter struct {
+	*chatmodel.Model
 	config  config
-	model   *chatmodel.Model
-	keys    *voter       // the same without what changes no answer; it makes keys, and asks nothing
+	keys    *voter       // the same without what changes no answer: it makes keys and asks nothing
 	samples int          // per item
 	choices atomic.Int32 // most per request
 	reading answer.Options
 }
 
-// Close closes idle connections.
-func (v *voter) Close() error {
-	v.model.Close()
-	return nil
-}
-
+// Sample implements sdk.Sampler.
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return api.Rows(ctx, b.Items, v.vote)
 }
 
-// vote returns the samples of one item: those that are kept, and the others as
-// the server gives them.
+// vote returns the samples of one item: cached answers, and for the others what the
+// server answers.
 func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	questions, all, err := v.slots(item)
 	if len(questions) == 0 || err != nil {
@@ -45,12 +40,12 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	for i := range all {
 		keys[i] = all[i].key
 	}
-	leave, err := v.model.Turn(ctx, bases...)
+	leave, err := v.Turn(ctx, bases...)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	found, err := v.model.CacheGet(ctx, keys)
+	found, err := v.CacheGet(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +55,7 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 			missing[i%len(questions)] = append(missing[i%len(questions)], &all[i])
 		}
 	}
-	var calls errgroup.Group // without a context: the answers that others still get are kept
+	var calls errgroup.Group // without a context: answers to other requests are still cached
 	for _, slots := range missing {
 		calls.Go(func() error { return v.ask(ctx, slots) })
 	}
@@ -74,8 +69,8 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	return samples, nil
 }
 
-// slots returns the questions about an item, and a place for each answer: place i is
-// for question i modulo their number.
+// slots returns the questions about an item, and a slot for each answer: slot i is for
+// question i modulo their number.
 func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
 	questions := make([]question, min(len(item.Prompts), v.samples))
 	if len(questions) == 0 {
@@ -95,7 +90,7 @@ func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
 	return questions, all, nil
 }
 
-// slot is a place for one sample's answer.
+// slot holds one sample's answer.
 type slot struct {
 	question *question
 	number   int // among all samples of the item

@@ -37,7 +37,7 @@ func (v *voter) structure(q *question) error {
 			q.prompt.Fields = []string{sdk.LabelProperty}
 		}
 		if !listable(allowed) {
-			v.model.Once("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
+			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
 			allowed = nil
 		}
 		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
