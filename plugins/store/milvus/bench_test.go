@@ -16,10 +16,22 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/store/milvus/bm25"
+	"github.com/racflow/racflow/plugins/store/milvus/row"
+	"github.com/racflow/racflow/plugins/store/milvus/server"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 const benchDimension = 384
+
+var standard = func() analyze.Analyzer {
+	a, err := analyze.Named("standard")
+	if err != nil {
+		panic(err)
+	}
+	return a
+}()
 
 // rowsVariable sets the rows of the comparison; it is left out without.
 const rowsVariable = "RACFLOW_MILVUS_ROWS"
@@ -53,7 +65,7 @@ func TestAgainstBareClient(t *testing.T) {
 		}},
 		{name: "bare, three at a time", load: func() {
 			var g errgroup.Group
-			g.SetLimit(writers)
+			g.SetLimit(3)
 			for _, entries := range batches {
 				g.Go(func() error { return parallel.load(entries) })
 			}
@@ -151,7 +163,7 @@ func benchVector(r *rand.Rand) []float32 {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	return unit(x)
+	return row.Unit(x)
 }
 
 // bareClient is what a short program would be: a collection of its own with
@@ -164,20 +176,20 @@ type bareClient struct {
 
 func newBareClient(t testing.TB, e *engine, table string) *bareClient {
 	t.Helper()
-	server, err := newServer(e.config())
+	server, err := server.New(e.config().Config)
 	must(t, err)
-	c, err := client.NewClient(t.Context(), client.Config{Address: e.address, DialOptions: server.dialOptions()})
+	c, err := client.NewClient(t.Context(), client.Config{Address: e.address, DialOptions: server.DialOptions()})
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	varchar := func(name string) *entity.Field {
-		return entity.NewField().WithName(name).WithDataType(entity.FieldTypeVarChar).WithMaxLength(maxBytes)
+		return entity.NewField().WithName(name).WithDataType(entity.FieldTypeVarChar).WithMaxLength(row.MaxBytes)
 	}
 	schema := entity.NewSchema().WithName(table).
 		WithField(varchar("id").WithIsPrimaryKey(true)).WithField(varchar("label")).WithField(varchar("text")).
-		WithField(entity.NewField().WithName(fieldVector).WithDataType(entity.FieldTypeFloatVector).WithDim(benchDimension)).
-		WithField(entity.NewField().WithName(fieldWords).WithDataType(entity.FieldTypeSparseVector))
+		WithField(entity.NewField().WithName(row.FieldVector).WithDataType(entity.FieldTypeFloatVector).WithDim(benchDimension)).
+		WithField(entity.NewField().WithName(row.FieldWords).WithDataType(entity.FieldTypeSparseVector))
 	must(t, c.CreateCollection(t.Context(), schema, 1))
-	for field, index := range map[string]string{fieldVector: "FLAT", fieldWords: "SPARSE_INVERTED_INDEX"} {
+	for field, index := range map[string]string{row.FieldVector: "FLAT", row.FieldWords: "SPARSE_INVERTED_INDEX"} {
 		must(t, c.CreateIndex(t.Context(), table, field, entity.NewGenericIndex(field, entity.IndexType(index), map[string]string{"metric_type": "IP"}), false))
 	}
 	must(t, c.LoadCollection(t.Context(), table, false))
@@ -185,15 +197,15 @@ func newBareClient(t testing.TB, e *engine, table string) *bareClient {
 }
 
 func (b *bareClient) load(entries []sdk.Entry) error {
-	formula := newBM25(1.2, 0.75, 16)
+	formula := bm25.NewFormula(1.2, 0.75, 16)
 	words := make([]entity.SparseEmbedding, len(entries))
 	ids, labels, texts, vectors := make([]string, len(entries)), make([]string, len(entries)), make([]string, len(entries)), make([][]float32, len(entries))
 	for i, e := range entries {
 		ids[i], labels[i], texts[i], vectors[i] = e.ID, e.Label, e.Text, e.Vector
-		words[i] = formula.document(countWords(standard, "", e.Text))
+		words[i] = formula.Document(bm25.CountWords(standard, "", e.Text))
 	}
 	_, err := b.Insert(b.Context(), b.table, "", entity.NewColumnVarChar("id", ids), entity.NewColumnVarChar("label", labels), entity.NewColumnVarChar("text", texts),
-		entity.NewColumnFloatVector(fieldVector, benchDimension, vectors), entity.NewColumnSparseVectors(fieldWords, words))
+		entity.NewColumnFloatVector(row.FieldVector, benchDimension, vectors), entity.NewColumnSparseVectors(row.FieldWords, words))
 	return err
 }
 
@@ -201,16 +213,20 @@ func (b *bareClient) load(entries []sdk.Entry) error {
 func (b *bareClient) hybrid(q sdk.Query, depth, atOnce int) {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
+	flat, err := entity.NewIndexFlatSearchParam()
+	must(b, err)
+	sparse, err := entity.NewIndexSparseInvertedSearchParam(0)
+	must(b, err)
 	g.Go(func() error {
-		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{entity.FloatVector(q.Vector)}, fieldVector, entity.IP, depth, searchParams{})
+		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{entity.FloatVector(q.Vector)}, row.FieldVector, entity.IP, depth, flat)
 		return err
 	})
 	g.Go(func() error {
-		terms := []term{}
-		for _, w := range standard.Append(nil, q.Text) {
-			terms = append(terms, term{wordNumber(w), 5})
+		var terms []bm25.Term
+		for _, c := range bm25.CountWords(standard, "", q.Text).All() {
+			terms = append(terms, bm25.Term{Word: c.Word, IDF: 5})
 		}
-		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{queryVector(terms)}, fieldWords, entity.IP, depth, lexicalParams())
+		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{bm25.Query(terms)}, row.FieldWords, entity.IP, depth, sparse)
 		return err
 	})
 	must(b, g.Wait())

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/plugins/store/milvus/server"
+	"github.com/racflow/racflow/plugins/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -106,16 +107,18 @@ func (e *engine) kill() {
 // config is the config of a stage without arguments, for a server.
 func (e *engine) config() config {
 	return config{
-		Address: e.address, Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
-		Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
-		ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second,
+		server.Config{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},
+		table.Options{
+			Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
+			Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
+		},
 	}
 }
 
 // openStore opens a store; it is closed when the test ends.
 func openStore(t testing.TB, c config) *store {
 	t.Helper()
-	s, err := open(context.Background(), sdk.Setup{Log: slog.New(slog.DiscardHandler)}, c)
+	s, err := open(context.Background(), sdk.Setup{}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,10 @@
 package milvus
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"os/exec"
@@ -11,6 +14,11 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/plugins/store/milvus/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/row"
+	"github.com/racflow/racflow/plugins/store/milvus/snapshot"
+	"github.com/racflow/racflow/plugins/store/milvus/table"
+	"github.com/racflow/racflow/plugins/store/milvus/transaction"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -25,10 +33,25 @@ func idsOf(t testing.TB, s *store) string {
 	return strings.Join(ids, " ")
 }
 
+// snapshotOf is what a store knows of the last commit.
+func snapshotOf(s *store) *snapshot.Snapshot { return s.collection("c").view.Latest() }
+
+// sent makes batches of one row and returns how to wait until there are so many on
+// the server, whoever may see them.
+func sent(c *config) func(t testing.TB, s *store, rows int) {
+	c.BatchRows = 1
+	return func(t testing.TB, s *store, rows int) {
+		t.Helper()
+		for rowsOf(t, s) < rows {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 // rowsOf counts all rows of entries on the server, whoever may see them.
 func rowsOf(t testing.TB, s *store) int {
 	t.Helper()
-	n, err := s.collection("c").count(t.Context(), between(0, noEntry))
+	n, err := snapshotOf(s).Count(t.Context(), expression.Between(0, row.SystemSequence))
 	must(t, err)
 	return n
 }
@@ -54,6 +77,23 @@ func TestOneWriterAtATime(t *testing.T) {
 	}
 }
 
+// changeSystemRow changes one value of a system row.
+func changeSystemRow(t testing.TB, s *store, key, name string, value any) {
+	t.Helper()
+	c := snapshotOf(s)
+	texts, err := c.System(t.Context(), key)
+	must(t, err)
+	var values map[string]any
+	must(t, json.Unmarshal([]byte(texts[key]), &values))
+	if _, ok := values[name]; !ok {
+		t.Fatalf("row %s has no %s: %s", key, name, texts[key])
+	}
+	values[name] = value
+	text, err := json.Marshal(values)
+	must(t, err)
+	must(t, c.PutSystem(t.Context(), row.System(key, string(text))))
+}
+
 // endedProcess is the number of a process that is gone.
 func endedProcess(t testing.TB) int {
 	t.Helper()
@@ -63,18 +103,16 @@ func endedProcess(t testing.TB) int {
 }
 
 // A writer that was killed holds its lease and leaves rows behind; one that was
-// only held up must not commit when it goes on.
+// only held up must not commit when it resumes.
 func TestWriterThatIsGone(t *testing.T) {
 	e := startEngine(t)
-	a := small(t, e.config())
+	config := e.config()
+	wait := sent(&config)
+	a := small(t, config)
 	putAll(t, a, entry("a", "one"))
 	must(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "changed"), entry("left", "behind")}))
-	c := a.collection("c")
-	must(t, c.sent(t.Context()))
-	held, err := c.readLease(t.Context())
-	must(t, err)
-	held.PID = endedProcess(t)
-	must(t, c.putLease(t.Context(), held))
+	wait(t, a, 3)
+	changeSystemRow(t, a, transaction.KeyLease, "pid", float64(endedProcess(t)))
 
 	b := small(t, e.config())
 	if got := idsOf(t, b); got != "a" {
@@ -92,30 +130,6 @@ func TestWriterThatIsGone(t *testing.T) {
 	}
 }
 
-func TestLease(t *testing.T) {
-	hostname, err := os.Hostname()
-	must(t, err)
-	soon := time.Now().Add(time.Minute).Unix()
-	for name, test := range map[string]struct {
-		lease lease
-		free  bool
-	}{
-		"never taken":            {lease{}, true},
-		"released":               {lease{Until: soon}, true},
-		"ended":                  {lease{Holder: "x", Until: soon - 120}, true},
-		"of a process here":      {lease{Holder: "x", Machine: machine(hostname), PID: os.Getppid(), Until: soon}, false},
-		"of this process":        {lease{Holder: "x", Machine: machine(hostname), PID: os.Getpid(), Until: soon}, false},
-		"of a process that died": {lease{Holder: "x", Machine: machine(hostname), PID: endedProcess(t), Until: soon}, true},
-		"of another machine":     {lease{Holder: "x", Machine: "elsewhere", PID: endedProcess(t), Until: soon}, false},
-	} {
-		if err := test.lease.free(); (err == nil) != test.free {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// Dead rows are removed once no reader can ask for them, and parts of old
-// records at the next change.
 // A reader does not see what a writer has put so far, even where all of it is
 // nearer than what it does see.
 func TestWriterAtWork(t *testing.T) {
@@ -124,22 +138,27 @@ func TestWriterAtWork(t *testing.T) {
 	busy.BatchRows = 50
 	writer := small(t, busy)
 	putAll(t, writer, entry("a", "one two"), entry("b", "one three"), entry("c", "one four"))
-	reader := small(t, e.config())
+	var log bytes.Buffer
+	opened, err := open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, e.config())
+	must(t, err)
+	reader := opened.(*store)
+	defer reader.Close()
+	mustOpen(t, reader)
 	search := func() {
 		t.Helper()
 		for x, vector := range [][]float32{{1, .2}, {-1, 0}} {
 			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 2}, []sdk.Query{{Text: "one", Vector: vector}})
 			must(t, err)
-			for _, side := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
-				if len(side) != 2 || side[0].ID != "a" || side[1].ID != "b" || side[0].Entry.Label != "label of a" {
-					t.Errorf("query %d finds %+v", x, side)
+			for _, leg := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
+				if len(leg) != 2 || leg[0].ID != "a" || leg[1].ID != "b" || leg[0].Entry.Label != "label of a" {
+					t.Errorf("query %d finds %+v", x, leg)
 				}
 			}
 		}
 	}
 	search()
-	c := reader.collection("c")
-	if c.crowded.Load() != 0 {
+	const filtered = "the server filters them from now on"
+	if strings.Contains(log.String(), filtered) {
 		t.Error("the record and the lease take the place of entries")
 	}
 	many := make([]sdk.Entry, 200)
@@ -147,13 +166,17 @@ func TestWriterAtWork(t *testing.T) {
 		many[i] = sdk.Entry{ID: fmt.Sprint("new ", i), Text: "one one", Vector: []float32{1, .2}}
 	}
 	must(t, writer.Put(t.Context(), "c", many))
-	must(t, writer.collection("c").sent(t.Context()))
+	for rowsOf(t, writer) < 203 {
+		time.Sleep(time.Millisecond)
+	}
 	search()
-	if c.crowded.Load() != c.known().record.Commit {
+	if !strings.Contains(log.String(), filtered) {
 		t.Error("the rows of the writer were not in the way")
 	}
 }
 
+// Dead rows are removed once no reader can ask for them, and parts of old
+// records at the next change.
 func TestTidy(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -162,23 +185,22 @@ func TestTidy(t *testing.T) {
 	if got := rowsOf(t, s); got != 4 {
 		t.Errorf("%d rows before the grace is over", got)
 	}
-	c := s.collection("c")
-	old := *c.known()
-	old.record.Time -= int64(grace/time.Second) + 1
-	tidied, err := c.tidy(t.Context(), &old)
-	must(t, err)
-	keys, err := c.specialKeys(t.Context())
+	changeSystemRow(t, s, snapshot.KeyRecord, "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
+	mustOpen(t, s)
+	must(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
+	rows, err := snapshotOf(s).Query(t.Context(), table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)
 	must(t, err)
 	// A record, a lease, the note, the words twice, and the dead row.
-	if got := rowsOf(t, s); !tidied || got != 3 || len(keys) != 6 {
-		t.Errorf("then %d rows, and %q", got, keys)
+	if got := rowsOf(t, s); got != 3 || len(rows) != 6 {
+		t.Errorf("then %d rows, and %+v", got, rows)
 	}
+	mustOpen(t, s)
 	if got := idsOf(t, s); got != "b c a" {
 		t.Errorf("entries %q", got)
 	}
 	// All of it replaced at once: nothing is listed as dead, a floor is enough.
 	putAll(t, s, entry("a", "1"), entry("b", "2"), entry("c", "3"))
-	if r := c.known().record; r.Floor == 0 || len(r.Dead) != 0 || r.Entries != 3 || idsOf(t, s) != "a b c" {
+	if r := snapshotOf(s).Record; r.Floor == 0 || len(r.Dead) != 0 || r.Entries != 3 || idsOf(t, s) != "a b c" {
 		t.Errorf("%+v, entries %q", r, idsOf(t, s))
 	}
 }
@@ -203,8 +225,9 @@ func TestDrift(t *testing.T) {
 			must(t, each.Commit(t.Context(), "c", []byte(entries[0].ID)))
 		}
 	}
-	r := s.collection("c").known().record
-	if average := r.average(); r.Lowest*drift < average || average*drift < r.Highest || r.Entries != 600 {
+	r := snapshotOf(s).Record
+	const drift = 1.25
+	if average := r.Average(); r.Lowest*drift < average || average*drift < r.Highest || r.Entries != 600 {
 		t.Errorf("the average is %v and rows are weighed with %v to %v; %d entries", average, r.Lowest, r.Highest, r.Entries)
 	}
 	if got := strings.Fields(idsOf(t, s)); got[0] != "short" || got[1] != "000" || got[len(got)-1] != "299" || got[len(got)-2] != "long" {

@@ -14,6 +14,9 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
+	"github.com/racflow/racflow/plugins/store/milvus/row"
+	"github.com/racflow/racflow/plugins/store/milvus/server"
+	"github.com/racflow/racflow/plugins/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -45,7 +48,7 @@ func putAll(t testing.TB, s *store, entries ...sdk.Entry) {
 // bareSDK is the SDK as the package uses it.
 func bareSDK(t testing.TB, s *store) *client.GrpcClient {
 	t.Helper()
-	c, err := s.server.client(t.Context())
+	c, err := s.server.Client(t.Context())
 	must(t, err)
 	return c
 }
@@ -55,23 +58,23 @@ func TestSilentErrors(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
-	c := s.collection("c")
-	var fault *statusError
-	if _, err := c.query(t.Context(), "sequence == \"text\" or )", []string{fieldKey}, newest()); !errors.As(err, &fault) {
+	c := snapshotOf(s)
+	var answered *server.Error
+	if _, err := c.Query(t.Context(), table.Newest, "sequence == \"text\" or )", row.FieldKey); !errors.As(err, &answered) {
 		t.Errorf("a wrong expression gives %v", err)
 	}
 	start := time.Now()
-	err := c.server.call(t.Context(), "index", func(ctx context.Context, m *client.GrpcClient, _ int) error {
-		return m.CreateIndex(ctx, c.table, fieldVector, entity.NewGenericIndex(fieldVector, "HNSW", map[string]string{"metric_type": "IP"}), false)
+	err := c.Server.Call(t.Context(), "index", func(ctx context.Context, m *client.GrpcClient, _ int) error {
+		return m.CreateIndex(ctx, c.Name, row.FieldVector, entity.NewGenericIndex(row.FieldVector, "HNSW", map[string]string{"metric_type": "IP"}), false)
 	})
-	if !errors.As(err, &fault) || time.Since(start) > inTime {
+	if !errors.As(err, &answered) || time.Since(start) > inTime {
 		t.Errorf("an index that is refused gives %v after %v", err, time.Since(start))
 	}
-	if err := c.remove(t.Context(), "nothing == 5"); !errors.As(err, &fault) {
+	if err := c.Remove(t.Context(), "nothing == 5"); !errors.As(err, &answered) {
 		t.Errorf("a deletion that is refused gives %v", err)
 	}
-	must(t, bareSDK(t, s).DropCollection(t.Context(), c.table))
-	if _, err := c.query(t.Context(), "sequence < 5", []string{fieldKey}, newest()); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
+	must(t, bareSDK(t, s).DropCollection(t.Context(), c.Name))
+	if _, err := c.Query(t.Context(), table.Newest, "sequence < 5", row.FieldKey); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a collection that is gone gives %v", err)
 	}
 }
@@ -81,11 +84,11 @@ func TestNoMatch(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
-	c := s.collection("c")
-	if rows, err := c.query(t.Context(), "sequence == 77", []string{fieldKey, fieldMeta, fieldVector}, newest()); err != nil || len(rows) != 0 {
+	c := snapshotOf(s)
+	if rows, err := c.Query(t.Context(), table.Newest, "sequence == 77", row.FieldKey, row.FieldMeta, row.FieldVector); err != nil || len(rows) != 0 {
 		t.Errorf("query: %d rows, %v", len(rows), err)
 	}
-	lists, err := c.searchRows(t.Context(), "sequence == 77", []string{fieldID}, []entity.Vector{entity.FloatVector{1, 0}, entity.FloatVector{0, 1}}, fieldVector, 5, searchParams{})
+	lists, err := c.Search(t.Context(), "sequence == 77", []string{row.FieldID}, []entity.Vector{entity.FloatVector{1, 0}, entity.FloatVector{0, 1}}, row.FieldVector, 5)
 	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
 		t.Errorf("search: %v, %v", lists, err)
 	}
@@ -96,11 +99,11 @@ func TestNoMatch(t *testing.T) {
 func TestAutomaticIndex(t *testing.T) {
 	e := startEngine(t)
 	config := e.config()
-	config.Index = indexAuto
+	config.Index = table.IndexAuto
 	for range 2 {
 		s := small(t, config)
 		putAll(t, s, entry("a", "one"))
-		if got := s.collection("c").known().indexType; got != "AUTOINDEX" {
+		if got := snapshotOf(s).IndexType; got != "AUTOINDEX" {
 			t.Errorf("the index is %q", got)
 		}
 		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
@@ -121,7 +124,7 @@ func TestAutomaticIndex(t *testing.T) {
 func TestHalfMadeCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
-	must(t, s.collection("c").create(t.Context(), sdk.Schema{Dimension: 2, Analyzer: "standard"}))
+	must(t, snapshotOf(s).Create(t.Context()))
 	if c := mustOpen(t, s); c.Entries != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -136,7 +139,7 @@ func TestHalfMadeCollection(t *testing.T) {
 // less than the times of the config, which are 20 s.
 const inTime = 15 * time.Second
 
-// No server: the cause is told, and in time.
+// No server: the cause is reported, and in time.
 func TestNoServer(t *testing.T) {
 	address := freeAddress(t)
 	config := (&engine{address: address}).config()
@@ -192,10 +195,12 @@ func TestServerGoesAway(t *testing.T) {
 // has is either all or nothing.
 func TestServerKilledInATransaction(t *testing.T) {
 	e := startEngine(t)
-	s := small(t, e.config())
+	config := e.config()
+	wait := sent(&config)
+	s := small(t, config)
 	putAll(t, s, entry("a", "one"), entry("b", "two"))
 	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("c", "three")}))
-	must(t, s.collection("c").sent(t.Context()))
+	wait(t, s, 3)
 	e.kill()
 	e.start()
 	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("d", "four")}))
@@ -225,7 +230,7 @@ func TestRecreatedCollection(t *testing.T) {
 	must(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
 	must(t, other.Commit(t.Context(), "c", nil))
 	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
-	if err != nil || c.Entries != 1 {
+	if err != nil || c.Entries != 1 || len(c.Note) != 0 { // the same number of a commit, and another commit
 		t.Fatalf("%+v, %v", c, err)
 	}
 	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})
@@ -249,7 +254,12 @@ func TestForeignCollection(t *testing.T) {
 		return all
 	}
 	ours := schema()
-	ours.Description = s.collection("c").identity(sdk.Schema{Dimension: 2, Analyzer: "standard"}).String()
+	mustOpen(t, s)
+	must(t, snapshotOf(s).Create(t.Context()))
+	made, err := m.DescribeCollection(t.Context(), "racflow_c")
+	must(t, err)
+	ours.Description = made.Schema.Description
+	must(t, m.DropCollection(t.Context(), "racflow_c"))
 	for name, foreign := range map[string]*entity.Schema{"without an identity": schema(), "with other fields": ours} {
 		must(t, m.CreateCollection(t.Context(), foreign, 1))
 		must(t, m.CreateIndex(t.Context(), "racflow_c", "v", entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"}), false))
@@ -273,21 +283,6 @@ func TestForeignCollection(t *testing.T) {
 	}
 }
 
-// What another version of the package wrote is refused in words that say which
-// is the older one.
-func TestOtherVersion(t *testing.T) {
-	schema := sdk.Schema{Dimension: 2, Analyzer: "standard"}
-	c := &collection{name: "c", table: "racflow_c", server: &server{}}
-	for change, want := range map[int]string{-1: "older racflow", 1: "newer racflow"} {
-		id := c.identity(schema)
-		id.Version += change
-		err := c.recognise(&entity.Collection{Schema: entity.NewSchema().WithDescription(id.String())}, schema)
-		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), want) {
-			t.Errorf("version %d is refused with %v", id.Version, err)
-		}
-	}
-}
-
 // Databases are not there on every server, which would put the collection
 // into the only one that it has.
 func TestNoDatabases(t *testing.T) {
@@ -295,8 +290,8 @@ func TestNoDatabases(t *testing.T) {
 	config := e.config()
 	config.Database = "mine"
 	s := openStore(t, config)
-	var fault *sdk.ArgumentError
-	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); !errors.As(err, &fault) || fault.Argument != "database" {
+	var argumentErr *sdk.ArgumentError
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); !errors.As(err, &argumentErr) || argumentErr.Argument != "database" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -320,12 +315,12 @@ func TestReleasedCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
-	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), s.collection("c").table))
+	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
 	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
 	if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
 		t.Errorf("hits %+v, %v", hits, err)
 	}
-	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), s.collection("c").table))
+	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
 	if list, err := openStore(t, e.config()).List(t.Context()); err != nil || len(list) != 1 || list[0].Name != "c" || list[0].Entries != 1 || string(list[0].Note) != "note" {
 		t.Errorf("list %+v, %v", list, err)
 	}
