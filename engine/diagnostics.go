@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -39,7 +39,7 @@ func (e *DiagnosticsError) Error() string {
 // explain turns errors for which a place in the file is to blame into a
 // DiagnosticsError that points at it.
 func (p *Pipeline) explain(err error) error {
-	var source *knowledge.SourceError
+	var source *units.SourceError
 	var config *host.ConfigError
 	var diags hcl.Diagnostics
 	switch {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -52,7 +52,7 @@ type Events struct {
 	// Warnings are diagnostics of a file that is used all the same.
 	Warnings func(*DiagnosticsError)
 	// Knowledge is ready, and this was done for it.
-	Knowledge func(knowledge.Report)
+	Knowledge func(build.Report)
 	// Building says how far the building of a knowledge is with what it does, such as
 	// "embedding".
 	Building func(doing, name string, done, total int)

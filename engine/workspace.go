@@ -14,7 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 )
@@ -146,7 +146,7 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 
 // Histories calls do with what the stores hold of a file's knowledge: of what the
 // pipeline searches that Options names, or of every block.
-func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *knowledge.History) error) error {
+func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
 	var err error
 	if p.file, err = w.Load(path); err != nil {
@@ -160,7 +160,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 		blocks = p.chosen.Knowledge()
 	}
 	for _, block := range blocks {
-		h, err := knowledge.ListGenerations(ctx, block, run.Stages(block, p.launch))
+		h, err := generation.List(ctx, block, run.Stages(block, p.launch))
 		if err != nil {
 			return p.explain(err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/terminal"
@@ -92,7 +92,7 @@ func (s *display) tellBuilding(doing, name string, done, total int) {
 	s.progress.Update(s.building, done, total)
 }
 
-func (s *display) tellKnowledge(r knowledge.Report) {
+func (s *display) tellKnowledge(r build.Report) {
 	s.progress.Clear()
 	s.progress.Restart()
 	s.faults += r.InvalidCount + r.Unenriched
@@ -124,7 +124,7 @@ func (s *display) tellKnowledge(r knowledge.Report) {
 }
 
 // describeKnowledge says how a knowledge compares with its source.
-func describeKnowledge(r knowledge.Report) string {
+func describeKnowledge(r build.Report) string {
 	what := "up to date"
 	if n := r.Added + r.Changed; n+r.Removed > 0 {
 		what = fmt.Sprintf("%d embedded with %s", n, r.Embedder)

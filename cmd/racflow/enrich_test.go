@@ -220,7 +220,7 @@ func TestEnrichmentThatFails(t *testing.T) {
 func TestEnrichWithinBudget(t *testing.T) {
 	l := newHandbooks(t)
 	code, first, _, stderr := l.do(t, "run", "--max-tokens", "9000")
-	if code != exitFailed || !strings.Contains(stderr, "the budget of 9000 tokens is spent") || !strings.Contains(stderr, "the same command goes on from there") {
+	if code != exitFailed || !strings.Contains(stderr, "the budget of 9000 tokens is spent") || !strings.Contains(stderr, "the same command resumes from there") {
 		t.Fatalf("exit code %d, %d calls\n%s", code, first, stderr)
 	}
 	code, rest, _, stderr := l.do(t, "run")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 )
@@ -25,7 +25,7 @@ one before; changed rows do not.`,
 
 // histories calls do with what the stores hold of the file's knowledge: of what
 // the pipeline searches that is chosen with --pipeline, or of every block.
-func (f *fileFlags) histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *knowledge.History) error) error {
+func (f *fileFlags) histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	s, err := f.session(ctx)
 	if err != nil {
 		return err
@@ -57,14 +57,14 @@ script it is the script that counts, not its interpreter and what it imports.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			list := report.NewGenerations(c.OutOrStdout())
-			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *knowledge.History) error {
+			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *generation.History) error {
 				list.Add(block.Name, block.Store.Use, h)
 				switch now := h.Current(); {
 				case h.Doubt != nil:
 					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: cannot tell which generation is current: %v\n", block.Name, h.Doubt)
 				case now == nil:
 					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation is not there yet; a run builds it\n", block.Name)
-				case now.State == knowledge.StateIncomplete:
+				case now.State == generation.Incomplete:
 					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation %s is incomplete; a run resumes it\n", block.Name, now.Collection)
 				}
 				return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/terminal"
 )
@@ -36,7 +36,7 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed, because
 another process writes them or the current one is not complete.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *knowledge.History) error {
+			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *generation.History) error {
 				return gc.collect(c.Context(), c, block, h)
 			})
 			if err == nil && gc.stayed > 0 {
@@ -51,7 +51,7 @@ another process writes them or the current one is not complete.`,
 	return c
 }
 
-func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipeline.Knowledge, h *knowledge.History) error {
+func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipeline.Knowledge, h *generation.History) error {
 	if h.Doubt != nil {
 		return fmt.Errorf("knowledge %q: nothing is removed, for it cannot be told which generation is current: %w", block.Name, h.Doubt)
 	}
@@ -60,7 +60,7 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 		fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: nothing to remove\n", block.Name)
 		return nil
 	}
-	if now := h.Current(); now == nil || now.State != knowledge.StateCurrent {
+	if now := h.Current(); now == nil || now.State != generation.Current {
 		gc.stayed += len(superseded)
 		fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: nothing is removed before the current generation is complete; a run builds it\n", block.Name)
 		return nil

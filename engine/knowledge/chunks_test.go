@@ -15,6 +15,9 @@ import (
 
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -110,7 +113,7 @@ func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	return all
 }
 
-var counts = cmpopts.IgnoreFields(knowledge.Report{}, "Name", "Embedder", "Store", "Invalid")
+var counts = cmpopts.IgnoreFields(build.Report{}, "Name", "Embedder", "Store", "Invalid")
 
 func TestChunksAreKeptInStep(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a bb\nccc", "sub/b.md": "# d", "sub/#1.txt": "dd"})
@@ -120,25 +123,25 @@ func TestChunksAreKeptInStep(t *testing.T) {
 		cut    []string
 		words  []string
 		ids    []string
-		report knowledge.Report
+		report build.Report
 	}{
 		{"first build", nil, []string{"a.txt", "sub/#1.txt", "sub/b.md"}, []string{"#", "a", "bb", "ccc", "d", "dd"},
 			[]string{"a.txt#0", "a.txt#1", "a.txt#2", "sub/#1.txt#0", "sub/b.md#0", "sub/b.md#1"},
-			knowledge.Report{Documents: 3, Entries: 6, Added: 6}},
+			build.Report{Documents: 3, Entries: 6, Added: 6}},
 		{"nothing changed", nil, nil, nil,
 			[]string{"a.txt#0", "a.txt#1", "a.txt#2", "sub/#1.txt#0", "sub/b.md#0", "sub/b.md#1"},
-			knowledge.Report{Documents: 3, Entries: 6, Unchanged: true}},
+			build.Report{Documents: 3, Entries: 6, Unchanged: true}},
 		{"a longer, a shorter, a new one", map[string]string{"a.txt": "a", "sub/b.md": "# d c", "n.txt": "b"},
 			[]string{"a.txt", "n.txt", "sub/b.md"}, []string{"#", "a", "b", "c", "d"},
 			[]string{"a.txt#0", "n.txt#0", "sub/#1.txt#0", "sub/b.md#0", "sub/b.md#1", "sub/b.md#2"},
-			knowledge.Report{Documents: 4, Entries: 6, Added: 2, Changed: 3, Removed: 2}},
+			build.Report{Documents: 4, Entries: 6, Added: 2, Changed: 3, Removed: 2}},
 		{"one is gone, one is empty, one is no text", map[string]string{"a.txt": "", "n.txt": " \n", "sub/b.md": "\x00"}, nil, nil,
 			[]string{"sub/#1.txt#0"},
-			knowledge.Report{Documents: 2, Entries: 1, Removed: 5, InvalidCount: 1}},
+			build.Report{Documents: 2, Entries: 1, Removed: 5, InvalidCount: 1}},
 		{"the fault is told again", nil, nil, nil, []string{"sub/#1.txt#0"},
-			knowledge.Report{Documents: 2, Entries: 1, InvalidCount: 1}},
+			build.Report{Documents: 2, Entries: 1, InvalidCount: 1}},
 		{"it is text again", map[string]string{"sub/b.md": "a"}, []string{"sub/b.md"}, []string{"a"}, []string{"sub/#1.txt#0", "sub/b.md#0"},
-			knowledge.Report{Documents: 3, Entries: 2, Added: 1}},
+			build.Report{Documents: 3, Entries: 2, Added: 1}},
 	}
 	for _, step := range steps {
 		s.write(step.files)
@@ -156,7 +159,7 @@ func TestChunksAreKeptInStep(t *testing.T) {
 		if diff := cmp.Diff(step.ids, ids(t, k)); diff != "" {
 			t.Errorf("%s: entries: %s", step.name, diff)
 		}
-		for what, got := range map[string]knowledge.Report{"plan": planned.Report, "report": k.Report} {
+		for what, got := range map[string]build.Report{"plan": planned.Report, "report": k.Report} {
 			if diff := cmp.Diff(step.report, got, counts, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: %s: %s", step.name, what, diff)
 			}
@@ -193,7 +196,7 @@ func TestAnotherChunkerIsAnotherGeneration(t *testing.T) {
 	if two, _ := second.Generation(); one == two || len(cut) != 1 {
 		t.Errorf("collections %s and %s, %q cut", one, two, cut)
 	}
-	h, err := knowledge.ListGenerations(t.Context(), s.block, s.stages)
+	h, err := generation.List(t.Context(), s.block, s.stages)
 	if err != nil || len(h.Generations) != 2 {
 		t.Fatalf("%d generations, %v", len(h.Generations), err)
 	}
@@ -208,7 +211,7 @@ func TestAnotherChunkerIsAnotherGeneration(t *testing.T) {
 	}
 	s.write(map[string]string{"a.txt": " ", "b.txt": "b"})
 	whole, _, _ = s.look(knowledge.Options{})
-	if diff := cmp.Diff(knowledge.Report{Documents: 2, Entries: 1, Added: 1, Removed: 1}, whole.Report, counts, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(build.Report{Documents: 2, Entries: 1, Added: 1, Removed: 1}, whole.Report, counts, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -241,7 +244,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 	}
 	s.chunker.refuses = "a.txt"
 	s.write(map[string]string{"a.txt": "a", "b.txt": "", "c.txt": ""})
-	var source *knowledge.SourceError
+	var source *units.SourceError
 	if _, err := knowledge.Open(t.Context(), s.block, s.stages, knowledge.Options{}); !errors.As(err, &source) || !strings.Contains(err.Error(), "no document of") {
 		t.Errorf("nothing usable gave %v", err)
 	}
@@ -286,7 +289,7 @@ func TestRowsAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, _, embedded := s.look(knowledge.Options{})
-	if diff := cmp.Diff(knowledge.Report{Documents: 2, Entries: 3, Added: 3, InvalidCount: 1}, k.Report, counts, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(build.Report{Documents: 2, Entries: 3, Added: 3, InvalidCount: 1}, k.Report, counts, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.Equal(embedded, []string{"a", "b", "c"}) || !slices.Equal(k.Labels, []string{"l"}) || len(ids(t, k)) != 3 {
@@ -320,7 +323,7 @@ func TestFitToChunks(t *testing.T) {
 func TestTexts(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a b", "b.bin": "\x00"})
 	var texts []string
-	r, err := knowledge.Texts(t.Context(), s.block, s.stages, func(text string) { texts = append(texts, text) })
+	r, err := build.Texts(t.Context(), s.block, s.stages, func(text string) { texts = append(texts, text) })
 	if err != nil || !slices.Equal(texts, []string{"a", "b"}) || r.Documents != 1 {
 		t.Errorf("got %q, %+v, %v", texts, r, err)
 	}

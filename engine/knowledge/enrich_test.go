@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/enrich"
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
@@ -397,7 +400,7 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 		return nil
 	}
 	err := e.fails()
-	if sdk.CodeOf(err) != sdk.CodeStopped || strings.Count(err.Error(), "goes on from there") != 1 || strings.Count(err.Error(), "enrich.situate") != 1 {
+	if sdk.CodeOf(err) != sdk.CodeStopped || strings.Count(err.Error(), "resumes from there") != 1 || strings.Count(err.Error(), "enrich.situate") != 1 {
 		t.Errorf("error %v", err)
 	}
 	same(t, "asked", slices.Sorted(slices.Values(e.adder.asked)), "00.txt:a", "01.txt:a", "02.txt:a", "03.txt:a", "04.txt:a")
@@ -551,11 +554,11 @@ func TestBuildsThatEnd(t *testing.T) {
 				return nil
 			}
 			err := e.fails()
-			if sdk.CodeOf(err) != code || !strings.Contains(err.Error(), "enrich.situate: the budget is spent; what it answered is kept: the same command goes on from there") {
+			if sdk.CodeOf(err) != code || !strings.Contains(err.Error(), "enrich.situate: the budget is spent; its answers are kept: the same command resumes from there") {
 				t.Errorf("error %v", err)
 			}
 			h := e.history()
-			if g := h.Current(); g == nil || g.State != knowledge.StateIncomplete || g.Entries < 16 {
+			if g := h.Current(); g == nil || g.State != generation.Incomplete || g.Entries < 16 {
 				t.Errorf("what was complete: %+v", g)
 			}
 			e.adder.fail = nil
@@ -581,7 +584,7 @@ func TestUpdatesThatEnd(t *testing.T) {
 		return nil
 	}
 	_ = e.fails()
-	if g := e.history().Current(); g == nil || g.State != knowledge.StateCurrent || g.Entries != 2 {
+	if g := e.history().Current(); g == nil || g.State != generation.Current || g.Entries != 2 {
 		t.Errorf("generation %+v", g)
 	}
 	e.adder.fail = nil
@@ -619,7 +622,7 @@ func TestPlanAsksNobody(t *testing.T) {
 	if len(e.adder.calls) > 0 {
 		t.Errorf("it asked for %q", e.adder.calls)
 	}
-	want := []knowledge.Asks{{Stage: e.stage, Passages: 3, Characters: 1 + 2 + 3}}
+	want := []enrich.Asks{{Stage: e.stage, Passages: 3, Characters: 1 + 2 + 3}}
 	if diff := cmp.Diff(want, k.Report.Asks, cmpopts.IgnoreFields(pipeline.Stage{}, "Info"), cmpopts.IgnoreUnexported(pipeline.Config{})); diff != "" {
 		t.Error(diff)
 	}
@@ -637,7 +640,7 @@ func TestPlanAsksNobody(t *testing.T) {
 	e.stages.enrich["path"] = &adder{add: func(sdk.Passage) sdk.Addition { return sdk.Addition{Context: "path"} }}
 	e.block.Enrich = append(e.block.Enrich, &pipeline.Stage{Block: "enrich", Name: "place", Use: "path", Enabled: true, Lexical: true, Embedded: true})
 	var texts []string
-	r, err := knowledge.Texts(t.Context(), e.block, e.stages, func(text string) { texts = append(texts, text) })
+	r, err := build.Texts(t.Context(), e.block, e.stages, func(text string) { texts = append(texts, text) })
 	if err != nil || len(e.adder.calls) > 0 || len(r.Asks) != 1 || r.Asks[0].Passages != 3 {
 		t.Errorf("texts gave %+v, %v, calls %q", r.Asks, err, e.adder.calls)
 	}

@@ -11,22 +11,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
 // keeper is a store that drops nothing.
 type keeper struct {
-	knowledge.Store
+	stages.Store
 	err error
 }
 
 func (k keeper) Drop(context.Context, string) error { return k.err }
 
-func (b *bench) history() *knowledge.History {
+func (b *bench) history() *generation.History {
 	b.t.Helper()
-	h, err := knowledge.ListGenerations(b.t.Context(), b.block, b.stages)
+	h, err := generation.List(b.t.Context(), b.block, b.stages)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func (b *bench) states() []string {
 	return all
 }
 
-func (b *bench) store() knowledge.Store {
+func (b *bench) store() stages.Store {
 	b.t.Helper()
 	store, err := b.stages.Store(b.t.Context())
 	if err != nil {
@@ -185,7 +186,7 @@ func TestABuildRemovesWhatItReplaces(t *testing.T) {
 			if got := slices.Equal(retired, []string{old}); got != test.gone || !got && len(retired) > 0 {
 				t.Errorf("removed %q, the old one is %s", retired, old)
 			}
-			has := slices.ContainsFunc(b.history().Generations, func(g knowledge.Generation) bool { return g.Collection == old })
+			has := slices.ContainsFunc(b.history().Generations, func(g generation.Generation) bool { return g.Collection == old })
 			if has == test.gone {
 				t.Errorf("listed afterwards: %v", has)
 			}
@@ -210,7 +211,7 @@ func TestChangesInPlaceMakeNoGeneration(t *testing.T) {
 	first := b.history().Generations[0]
 	b.open("1\ta\tx", "2\tc\ty", "3\td\tz")
 	all := b.history().Generations
-	if len(all) != 1 || all[0].Entries != 3 || all[0].State != knowledge.StateCurrent {
+	if len(all) != 1 || all[0].Entries != 3 || all[0].State != generation.Current {
 		t.Fatalf("generations %+v", all)
 	}
 	if g := all[0]; !g.Built.Equal(first.Built) || time.Since(g.Built) > time.Minute || !g.Changed.After(first.Changed) {
@@ -264,7 +265,7 @@ func TestIncompleteGenerations(t *testing.T) {
 	b.block.Analyzer = "standard"
 	h := b.history()
 	gone := h.Superseded(false)
-	if len(gone) != 1 || gone[0].State != knowledge.StateIncomplete {
+	if len(gone) != 1 || gone[0].State != generation.Incomplete {
 		t.Fatalf("superseded: %+v", gone)
 	}
 	if err := h.Remove(t.Context(), gone[0]); err != nil {

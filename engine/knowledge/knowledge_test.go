@@ -16,6 +16,9 @@ import (
 
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
@@ -88,13 +91,13 @@ func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %
 func (l *letters) Fits() bool             { return l.fits }
 func (l *letters) Fingerprint() string    { return l.fingerprint + string(l.state) }
 
-// stages gives the embedder and a store that lives as long as one Open does, as its
+// starter gives the embedder and a store that lives as long as one Open does, as its
 // process would.
-type stages struct {
+type starter struct {
 	t        *testing.T
 	memory   sdk.Stage // what it has stored outlives it
 	embedder *letters
-	chunker  knowledge.Chunker // nil: the block has none
+	chunker  stages.Chunker    // nil: the block has none
 	enrich   map[string]*adder // by use
 	losses   *atomic.Int64     // Puts at which the store's process ends; nil: none
 	keeps    error             // of every Drop; nil: it drops
@@ -102,20 +105,20 @@ type stages struct {
 	strict   bool              // the store refuses some texts
 }
 
-func (s stages) Embedder(_ context.Context, state []byte) (knowledge.Embedder, error) {
+func (s starter) Embedder(_ context.Context, state []byte) (stages.Embedder, error) {
 	s.embedder.state = state
 	return s.embedder, s.broken
 }
 
-func (s stages) Chunker(context.Context) (knowledge.Chunker, error) { return s.chunker, nil }
+func (s starter) Chunker(context.Context) (stages.Chunker, error) { return s.chunker, nil }
 
-func (s stages) Enricher(_ context.Context, stage *pipeline.Stage) (knowledge.Enricher, error) {
+func (s starter) Enricher(_ context.Context, stage *pipeline.Stage) (stages.Enricher, error) {
 	return s.enrich[stage.Use], nil
 }
 
-func (s stages) Store(context.Context) (knowledge.Store, error) {
+func (s starter) Store(context.Context) (stages.Store, error) {
 	opened, err := enginetest.Open(s.t, s.memory, sdk.Setup{}, "{}")
-	var store knowledge.Store = opened
+	var store stages.Store = opened
 	if s.losses != nil {
 		store = lossy{store, s.losses}
 	}
@@ -131,7 +134,7 @@ func (s stages) Store(context.Context) (knowledge.Store, error) {
 // bench is a knowledge over a file that a test rewrites.
 type bench struct {
 	t        *testing.T
-	stages   stages
+	stages   starter
 	block    *pipeline.Knowledge
 	embedder *letters
 }
@@ -140,7 +143,7 @@ func newBench(t *testing.T) *bench {
 	dir := t.TempDir()
 	e := &letters{}
 	return &bench{
-		t: t, embedder: e, stages: stages{t: t, memory: enginetest.Memory(), embedder: e},
+		t: t, embedder: e, stages: starter{t: t, memory: enginetest.Memory(), embedder: e},
 		block: &pipeline.Knowledge{
 			Name:     "k",
 			Source:   pipeline.Source{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"},
@@ -203,24 +206,24 @@ func TestIncremental(t *testing.T) {
 		name     string
 		rows     []string
 		embedded []string
-		report   knowledge.Report
+		report   build.Report
 		labels   []string
 		nearestA []string // to "a"
 	}{
 		{"first build", []string{"1\ta\tx", "2\tab\tx", "3\tcd\ty"}, []string{"a", "ab", "cd"},
-			knowledge.Report{Entries: 3, Added: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
+			build.Report{Entries: 3, Added: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
 		{"nothing changed", []string{"1\ta\tx", "2\tab\tx", "3\tcd\ty"}, nil,
-			knowledge.Report{Entries: 3, Unchanged: true}, []string{"x", "y"}, []string{"1", "2", "3"}},
+			build.Report{Entries: 3, Unchanged: true}, []string{"x", "y"}, []string{"1", "2", "3"}},
 		{"another order", []string{"3\tcd\ty", "1\ta\tx", "2\tab\tx"}, nil,
-			knowledge.Report{Entries: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
+			build.Report{Entries: 3}, []string{"x", "y"}, []string{"1", "2", "3"}},
 		{"a changed row", []string{"1\ta\tx", "2\taaab\tx", "3\tcd\ty"}, []string{"aaab"},
-			knowledge.Report{Entries: 3, Changed: 1}, []string{"x", "y"}, []string{"1", "2", "3"}},
+			build.Report{Entries: 3, Changed: 1}, []string{"x", "y"}, []string{"1", "2", "3"}},
 		{"a changed label", []string{"1\ta\tx", "2\taaab\tz", "3\tcd\ty"}, []string{"aaab"},
-			knowledge.Report{Entries: 3, Changed: 1}, []string{"x", "y", "z"}, []string{"1", "2", "3"}},
+			build.Report{Entries: 3, Changed: 1}, []string{"x", "y", "z"}, []string{"1", "2", "3"}},
 		{"a removed row", []string{"2\taaab\tz", "3\tcd\ty"}, nil,
-			knowledge.Report{Entries: 2, Removed: 1}, []string{"y", "z"}, []string{"2", "3"}},
+			build.Report{Entries: 2, Removed: 1}, []string{"y", "z"}, []string{"2", "3"}},
 		{"all at once", []string{"3\tca\ty", "4\ta\ty"}, []string{"a", "ca"},
-			knowledge.Report{Entries: 2, Added: 1, Changed: 1, Removed: 1}, []string{"y"}, []string{"4", "3"}},
+			build.Report{Entries: 2, Added: 1, Changed: 1, Removed: 1}, []string{"y"}, []string{"4", "3"}},
 	}
 	for _, step := range steps {
 		k, embedded := b.open(step.rows...)
@@ -346,7 +349,7 @@ func TestAStoreThatWasLost(t *testing.T) {
 
 // lossy is a store whose process ends at some Puts.
 type lossy struct {
-	knowledge.Store
+	stages.Store
 	losses *atomic.Int64
 }
 
@@ -410,7 +413,7 @@ func TestRefusedRows(t *testing.T) {
 }
 
 // strict is a store that refuses some texts.
-type strict struct{ knowledge.Store }
+type strict struct{ stages.Store }
 
 func (s strict) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
 	failed := sdk.RowErrors{}
@@ -461,7 +464,7 @@ func TestSourceErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{})
-		var source *knowledge.SourceError
+		var source *units.SourceError
 		if !errors.As(err, &source) {
 			t.Errorf("%s: got %v, want a SourceError", name, err)
 		}
@@ -505,7 +508,7 @@ func TestPlanWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := knowledge.Report{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
+		want := build.Report{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
 		if d := cmp.Diff(want, k.Report); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
@@ -547,7 +550,7 @@ func TestTwoBuilders(t *testing.T) {
 	}
 	errs := make(chan error)
 	for range 2 {
-		own := stages{t: t, memory: b.stages.memory, embedder: &letters{}}
+		own := starter{t: t, memory: b.stages.memory, embedder: &letters{}}
 		go func() {
 			k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
 			if err == nil && (k.Report.Entries != 2000 || len(k.Labels) != 3) {

@@ -4,101 +4,112 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/enrich"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
+// Knowledge is a knowledge block that is ready to be searched.
+type Knowledge struct {
+	Labels []string     // sorted
+	Report build.Report // of the Open that made it
+
+	block    *pipeline.Knowledge
+	embedder stages.Embedder
+	store    stages.Store
+	entries  string // their collection
+	content  string
+	all      all
+	embeds   Meter
+	searches Meter
+}
+
+// Options are what Open needs beside the block and its stages.
+type Options struct {
+	Stdin io.Reader
+	// Progress gets what is being done ("enriching", "embedding") and with how
+	// many rows or documents; may be nil.
+	Progress func(doing string, done, total int)
+	Waiting  func(name string, why error) // called once when another process is building it; may be nil
+	Plan     bool                         // only report what would be done
+}
+
 // Open brings the store in step with the source and returns the knowledge,
 // ready to be searched. Rows that cannot be used are in the report; an error
 // means that there is nothing to search.
-func Open(ctx context.Context, block *pipeline.Knowledge, stages Stages, o Options) (*Knowledge, error) {
-	embedder, err := stages.Embedder(ctx, nil)
+func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, o Options) (*Knowledge, error) {
+	set, err := stages.Start(ctx, block, starter)
 	if err != nil {
 		return nil, err
 	}
-	store, err := stages.Store(ctx)
+	store, err := starter.Store(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var chunker Chunker
-	if block.Chunk != nil {
-		if chunker, err = stages.Chunker(ctx); err != nil {
-			return nil, err
-		}
+	job := &build.Job{
+		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
+		Collection: generation.Name(block, set), Origin: generation.OriginOf(block, set),
+		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan,
 	}
-	enrichers, err := startEnrichers(ctx, block, stages, anyStage)
-	if err != nil {
-		return nil, err
-	}
-	// Before anything is learnt: what has learnt has a fingerprint of its own.
-	name := collectionName(block, chunker, enrichers, embedder)
-	origin := origin(block, chunker, enrichers, embedder)
 	if o.Plan {
-		for _, e := range enrichers {
-			e.process = nil
-		}
+		set.Enrichers = nil
 	}
-	var source *rows
+	job.Enrichers = enrich.New(block, set.Enrichers)
+	made, err := buildPatiently(ctx, job, o.Waiting)
+	if err != nil {
+		return nil, err
+	}
+	if made.Completed {
+		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
+	}
+	return &Knowledge{
+		Labels: made.Labels, Report: made.Report, block: block,
+		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
+	}, nil
+}
+
+// maxTries is how often a build starts over that no other one kept out.
+const maxTries = 10
+
+// retryAfter is how long a build waits for another one before it looks again.
+const retryAfter = 300 * time.Millisecond
+
+// buildPatiently builds once the store lets it. Where another process builds the same
+// knowledge, little or nothing is left to do once it is done; where the store's process
+// ended, what it had committed is still there.
+func buildPatiently(ctx context.Context, job *build.Job, waiting func(string, error)) (build.Result, error) {
 	for try := 1; ; try++ {
-		k := &Knowledge{block: block, chunker: chunker, enrichers: enrichers, embedder: embedder, store: store, all: new(entries)}
-		k.Report = Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
-		k.main, k.origin = name, origin
-		k.centroids = labelsOf(k.main)
-		b := newBuilder(k, stages, o, source)
-		err := b.build(ctx)
-		var busy *busyError
+		made, err := build.Build(ctx, job)
+		busy := new(build.BusyError)
 		if err == nil {
-			k.content = b.content()
-			if b.completed {
-				k.retire(ctx)
-			}
-			return k, nil
+			return made, nil
 		}
-		if !errors.As(err, &busy) || !busy.locked && try == maxTries {
-			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+		if !errors.As(err, &busy) || !busy.Locked && try == maxTries {
+			return made, fmt.Errorf("knowledge %q: %w", job.Block.Name, err)
 		}
-		if try == 1 && o.Waiting != nil {
-			o.Waiting(block.Name, busy.err)
+		if try == 1 && waiting != nil {
+			waiting(job.Block.Name, busy.Unwrap())
 		}
-		// Where another process builds the same knowledge, little or nothing is
-		// left to do once it is done; where the store's process ended, what it
-		// had committed is still there.
-		embedder, source = b.embedder, b.rows
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return made, ctx.Err()
 		}
 	}
 }
 
-// maxTries is how often a build starts over that was not kept out by another
-// one.
-const maxTries = 10
+// Generation names the collection that is searched, and the hash of what its
+// entries were made from.
+func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
 
-// retryAfter is how long a builder waits for another one before it looks
-// again.
-const retryAfter = 300 * time.Millisecond
-
-// busyError says that the store cannot be written to at the moment.
-type busyError struct {
-	err    error
-	locked bool // by another process, which it names
-}
-
-func (e *busyError) Error() string { return e.err.Error() }
-
-func (e *busyError) Unwrap() error { return e.err }
-
-// written wraps the error of a write to the store.
-func written(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if coded := new(sdk.Error); errors.As(err, &coded) && coded.Code == sdk.CodeTransient {
-		return &busyError{err, coded.RetryAfter > 0}
-	}
-	return fmt.Errorf("%s: %w", what, err)
+// Entries calls f with every entry, in no particular order: with its id alone, or
+// with its text and metadata too.
+func (k *Knowledge) Entries(ctx context.Context, texts bool, f func(sdk.Entry)) error {
+	return stages.Scan(ctx, k.store, k.entries, sdk.Scan{Texts: texts}, f)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -75,7 +75,7 @@ func (p *Plan) impossible() string {
 	for i, k := range p.Pipeline.Knowledge() {
 		r := p.Knowledge[i]
 		switch {
-		case slices.ContainsFunc(r.Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
+		case slices.ContainsFunc(r.Asks, func(a enrich.Asks) bool { return a.Passages > 0 }):
 			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
 		case k.Source.Path == "-":
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -18,7 +19,7 @@ type Plan struct {
 	Pipeline  *pipeline.Pipeline
 	Items     int // in the input; -1: not known before it is read
 	Invalid   int // rows of the input that cannot be used
-	Knowledge []knowledge.Report
+	Knowledge []build.Report
 	Texts     map[string]Texts // by knowledge: what a service would embed, at most
 	Forecast  *Forecast        // nil: nothing that items go through calls a service
 }
@@ -37,7 +38,7 @@ type Options struct {
 	Launch    run.Launch
 	Builtin   func(use string) bool // a stage is built-in: this process can open it itself
 	Rows      func() (Rows, error)  // open the input; nil: it can be read only once
-	Knowledge func(knowledge.Report)
+	Knowledge func(build.Report)
 	Building  func(doing, name string, done, total int)
 }
 
@@ -82,13 +83,13 @@ func (p *Plan) count(o Options) error {
 // that are embedded already would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
-		r := knowledge.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		r := build.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 		var err error
 		switch {
 		case block.Source.Path == "-":
 		case block.Embed.Info.Network:
 			var t Texts
-			r, err = knowledge.Texts(ctx, block, run.Stages(block, o.Launch), func(text string) {
+			r, err = build.Texts(ctx, block, run.Stages(block, o.Launch), func(text string) {
 				t.Count++
 				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
 			})

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/estimate"
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
 // writeEnrich shows what enriching would ask of services.
 func (p planned) writeEnrich(w io.Writer) error {
-	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.Report) bool { return len(k.Asks) > 0 }) {
+	if !slices.ContainsFunc(p.Knowledge, func(k build.Report) bool { return len(k.Asks) > 0 }) {
 		return nil
 	}
 	tw := terminal.NewTable(w)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
@@ -22,49 +22,49 @@ const (
 // Generations shows what stores hold of knowledge.
 type Generations struct {
 	w    io.Writer
-	rows []generation
+	rows []row
 }
 
-// generation is a row of the list. What its builder did not note is empty.
-type generation struct {
-	Knowledge  string          `json:"knowledge"`
-	Store      string          `json:"store"`
-	Collection string          `json:"collection"`
-	State      knowledge.State `json:"state"`
-	Current    *bool           `json:"current"` // null: not known
-	Entries    int             `json:"entries"`
-	Documents  int             `json:"documents,omitempty"`
-	Source     string          `json:"source,omitempty"`
-	Embedder   string          `json:"embedder,omitempty"`
-	Config     json.RawMessage `json:"config,omitempty"` // of the embedder
-	Chunker    string          `json:"chunker,omitempty"`
-	Cut        json.RawMessage `json:"cut,omitempty"` // config of the chunker
-	Analyzer   string          `json:"analyzer,omitempty"`
+// row is a generation in the list. What its builder did not note is empty.
+type row struct {
+	Knowledge  string           `json:"knowledge"`
+	Store      string           `json:"store"`
+	Collection string           `json:"collection"`
+	State      generation.State `json:"state"`
+	Current    *bool            `json:"current"` // null: not known
+	Entries    int              `json:"entries"`
+	Documents  int              `json:"documents,omitempty"`
+	Source     string           `json:"source,omitempty"`
+	Embedder   string           `json:"embedder,omitempty"`
+	Config     json.RawMessage  `json:"config,omitempty"` // of the embedder
+	Chunker    string           `json:"chunker,omitempty"`
+	Cut        json.RawMessage  `json:"cut,omitempty"` // config of the chunker
+	Analyzer   string           `json:"analyzer,omitempty"`
 
-	EmbedderPlugin *knowledge.Plugin `json:"embedder_plugin,omitempty"` // of third parties
-	ChunkerPlugin  *knowledge.Plugin `json:"chunker_plugin,omitempty"`
+	EmbedderPlugin *generation.Plugin `json:"embedder_plugin,omitempty"` // of third parties
+	ChunkerPlugin  *generation.Plugin `json:"chunker_plugin,omitempty"`
 
-	Enrich  []knowledge.Enrichment `json:"enrich,omitempty"`
-	File    string                 `json:"file,omitempty"` // that built it
-	Built   time.Time              `json:"built,omitzero"`
-	Changed time.Time              `json:"changed,omitzero"`
+	Enrich  []generation.Enrichment `json:"enrich,omitempty"`
+	File    string                  `json:"file,omitempty"` // that built it
+	Built   time.Time               `json:"built,omitzero"`
+	Changed time.Time               `json:"changed,omitzero"`
 }
 
 // NewGenerations returns a list without rows.
 func NewGenerations(w io.Writer) *Generations { return &Generations{w: w} }
 
 // Add adds the generations of a knowledge in a store.
-func (l *Generations) Add(name, store string, h *knowledge.History) {
+func (l *Generations) Add(name, store string, h *generation.History) {
 	for _, g := range h.Generations {
-		row := generation{
+		one := row{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
 			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
 			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
-			row.Current = &g.Current
+			one.Current = &g.Current
 		}
-		l.rows = append(l.rows, row)
+		l.rows = append(l.rows, one)
 	}
 }
 
@@ -92,7 +92,7 @@ func (l *Generations) Table() error {
 }
 
 // enrichers names what enriches.
-func enrichers(all []knowledge.Enrichment) string {
+func enrichers(all []generation.Enrichment) string {
 	var names []string
 	for _, e := range all {
 		names = append(names, e.Use+versionOf(e.Plugin))
@@ -101,7 +101,7 @@ func enrichers(all []knowledge.Enrichment) string {
 }
 
 // versionOf is what stands behind the name of a third party's stage.
-func versionOf(p *knowledge.Plugin) string {
+func versionOf(p *generation.Plugin) string {
 	if p == nil || p.Version == "" {
 		return ""
 	}

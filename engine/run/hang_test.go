@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
@@ -119,8 +119,8 @@ func TestARowThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			timeless(t, func(t *testing.T) {
 				start := time.Now()
-				var r knowledge.Report
-				openWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got knowledge.Report) { r = got }}, `
+				var r build.Report
+				openWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got build.Report) { r = got }}, `
 					retrieve "near" { from = knowledge.k }`, embed, c.with, "rows.tsv", "hang.tsv")
 				if r.Entries != 200-c.left || r.InvalidCount != c.left || r.Unenriched != c.bare {
 					t.Fatalf("got %+v", r)

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -40,36 +41,36 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 }
 
 // Stages starts the stages of a knowledge block by launch.
-func Stages(block *pipeline.Knowledge, launch Launch) knowledge.Stages {
+func Stages(block *pipeline.Knowledge, launch Launch) stages.Starter {
 	return &launcher{block: block, launch: launch}
 }
 
 type launcher struct {
 	block    *pipeline.Knowledge
 	launch   Launch
-	embedder knowledge.Embedder
+	embedder stages.Embedder
 }
 
-func (l *launcher) Embedder(ctx context.Context, state []byte) (e knowledge.Embedder, err error) {
+func (l *launcher) Embedder(ctx context.Context, state []byte) (e stages.Embedder, err error) {
 	if c, ok := l.embedder.(io.Closer); ok {
 		if err := c.Close(); err != nil {
 			return nil, fmt.Errorf("end %s: %w", l.block.Embed.Use, err)
 		}
 	}
-	l.embedder, err = launchAs[knowledge.Embedder](ctx, l.launch, LaunchRequest{l.block.Embed, l.block.Name, state})
+	l.embedder, err = launchAs[stages.Embedder](ctx, l.launch, LaunchRequest{l.block.Embed, l.block.Name, state})
 	return l.embedder, err
 }
 
-func (l *launcher) Chunker(ctx context.Context) (knowledge.Chunker, error) {
-	return launchAs[knowledge.Chunker](ctx, l.launch, LaunchRequest{l.block.Chunk, l.block.Name, nil})
+func (l *launcher) Chunker(ctx context.Context) (stages.Chunker, error) {
+	return launchAs[stages.Chunker](ctx, l.launch, LaunchRequest{l.block.Chunk, l.block.Name, nil})
 }
 
-func (l *launcher) Enricher(ctx context.Context, s *pipeline.Stage) (knowledge.Enricher, error) {
-	return launchAs[knowledge.Enricher](ctx, l.launch, LaunchRequest{s, l.block.Name, nil})
+func (l *launcher) Enricher(ctx context.Context, s *pipeline.Stage) (stages.Enricher, error) {
+	return launchAs[stages.Enricher](ctx, l.launch, LaunchRequest{s, l.block.Name, nil})
 }
 
-func (l *launcher) Store(ctx context.Context) (knowledge.Store, error) {
-	return launchAs[knowledge.Store](ctx, l.launch, LaunchRequest{l.block.Store, l.block.Name, nil})
+func (l *launcher) Store(ctx context.Context) (stages.Store, error) {
+	return launchAs[stages.Store](ctx, l.launch, LaunchRequest{l.block.Store, l.block.Name, nil})
 }
 
 func launchAs[T any](ctx context.Context, launch Launch, l LaunchRequest) (T, error) {

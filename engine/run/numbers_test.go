@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
@@ -181,8 +181,8 @@ const poisonRows = "text\tlabel\none\ta\ntwo@NaN\ta\nthree\tb\nfour@5\tb\nfive\t
 // A vector that cannot be used is the embedder's fault, and leaves out its row alone.
 func TestNumbersOfABuild(t *testing.T) {
 	p := &poison{}
-	var r knowledge.Report
-	openWith(t, p.catalog(), run.Options{Knowledge: func(got knowledge.Report) { r = got }}, `
+	var r build.Report
+	openWith(t, p.catalog(), run.Options{Knowledge: func(got build.Report) { r = got }}, `
 		retrieve "near" { from = knowledge.k }`, `use = "hashing"`, `use = "poison"`, "rows.tsv", "poison.tsv")
 	if r.Entries != 4 || r.InvalidCount != 2 {
 		t.Fatalf("got %+v", r)

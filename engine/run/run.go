@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 )
 
 // Launch starts the process of a stage. What it returns implements the sdk's
-// interface of the stage's kind; of an embed stage knowledge.Embedder, of a
-// store stage knowledge.Store.
+// interface of the stage's kind; of an embed stage stages.Embedder, of a
+// store stage stages.Store.
 type Launch func(context.Context, LaunchRequest) (any, error)
 
 // LaunchRequest says which process to start.
@@ -40,7 +41,7 @@ type Options struct {
 	// now on. A stage that had to stop is then still asked about the items that it had
 	// been given: what the response cache holds, it answers. nil: none is asked.
 	Refuses   func(*pipeline.Stage) bool
-	Knowledge func(knowledge.Report) // told of every knowledge that is ready; may be nil
+	Knowledge func(build.Report) // told of every knowledge that is ready; may be nil
 	// Building is told while knowledge is built what is done ("embedding"), and how
 	// far that is; may be nil.
 	Building func(doing, name string, done, total int)

@@ -1,0 +1,248 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/racflow/racflow/engine/knowledge/enrich"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/knowledge/units"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Job is what is built, and with what. What a try leaves in it serves the next one.
+type Job struct {
+	Block      *pipeline.Knowledge
+	Starter    stages.Starter
+	Store      stages.Store
+	Embedder   stages.Embedder // a build that finds or makes a state replaces it
+	Chunker    stages.Chunker  // nil: a row or document is one entry
+	Enrichers  enrich.Enrichers
+	Collection string            // of the entries
+	Origin     generation.Origin // of what is made
+	Source     *units.Source     // nil: not read yet
+	Stdin      io.Reader
+	Progress   func(doing string, done, total int) // may be nil
+	Plan       bool                                // only report what would be done
+}
+
+// Result is what a build made.
+type Result struct {
+	Report    Report
+	Labels    []string // sorted
+	Content   string   // hash of what the entries were made from
+	Completed bool     // this build is the one that completed the generation
+}
+
+// builder is one try of a job.
+type builder struct {
+	*Job
+	Result
+	note    generation.Note
+	embeds  stages.Caller
+	chunks  stages.Caller
+	cutting map[string]error // why the chunker failed on units, by id: it is not asked again
+}
+
+func newBuilder(job *Job) *builder {
+	return &builder{
+		Job: job, Result: Result{Report: reportOf(job.Block)}, cutting: map[string]error{},
+		embeds: stages.Caller{Stage: job.Block.Embed}, chunks: stages.Caller{Stage: job.Block.Chunk},
+	}
+}
+
+func reportOf(block *pipeline.Knowledge) Report {
+	return Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+}
+
+// Build tries once. Where it fails with a BusyError, another try may succeed.
+func Build(ctx context.Context, job *Job) (Result, error) {
+	b := newBuilder(job)
+	if err := b.build(ctx); err != nil {
+		return Result{}, err
+	}
+	b.Content = b.note.Content()
+	return b.Result, nil
+}
+
+func (b *builder) build(ctx context.Context) error {
+	have, err := b.Store.Open(ctx, b.Collection, sdk.Schema{Dimension: b.Embedder.Dimension(), Analyzer: b.Block.Analyzer})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if len(have.Note) > 0 {
+		n, ours := generation.ReadNote(have.Note)
+		if !ours {
+			return fmt.Errorf("collection %s was not made by racflow: its note is not readable; keep the knowledge in another place", b.Collection)
+		}
+		b.note = n
+	}
+	before := b.note.Source
+	if b.note.State != nil {
+		if b.Embedder, err = b.Starter.Embedder(ctx, b.note.State); err != nil {
+			return err
+		}
+	}
+	digest, err := b.digest(ctx)
+	if err != nil {
+		return err
+	}
+	if !b.note.Complete {
+		b.Report.Anew = generation.WhyAnew(ctx, b.Block, b.Store, b.Collection, b.Origin)
+	}
+	var labels map[string]bool
+	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Invalid+b.note.Unenriched == 0 {
+		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
+	} else if labels, err = b.update(ctx, have); err != nil {
+		return err
+	}
+	b.Report.Entries = have.Entries + b.Report.Added - b.Report.Removed
+	if b.Plan {
+		return nil
+	}
+	return b.buildCentroids(ctx, labels, before)
+}
+
+// update redoes what differs between source and store, and returns the labels of that.
+func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
+	if err := b.read(ctx); err != nil {
+		return nil, err
+	}
+	b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.Source.Count
+	stock, err := units.TakeStock(ctx, b.Store, b.Collection, b.Chunker != nil)
+	if err != nil {
+		return nil, err
+	}
+	refit := b.mustFit(len(b.Source.Units))
+	if !b.Plan {
+		if err := b.begin(ctx, len(have.Note) == 0, refit); err != nil {
+			return nil, err
+		}
+	}
+	diff := stock.Compare(b.Source.Units, b.contentHash, refit)
+	first := !b.note.Complete
+	if !b.Plan {
+		b.note.Source, b.note.Complete, b.note.Invalid = b.Source.Digest, false, b.Source.Count
+		b.note.Describe(b.Origin)
+	}
+	w := &walk{builder: b}
+	if len(b.Enrichers) > 0 && !refit && !b.Plan {
+		w.doing = "enriching and embedding"
+	}
+	gone, err := w.put(ctx, stock, diff.Todo, first)
+	if err != nil {
+		return nil, err
+	}
+	gone = append(gone, diff.Gone...)
+	b.Report.Removed += len(gone)
+	stale, err := w.leaveOut(stock, have.Entries)
+	if err != nil {
+		return nil, err
+	}
+	b.Report.Documents = w.documentCount()
+	if b.Plan {
+		b.Report.Asks = b.Enrichers.Asks()
+		return diff.Labels, nil
+	}
+	slices.Sort(gone)
+	if err := written("delete", b.Store.Delete(ctx, b.Collection, append(gone, stale...))); err != nil {
+		return nil, err
+	}
+	b.note.Complete, b.note.Documents, b.note.Unenriched = true, b.Report.Documents, b.Report.Unenriched
+	if first {
+		b.note.Built = generation.Now()
+	}
+	b.Completed = first
+	return diff.Labels, b.commit(ctx)
+}
+
+// begin keeps other processes from writing, and lets the embedder learn where it has
+// to. A fresh generation gets a note first, so that it is listed as incomplete however
+// its first build ends.
+func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
+	if fresh {
+		b.note.Source = b.Source.Digest
+		b.note.Describe(b.Origin)
+		if err := b.commit(ctx); err != nil {
+			return err
+		}
+	}
+	if err := written("lock", b.Store.Delete(ctx, b.Collection, nil)); err != nil || !refit {
+		return err
+	}
+	return b.fit(ctx)
+}
+
+// read reads the source, unless an earlier try has: standard input cannot be read again.
+func (b *builder) read(ctx context.Context) (err error) {
+	if b.Source == nil {
+		b.Source, err = units.Read(ctx, b.Block, b.Stdin)
+	}
+	return err
+}
+
+// digest identifies what the source holds; empty where that is not known before it is
+// read.
+func (b *builder) digest(ctx context.Context) (string, error) {
+	if b.Block.Source.Documents == nil {
+		digest, err := source.Digest(b.Block.Source.Path)
+		if err != nil {
+			err = &units.SourceError{Range: b.Block.Source.Range, Err: err}
+		}
+		return digest, err
+	}
+	if err := b.read(ctx); err != nil {
+		return "", err
+	}
+	return b.Source.Digest, nil
+}
+
+// contentHash is the hash of a unit that its entries get. It depends on what the
+// embedder was fitted to, so that vectors of different fits never pass for each
+// other, whenever a build was cut off.
+func (b *builder) contentHash(hash []byte) []byte {
+	if b.note.State == nil {
+		return hash
+	}
+	fitted := sha256.Sum256(b.note.State)
+	sum := sha256.Sum256(append(fitted[:], hash...))
+	return sum[:units.HashBytes]
+}
+
+func (b *builder) commit(ctx context.Context) error {
+	b.note.Changed = generation.Now()
+	n, err := json.Marshal(b.note)
+	if err != nil {
+		return err
+	}
+	return written("commit", b.Store.Commit(ctx, b.Collection, n))
+}
+
+// BusyError says that the store cannot be written to at the moment.
+type BusyError struct {
+	err    error
+	Locked bool // by another process, which it names
+}
+
+func (e *BusyError) Error() string { return e.err.Error() }
+
+func (e *BusyError) Unwrap() error { return e.err }
+
+// written wraps the error of a write to the store.
+func written(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if coded := new(sdk.Error); errors.As(err, &coded) && coded.Code == sdk.CodeTransient {
+		return &BusyError{err, coded.RetryAfter > 0}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

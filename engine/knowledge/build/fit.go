@@ -1,0 +1,40 @@
+package build
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+)
+
+// mustFit reports whether an embedder that learns from the knowledge must do
+// so: the first time, and when the knowledge has grown or shrunk by a fifth
+// since. Between those its vectors stay comparable, so that a changed row
+// redoes one row.
+func (b *builder) mustFit(rows int) bool {
+	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
+}
+
+// fit lets a fresh embedder learn from all entries (Fit adds to what one
+// knows) and continues with one that has the outcome.
+func (b *builder) fit(ctx context.Context) (err error) {
+	if b.Embedder, err = b.Starter.Embedder(ctx, nil); err != nil {
+		return err
+	}
+	w := &walk{builder: b, doing: "fitting"}
+	if len(b.Enrichers) > 0 {
+		w.doing = "enriching"
+	}
+	err = w.batches(ctx, b.Source.Units, stages.ScanPage, func(made batch) error {
+		return b.Embedder.Fit(ctx, made.texts())
+	})
+	if err != nil {
+		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
+	}
+	if b.note.State, err = b.Embedder.State(); err != nil {
+		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
+	}
+	b.note.Fitted = len(b.Source.Units)
+	b.Embedder, err = b.Starter.Embedder(ctx, b.note.State)
+	return err
+}

@@ -1,0 +1,207 @@
+package enrich
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/knowledge/units"
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
+)
+
+// Additions is what an enricher has for a document.
+type Additions struct {
+	passages []sdk.Addition
+	failed   map[int]error // why that of a passage is missing
+}
+
+// enrich finds the additions of whole documents. A passage that fails alone is
+// noted in them; an error ends the build.
+func (e *enricher) enrich(ctx context.Context, t turn, documents []units.Document) ([]Additions, error) {
+	defer t.taken()
+	made := make([]Additions, len(documents))
+	for i, d := range documents {
+		made[i].passages = make([]sdk.Addition, len(d.Chunks))
+	}
+	if e.process == nil {
+		e.count(documents)
+		return made, nil
+	}
+	errs := e.retry(ctx, t, len(documents), func(ctx context.Context, at []int) error { return e.call(ctx, t, documents, made, at) })
+	for _, err := range errs {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if ended := e.ended(err); ended != nil {
+			return nil, ended
+		}
+	}
+	return made, nil
+}
+
+// retry calls with n rows, again where that may help, until the build ends.
+func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.Context, []int) error) []error {
+	w := retry.Work{
+		Retries: e.stage.Retries, Call: call,
+		Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
+	}
+	return w.Do(ctx, n)
+}
+
+// call asks for the additions of some documents, but for the passages that have failed
+// before. Its error has those of documents by position in at: of a document of which a
+// passage may do better in another call, or that ends the build.
+func (e *enricher) call(ctx context.Context, t turn, documents []units.Document, made []Additions, at []int) error {
+	var passages []sdk.Passage
+	asked := make([][]int, len(at)) // numbers of those of each document
+	for i, n := range at {
+		made[n].failed = map[int]error{}
+		gone, why := e.remembered(documents[n])
+		for j, p := range documents[n].Passages() {
+			if _, is := slices.BinarySearch(gone, j); is {
+				made[n].failed[j] = why
+				continue
+			}
+			passages, asked[i] = append(passages, p), append(asked[i], j)
+		}
+	}
+	if len(passages) == 0 {
+		return nil
+	}
+	found, err := e.ask(ctx, t, passages)
+	var rows sdk.RowErrors
+	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err)) {
+		found, err = e.divide(ctx, t, passages, err)
+	}
+	alone := errors.As(err, &rows)
+	worst, first := sdk.RowErrors{}, 0
+	for i, n := range at {
+		for k, j := range asked[i] {
+			why := err
+			if alone {
+				why = rows[first+k]
+			}
+			if why == nil {
+				made[n].passages[j] = found[first+k]
+				continue
+			}
+			made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
+			if alone && worse(why, worst[i]) {
+				worst[i] = why
+			}
+		}
+		first += len(asked[i])
+	}
+	switch {
+	case alone && len(worst) == 0:
+		return nil
+	case alone:
+		err = worst
+	}
+	for i := range at {
+		why := err
+		if alone {
+			why = worst[i]
+		}
+		if ended := e.ended(why); ended != nil {
+			t.end(ended) // before anybody else has the slot
+		}
+	}
+	return err
+}
+
+// ask calls the process. An error that is not sdk.RowErrors is of all passages.
+func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if err := t.take(ctx, e.slots); err != nil {
+		return nil, err
+	}
+	defer func() { <-e.slots }()
+	found, all := make([]sdk.Addition, len(passages)), make([]int, len(passages))
+	for i := range all {
+		all[i] = i
+	}
+	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+		got, err := e.process.Enrich(ctx, passages)
+		return stages.Spread(found, all, got, err)
+	})
+	return found, err
+}
+
+// divide asks again about the passages of one document that failed together with
+// why, in parts, so that only the one to blame is lost. The stage does not see the
+// whole document then, which is what happens where a passage is left out, too.
+func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
+	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
+	if errors.Is(why, sdk.ErrCrashed) {
+		ctx = remote.Alone(ctx)
+	}
+	half := len(passages) / 2
+	for _, part := range [][2]int{{0, half}, {half, len(passages)}} {
+		from, to := part[0], part[1]
+		errs := e.retry(ctx, t, to-from, func(ctx context.Context, at []int) error {
+			got, err := e.ask(ctx, t, stages.Pick(passages[from:to], at))
+			return stages.Spread(found[from:to], at, got, err)
+		})
+		for i, err := range errs {
+			if err != nil {
+				failed[from+i] = err
+			}
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return found, nil
+	case len(passages): // no passage is to blame
+		return nil, failed[len(passages)-1]
+	}
+	return found, failed
+}
+
+// worse reports whether an error of a passage means more for its document than
+// another one, or than nil does: that the build ends, or that the document is to be
+// tried again, and how much later.
+func worse(err, than error) bool {
+	rank := func(err error) (rank int, wait time.Duration) {
+		coded := new(sdk.Error)
+		if !errors.As(err, &coded) {
+			return 0, 0
+		}
+		switch coded.Code {
+		case sdk.CodeStopped:
+			return 3, 0
+		case sdk.CodeUnavailable:
+			return 2, 0
+		case sdk.CodeTransient:
+			return 1, coded.RetryAfter
+		}
+		return 0, 0
+	}
+	a, wait := rank(err)
+	b, least := rank(than)
+	return a > b || a == b && wait > least
+}
+
+// ended returns the error of a build that an error ends, of this document or of
+// another; nil: it continues.
+func (e *enricher) ended(err error) error {
+	if ended := new(EndedError); errors.As(err, &ended) {
+		return err
+	}
+	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
+		return nil
+	}
+	return &EndedError{e.named(err)}
+}
+
+// EndedError says that an enricher cannot continue now, and that a later build can.
+type EndedError struct{ err error }
+
+func (e *EndedError) Error() string {
+	return e.err.Error() + "; its answers are kept: the same command resumes from there"
+}
+
+func (e *EndedError) Unwrap() error { return e.err }

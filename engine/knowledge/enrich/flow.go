@@ -1,0 +1,106 @@
+package enrich
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/knowledge/units"
+)
+
+// defaultBatch is how many passages a call has at most where the stage has no opinion.
+const defaultBatch = 256
+
+// Each calls f with the documents that produce gives, in that order, and with what
+// each enricher adds to them. Only a window of them is held.
+//
+// Where an enricher cannot continue, no more is asked for, but what is being answered
+// is waited for: it has been paid for.
+func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(units.Document) error) error, f func(units.Document, []Additions) error) error {
+	if len(all) == 0 {
+		return produce(ctx, func(d units.Document) error { return f(d, nil) })
+	}
+	passages, groups := all.sizes()
+	producing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	room := newWindow(groups, stages.BatchBytes)
+	queue := make(chan *group, room.most())
+	var failed, produced error
+	go func() {
+		defer close(queue)
+		begun := make([]chan struct{}, len(all))
+		produced = grouped(producing, passages, produce, func(g *group) error {
+			if err := room.enter(producing, g.bytes); err != nil {
+				return err
+			}
+			g.start(working, producing, all, begun, stop)
+			queue <- g // there is room
+			return nil
+		})
+	}()
+	for g := range queue {
+		<-g.done
+		if failed == nil {
+			if failed = g.err; failed == nil {
+				failed = g.each(f)
+			}
+			if failed != nil {
+				stop(failed)
+				if ended := new(EndedError); !errors.As(failed, &ended) {
+					cancel()
+				}
+			}
+		}
+		room.leave(g.bytes)
+	}
+	if failed != nil {
+		return failed
+	}
+	return produced
+}
+
+// sizes returns how many passages a group has at most, unless it is one document,
+// and how many groups the enrichers work on at a time. Where a service is asked, a
+// group is one document.
+func (all Enrichers) sizes() (passages, groups int) {
+	passages = defaultBatch
+	for _, e := range all {
+		groups = max(groups, cap(e.slots))
+		passages = min(passages, cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch))
+		if e.stage.Info.Network {
+			passages = 1
+		}
+	}
+	return passages, groups
+}
+
+// grouped calls f with documents in groups of at most so many passages and about
+// stages.BatchBytes bytes.
+func grouped(ctx context.Context, passages int, produce func(context.Context, func(units.Document) error) error, f func(*group) error) error {
+	pending := &group{}
+	flush := func() error {
+		full := pending
+		pending = &group{}
+		if len(full.documents) == 0 {
+			return nil
+		}
+		return f(full)
+	}
+	err := produce(ctx, func(d units.Document) error {
+		if pending.passages+len(d.Chunks) > passages || pending.bytes+len(d.Text) > stages.BatchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		pending.documents = append(pending.documents, d)
+		pending.passages, pending.bytes = pending.passages+len(d.Chunks), pending.bytes+len(d.Text)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

@@ -1,0 +1,20 @@
+// Package generation names the builds of a knowledge that a store holds, lists and
+// removes them.
+//
+// A generation is a collection of entries, with one of label centroids beside it, and
+// has one fingerprint, which is part of its name: what the block says of its entries
+// and what its stages add to that (package identity), and layout. Every built-in
+// chunker, enricher and embedder adds a revision, which whoever changes its output
+// raises, so that a new version of racflow alone builds nothing again. For a third
+// party's that adds nothing, the name, version and sha256 of its plugin stand in:
+// another program may give other vectors. Of a script, that is the hash of the script,
+// and not of its interpreter or of what it imports. Stores keep the data themselves,
+// and are left alone.
+//
+// Another embedder therefore builds another generation and leaves the first one as it
+// is: a build that fails or is killed takes nothing away. Once it is complete, a build
+// removes what it replaces of the same file, source, enrichers and embedder; List
+// finds the others.
+//
+// It builds nothing.
+package generation

@@ -1,0 +1,127 @@
+package generation
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// Origin says what a person recognises a generation by: what it was made from,
+// and when. What an older version of racflow did not record is empty.
+type Origin struct {
+	// Definition is the digest of the block, as far as entries depend on it: what
+	// differs between two generations beside it is a plugin, a model or a template.
+	Definition string `json:"definition,omitempty"`
+
+	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
+	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
+	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
+	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
+	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
+	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
+	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
+	Analyzer string          `json:"analyzer,omitempty"` // of the lexical leg
+	// The plugins of an embedder and a chunker of third parties; nil: built-in ones.
+	EmbedderPlugin *Plugin `json:"embedder_plugin,omitempty"`
+	ChunkerPlugin  *Plugin `json:"chunker_plugin,omitempty"`
+
+	Built   time.Time `json:"built,omitzero"`   // when it was complete for the first time
+	Changed time.Time `json:"changed,omitzero"` // when it was committed last
+}
+
+// Enrichment is an enrich block that was enabled.
+type Enrichment struct {
+	Name     string          `json:"name"`
+	Use      string          `json:"use"`
+	Config   json.RawMessage `json:"config,omitempty"` // secrets left out
+	Embedded bool            `json:"embedded"`
+	Lexical  bool            `json:"lexical"`
+	Plugin   *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
+}
+
+// Plugin is the program of a third party that does the work of a stage.
+type Plugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	SHA256  string `json:"sha256,omitempty"` // of the program, or of the script and what else its command line names
+}
+
+// OriginOf says what a generation of a block is made from, and by which plugins.
+func OriginOf(block *pipeline.Knowledge, s stages.Set) Origin {
+	o := Origin{
+		Definition: identity.Block(block), File: fileOf(block), Path: block.Source.Path, Analyzer: block.Analyzer,
+		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, EmbedderPlugin: pluginOf(s.Embedder),
+	}
+	if block.Chunk != nil {
+		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)
+	}
+	for i, e := range block.Enrichers() {
+		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Public, e.Embedded, e.Lexical, pluginOf(s.Enrichers[i])})
+	}
+	return o
+}
+
+// fileOf returns the file that a block stands in; empty if it is not known.
+func fileOf(block *pipeline.Knowledge) string {
+	if block.Range.Filename == "" {
+		return ""
+	}
+	path, err := filepath.Abs(block.Range.Filename)
+	if err != nil {
+		return block.Range.Filename
+	}
+	return path
+}
+
+// pluginOf is the plugin of a stage that is not built in; nil: it is.
+func pluginOf(stage any) *Plugin {
+	if f, ok := stage.(identity.Foreign); ok {
+		if name, version, hash := f.Plugin(); name != "" {
+			return &Plugin{name, version, hash}
+		}
+	}
+	return nil
+}
+
+// foreign reports whether a plugin of a third party takes part.
+func (o Origin) foreign() bool {
+	return o.EmbedderPlugin != nil || o.ChunkerPlugin != nil ||
+		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
+}
+
+// changes says which plugins are others than those of an earlier origin with the same
+// definition, and which work is repeated for that.
+func (o Origin) changes(was Origin) []string {
+	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
+	for i, e := range o.Enrich {
+		why = append(why, e.Plugin.changes(was.Enrich[i].Plugin, "enriching and embedding")...)
+	}
+	return append(why, o.EmbedderPlugin.changes(was.EmbedderPlugin, "embedding")...)
+}
+
+func (p *Plugin) changes(was *Plugin, again string) []string {
+	switch {
+	case p == nil || was != nil && *was == *p:
+		return nil
+	case was == nil:
+		return []string{fmt.Sprintf("plugin %s is version %s, was not recorded: %s again", p.Name, p.Version, again)}
+	case was.Name != p.Name:
+		return []string{fmt.Sprintf("the plugin is %s %s, was %s %s: %s again", p.Name, p.Version, was.Name, was.Version, again)}
+	case was.Version != p.Version:
+		return []string{fmt.Sprintf("plugin %s is version %s, was %s: %s again", p.Name, p.Version, was.Version, again)}
+	}
+	return []string{fmt.Sprintf("plugin %s %s is not the same program as before: %s again", p.Name, p.Version, again)}
+}
+
+// sameStages reports whether the same embedder and enrichers made both, however they
+// are configured.
+func (o Origin) sameStages(other Origin) bool {
+	same := func(x, y Enrichment) bool { return x.Name == y.Name && x.Use == y.Use }
+	return o.Embedder == other.Embedder && slices.EqualFunc(o.Enrich, other.Enrich, same)
+}

@@ -1,0 +1,63 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// Superseded returns the generations of the block's source that are not the
+// current one or, with all, those of every source.
+func (h *History) Superseded(all bool) []Generation {
+	var gone []Generation
+	for _, g := range h.Generations {
+		if h.Doubt == nil && !g.Current && (all || h.sameSource(g)) {
+			gone = append(gone, g)
+		}
+	}
+	return gone
+}
+
+// Remove removes a generation. One that another process writes stays, with a
+// transient error.
+func (h *History) Remove(ctx context.Context, g Generation) error {
+	// The centroids first: who is cut off in between has left a generation that
+	// is still listed, and that makes its centroids again if it is used.
+	for _, collection := range []string{Centroids(g.Collection), g.Collection} {
+		if err := h.store.Drop(ctx, collection); err != nil {
+			return fmt.Errorf("remove generation %s: %w", g.Collection, err)
+		}
+	}
+	return nil
+}
+
+// settled is how long a generation has to be left alone before a build that
+// replaces it removes it. Two builders, or a person who tries one thing and then
+// the other, would otherwise remove each other's.
+const settled = 10 * time.Minute
+
+// Retire removes the generations that a build which has just completed replaces:
+// those that the same file built from the same source with the same embedder and
+// enrichers. The file cannot ask for them any more unless it is changed back. Others
+// may be in use, by another file or to compare embedders, or enrichers, which may have
+// cost money. It returns what it removed, and why others could not be removed.
+func Retire(ctx context.Context, block *pipeline.Knowledge, store stages.Store, name string, o Origin) (retired []Generation, kept []error) {
+	h, err := list(ctx, block, store, name)
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, g := range h.Superseded(false) {
+		if g.File != o.File || !g.sameStages(o) || Now().Sub(g.Changed) < settled {
+			continue
+		}
+		if err := h.Remove(ctx, g); err != nil {
+			kept = append(kept, err)
+			continue
+		}
+		retired = append(retired, g)
+	}
+	return retired, kept
+}

@@ -1,0 +1,125 @@
+package knowledge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/fuse"
+)
+
+// Retrieve embeds the texts of the queries where the ranking has a dense leg,
+// and searches. It returns the queries' vectors, too, so that they need not be
+// made twice; they are nil in a lexical search. With sdk.RowErrors, where single
+// queries failed, the others' candidates and vectors stand.
+func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
+	var vectors [][]float32
+	failed := sdk.RowErrors{}
+	if r.Mode != sdk.ModeLexical {
+		texts := make([]string, len(queries))
+		for i, q := range queries {
+			texts[i] = q.Text
+		}
+		var err error
+		if vectors, err = k.Embed(ctx, texts); TakeRows(failed, err) != nil {
+			return nil, nil, err
+		}
+	}
+	var at []int
+	var asked []sdk.Query
+	for i, q := range queries {
+		if failed[i] == nil {
+			if vectors != nil {
+				q.Vector = vectors[i]
+			}
+			at, asked = append(at, i), append(asked, q)
+		}
+	}
+	defer k.searches.add(len(asked), time.Now())
+	found, err := k.store.Retrieve(ctx, k.entries, r, asked)
+	missed := sdk.RowErrors{}
+	if err := TakeRows(missed, err); err != nil {
+		return nil, nil, fmt.Errorf("search: %w", err)
+	}
+	candidates := make([][]sdk.Candidate, len(queries))
+	for i, n := range at {
+		if candidates[n] = found[i]; missed[i] != nil {
+			failed[n] = missed[i]
+		}
+	}
+	if len(failed) > 0 {
+		return candidates, vectors, failed
+	}
+	return candidates, vectors, nil
+}
+
+// TakeRows moves the errors of single rows from err to failed. It returns any other
+// error.
+func TakeRows(failed sdk.RowErrors, err error) error {
+	var rows sdk.RowErrors
+	if err == nil || !errors.As(err, &rows) {
+		return err
+	}
+	maps.Copy(failed, rows)
+	return nil
+}
+
+// Prototypes returns for each vector the nearest label centroids, at most
+// limit, nearest first: Label and Dense are set.
+func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit int) ([][]sdk.Candidate, error) {
+	if len(k.Labels) == 0 {
+		return make([][]sdk.Candidate, len(vectors)), nil
+	}
+	queries := make([]sdk.Query, len(vectors))
+	for i, v := range vectors {
+		queries[i].Vector = v
+	}
+	n := min(limit, len(k.Labels))
+	defer k.searches.add(0, time.Now()) // these rows were searched for before
+	return k.store.Retrieve(ctx, generation.Centroids(k.entries), nearest(n), queries)
+}
+
+// nearest ranks by cosine alone.
+func nearest(n int) sdk.Ranking {
+	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
+}
+
+// Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,
+// the others' vectors stand.
+func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	defer k.embeds.add(len(texts), time.Now())
+	vectors, err := k.embedder.Embed(ctx, sdk.RoleQuery, texts)
+	failed := sdk.RowErrors{}
+	if err := TakeRows(failed, err); err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	if len(failed) == 0 {
+		return vectors, nil
+	}
+	for i := range failed {
+		vectors[i] = nil // it is not to spoil a search
+	}
+	return vectors, failed
+}
+
+// Meter counts the work of a stage.
+type Meter struct{ rows, busy atomic.Int64 }
+
+// Meters returns the work done for queries: embedding and searching.
+func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
+
+func (m *Meter) add(rows int, start time.Time) {
+	m.rows.Add(int64(rows))
+	m.busy.Add(int64(time.Since(start)))
+}
+
+// Read returns the rows so far and the time of the calls that they took; calls
+// that overlap count each.
+func (m *Meter) Read() (rows int, busy time.Duration) {
+	return int(m.rows.Load()), time.Duration(m.busy.Load())
+}

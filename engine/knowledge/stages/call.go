@@ -1,0 +1,80 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// BatchBytes is how many bytes of text a call has at most, about: it has to fit a
+// message.
+const BatchBytes = 8 << 20
+
+// Caller calls a stage of a build with batches.
+type Caller struct {
+	Stage    *pipeline.Stage
+	answered bool // to a call so far
+}
+
+// Call calls with the n rows of a batch, within the stage's timeout, again where that
+// may help, and with parts of it where a row spoils it. It returns an error or nil
+// for each row, or one that ends the build: the stage is at fault, and not a row,
+// where it answered nothing of this batch, and nothing before if that is one row.
+func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
+	before, now := c.answered, false
+	work := retry.Work{Retries: c.Stage.Retries, Call: func(ctx context.Context, at []int) error {
+		err := retry.Bounded(ctx, c.Stage, func(ctx context.Context) error { return call(ctx, at) })
+		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
+		return err
+	}}
+	errs := work.Do(ctx, n)
+	c.answered = before || now
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for _, err := range errs {
+		if err != nil && (!now && (n > 1 || !before) || Passes(err)) {
+			return nil, err
+		}
+	}
+	return errs, nil
+}
+
+// Passes reports whether an error is not the row's own: a later build can do better.
+func Passes(err error) bool {
+	switch sdk.CodeOf(err) {
+	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeUnavailable, sdk.CodeStopped:
+		return true
+	case sdk.CodeDeadline:
+		return !retry.TimedOut(err)
+	}
+	return false
+}
+
+// Spread puts the results for some rows of a batch in their places, as far as there
+// are any beside err.
+func Spread[T any](to []T, at []int, found []T, err error) error {
+	if err != nil && !errors.As(err, new(sdk.RowErrors)) {
+		return err
+	}
+	if len(found) != len(at) {
+		return fmt.Errorf("it returned %d results for %d rows", len(found), len(at))
+	}
+	for i, n := range at {
+		to[n] = found[i]
+	}
+	return err
+}
+
+// Pick returns the rows of a batch at some places.
+func Pick[T any](all []T, at []int) []T {
+	some := make([]T, len(at))
+	for i, n := range at {
+		some[i] = all[n]
+	}
+	return some
+}

@@ -1,0 +1,113 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Starter starts the stages of a knowledge block.
+type Starter interface {
+	// Chunker starts the chunker of a block that has one.
+	Chunker(ctx context.Context) (Chunker, error)
+	// Enricher starts one of the enrich stages of a block.
+	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
+	// Embedder starts the embedder with the state that it was fitted to, or
+	// nil. An embedder started before by the same Starter is ended.
+	Embedder(ctx context.Context, state []byte) (Embedder, error)
+	Store(ctx context.Context) (Store, error)
+}
+
+// Chunker is a chunk stage that runs.
+type Chunker interface {
+	sdk.Chunker
+	Fingerprint() string
+}
+
+// Enricher is an enrich stage that runs.
+type Enricher interface {
+	sdk.Enricher
+	Fingerprint() string
+}
+
+// Embedder is an embed stage that runs.
+type Embedder interface {
+	sdk.Fitter
+	Fits() bool // whether Fit must come before Embed
+	Fingerprint() string
+}
+
+// Store is a store stage that runs.
+type Store interface {
+	Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error)
+	Put(ctx context.Context, collection string, entries []sdk.Entry) error
+	Delete(ctx context.Context, collection string, ids []string) error
+	Commit(ctx context.Context, collection string, note []byte) error
+	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
+	List(ctx context.Context) ([]sdk.Collection, error)
+	Drop(ctx context.Context, collection string) error
+	sdk.Retriever
+}
+
+// Set is the running stages that make the entries of a block.
+type Set struct {
+	Chunker   Chunker    // nil: a row or document is one entry
+	Enrichers []Enricher // one for each of Block.Enrichers(); nil: it is not asked
+	Embedder  Embedder   // nil: it was not started
+}
+
+// Start starts all of them.
+func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Set, err error) {
+	if s.Embedder, err = starter.Embedder(ctx, nil); err == nil {
+		err = s.start(ctx, block, starter, true)
+	}
+	return s, err
+}
+
+// StartLocal starts those that make texts without a service: the chunker, and the
+// enrichers that call none.
+func StartLocal(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Set, err error) {
+	err = s.start(ctx, block, starter, false)
+	return s, err
+}
+
+func (s *Set) start(ctx context.Context, block *pipeline.Knowledge, starter Starter, network bool) (err error) {
+	if block.Chunk != nil {
+		if s.Chunker, err = starter.Chunker(ctx); err != nil {
+			return err
+		}
+	}
+	for _, e := range block.Enrichers() {
+		var process Enricher
+		if network || !e.Info.Network {
+			if process, err = starter.Enricher(ctx, e); err != nil {
+				return err
+			}
+		}
+		s.Enrichers = append(s.Enrichers, process)
+	}
+	return nil
+}
+
+// ScanPage is how many entries a page of a scan has at most.
+const ScanPage = 4096
+
+// Scan calls f with every entry of a collection that s asks for.
+func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
+	s.Limit = ScanPage
+	for {
+		page, err := store.Scan(ctx, collection, s)
+		if err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		for _, e := range page.Entries {
+			f(e)
+		}
+		if page.Next == "" {
+			return nil
+		}
+		s.After = page.Next
+	}
+}

@@ -1,0 +1,16 @@
+// Package units reads what a source is made of, and compares it with what a store
+// holds of it.
+//
+// A unit is a row, or a document of a folder. It is redone as a whole, and is one
+// entry unless the block has a chunker. Chunks are named after their document and
+// their number in it; their hash is that of the document's content with the number of
+// its chunks. A document is unchanged if the store has that many of them, all with its
+// hash, so that it is recognised without being cut or even looked into, and redone
+// where a kill or a refusal left out a part.
+//
+// Texts of documents are read when they are wanted, and so are rows that are cut:
+// their file is read a second time. Rows that are not cut, and standard input, are
+// held.
+//
+// It makes no entries of its own accord and writes nothing.
+package units
