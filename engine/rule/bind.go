@@ -40,9 +40,9 @@ func (f *Filter) bind(e *evaluation) (*sdk.Filter, error) {
 	return &bound, nil
 }
 
-// part binds a part, and folds what is true or false whatever the entry: what
-// stands to the right of that is not looked at, as in any rule. negated tells
-// that the part stands under an odd number of nots.
+// part binds a part and folds what does not depend on the entry; what follows a decided
+// operand is not evaluated, as in any rule. negated says that the part is under an odd number
+// of nots.
 func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 	switch p.op {
 	case sdk.FilterNot:
@@ -86,8 +86,8 @@ func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 	return p.leaf(v, negated)
 }
 
-// leaf binds a comparison, or a value that decides alone. A missing value
-// gives what selects nothing once the nots around it are applied.
+// leaf binds a comparison, or a value that decides alone. A missing value selects nothing,
+// under nots as well.
 func (p *part) leaf(v any, negated bool) (sdk.Filter, error) {
 	if v == nil {
 		return truth(negated), nil
@@ -161,7 +161,7 @@ func truth(holds bool) sdk.Filter {
 	return sdk.Filter{Op: sdk.FilterOr}
 }
 
-// decided reports whether a filter selects the same whatever the entry.
+// decided reports whether a filter does not depend on the entry.
 func decided(f sdk.Filter) bool {
 	return (f.Op == sdk.FilterAnd || f.Op == sdk.FilterOr) && len(f.Parts) == 0
 }

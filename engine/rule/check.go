@@ -55,14 +55,14 @@ func (c *compiling) readName(at file.Location, given string) {
 	if i < 0 {
 		known := Names(c.kind)
 		if advice := DidYouMean(given, known); advice != "" {
-			c.fault(at, "There is no %q here.%s", given, advice)
+			c.errorAt(at, "There is no %q here.%s", given, advice)
 		} else {
-			c.fault(at, "There is no %q here; a rule in this place sees %s.", given, strings.Join(known, ", "))
+			c.errorAt(at, "There is no %q here; a rule in this place sees %s.", given, strings.Join(known, ", "))
 		}
 		return
 	}
 	if ok, needs := c.scope.written(c.names[i]); !ok {
-		c.fault(at, "Nothing above writes %q: it needs %s above.", given, needs)
+		c.errorAt(at, "Nothing above writes %q: it needs %s above.", given, needs)
 		return
 	}
 	c.reads[given] = true
@@ -76,7 +76,7 @@ func (c *compiling) refuseCall(callee ast.Node) {
 		c.unknownFunction(id.Location(), id.Value)
 		return
 	}
-	c.fault(callee.Location(), "Only functions can be called: %s.", strings.Join(builtins, ", "))
+	c.errorAt(callee.Location(), "Only functions can be called: %s.", strings.Join(builtins, ", "))
 }
 
 func (c *compiling) unknownFunction(at file.Location, given string) {
@@ -84,10 +84,10 @@ func (c *compiling) unknownFunction(at file.Location, given string) {
 		at.To = at.From + len([]rune(given))
 	}
 	if advice := DidYouMean(given, builtins); advice != "" {
-		c.fault(at, "There is no function %q.%s", given, advice)
+		c.errorAt(at, "There is no function %q.%s", given, advice)
 		return
 	}
-	c.fault(at, "There is no function %q in rules; there are %s.", given, strings.Join(builtins, ", "))
+	c.errorAt(at, "There is no function %q in rules; there are %s.", given, strings.Join(builtins, ", "))
 }
 
 // setVariables writes the value of each var.x into the tree, so that it is
@@ -105,17 +105,17 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 		done[m.Node] = true
 		property, ok := m.Property.(*ast.StringNode)
 		if !ok {
-			c.fault(m.Location(), "Name the variable: var.x.")
+			c.errorAt(m.Location(), "Name the variable: var.x.")
 			return
 		}
 		v, ok := c.scope.Vars[property.Value]
 		if !ok {
-			c.fault(m.Location(), "There is no variable %q.%s", property.Value, DidYouMean(property.Value, keys(c.scope.Vars)))
+			c.errorAt(m.Location(), "There is no variable %q.%s", property.Value, DidYouMean(property.Value, keys(c.scope.Vars)))
 			return
 		}
-		node, fault := constant(v)
-		if fault != "" {
-			c.fault(m.Location(), "The variable %q %s.", property.Value, fault)
+		node, problem := constant(v)
+		if problem != "" {
+			c.errorAt(m.Location(), "The variable %q %s.", property.Value, problem)
 			return
 		}
 		c.vars[property.Value] = v
@@ -123,13 +123,13 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 	}))
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		if isName(*n, "var") && !done[*n] {
-			c.fault((*n).Location(), "Name the variable: var.x.")
+			c.errorAt((*n).Location(), "Name the variable: var.x.")
 		}
 	}))
 }
 
 // constant is the node of a variable's value, or what is wrong with it.
-func constant(v cty.Value) (node ast.Node, fault string) {
+func constant(v cty.Value) (node ast.Node, problem string) {
 	if v.ContainsMarked() {
 		return nil, "is a secret, and a rule cannot read one"
 	}
@@ -152,9 +152,9 @@ func constant(v cty.Value) (node ast.Node, fault string) {
 		list := &ast.ArrayNode{}
 		for it := v.ElementIterator(); it.Next(); {
 			_, element := it.Element()
-			n, fault := constant(element)
-			if fault != "" {
-				return nil, fault
+			n, problem := constant(element)
+			if problem != "" {
+				return nil, problem
 			}
 			list.Nodes = append(list.Nodes, n)
 		}
@@ -174,14 +174,14 @@ func (c *compiling) checkPatterns(tree *parser.Tree) {
 		}
 		text, ok := b.Right.(*ast.StringNode)
 		if !ok {
-			c.fault(b.Right.Location(), "The pattern of matches is written out as a text.")
+			c.errorAt(b.Right.Location(), "The pattern of matches is written out as a text.")
 			return
 		}
 		size, err := PatternSize(text.Value)
 		if err != nil {
-			c.fault(b.Right.Location(), "The pattern cannot be read: %v.", err)
+			c.errorAt(b.Right.Location(), "The pattern cannot be read: %v.", err)
 		} else if program += size; program > maxProgram {
-			c.fault(b.Right.Location(), "The pattern is too large. Repeat less, and name fewer classes of letters.")
+			c.errorAt(b.Right.Location(), "The pattern is too large. Repeat less, and name fewer classes of letters.")
 		}
 	}))
 }
@@ -196,7 +196,7 @@ func (c *compiling) checkShape(tree *parser.Tree) {
 			}
 			t := n.Nature()
 			if !t.IsBool() && !t.IsNumber() && !t.IsString() && !t.Nil && !t.IsUnknown(&c.config.NtCache) {
-				c.fault(n.Location(), "Only a text, a number or a bool can stand here, not %s.", describe(t.String()))
+				c.errorAt(n.Location(), "Only a text, a number or a bool can stand here, not %s.", describe(t.String()))
 			}
 		}
 	}
@@ -211,13 +211,13 @@ func (c *compiling) checkShape(tree *parser.Tree) {
 				flat(n.Arguments[1])
 			}
 		case *ast.MapNode:
-			c.fault(n.Location(), "A rule cannot make a map.")
+			c.errorAt(n.Location(), "A rule cannot make a map.")
 		case *ast.BinaryNode:
 			switch n.Operator {
 			case "??":
 				flat(n.Left, n.Right)
 			case "..":
-				c.fault(n.Location(), "A rule cannot make a range. Compare instead, such as x >= 1 and x <= 5.")
+				c.errorAt(n.Location(), "A rule cannot make a range. Compare instead, such as x >= 1 and x <= 5.")
 			}
 		}
 	}))

@@ -48,7 +48,7 @@ func (r *Rule) Text() string { return r.text }
 func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 
 // Compile checks and compiles a rule. It reports every name that is unknown or
-// that nothing above writes, and otherwise the first fault.
+// that nothing above writes, and otherwise the first problem.
 func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	c := newCompiling(kind, scope, src)
 	tree := c.check()
@@ -82,19 +82,19 @@ func newCompiling(kind Kind, scope Scope, src Source) *compiling {
 	return c
 }
 
-// check returns the tree of a rule, or nil where there is a fault.
+// check returns the tree of a rule, or nil where there is a problem.
 func (c *compiling) check() *parser.Tree {
 	if len(c.src.Text) > MaxSource {
-		c.fault(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))
+		c.errorAt(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))
 		return nil
 	}
 	if strings.TrimSpace(c.src.Text) == "" {
-		c.fault(file.Location{}, "The rule is empty. Leave the argument out, or write null, to have none.")
+		c.errorAt(file.Location{}, "The rule is empty. Leave the argument out, or write null, to have none.")
 		return nil
 	}
 	tree, err := parser.ParseWithConfig(c.src.Text, c.config)
 	if err != nil {
-		c.exprFault(err, nil)
+		c.exprError(err, nil)
 		return nil
 	}
 	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkTypes, c.checkShape}
@@ -130,15 +130,15 @@ func (c *compiling) newConfig() *conf.Config {
 // whole is true or false.
 func (c *compiling) checkTypes(tree *parser.Tree) {
 	if _, err := checker.Check(tree, c.config); err != nil {
-		c.exprFault(err, tree)
+		c.exprError(err, tree)
 		return
 	}
 	if n := tree.Node.Nature(); !n.IsBool() && !n.IsUnknown(&c.config.NtCache) {
-		c.fault(whole(c.src.Text), "A rule is true or false; this one gives %s. Compare it with something.", describe(n.String()))
+		c.errorAt(whole(c.src.Text), "A rule is true or false; this one gives %s. Compare it with something.", describe(n.String()))
 	}
 }
 
-// compile bounds a checked tree and makes its program, or adds a fault.
+// compile bounds a checked tree and makes its program, or adds a problem.
 func (c *compiling) compile(tree *parser.Tree) *vm.Program {
 	c.bound(tree)
 	var code *vm.Program
@@ -150,14 +150,14 @@ func (c *compiling) compile(tree *parser.Tree) *vm.Program {
 		code, err = compiler.Compile(tree, c.config)
 	}
 	if err != nil {
-		c.exprFault(err, tree)
+		c.exprError(err, tree)
 		return nil
 	}
 	return code
 }
 
-// fault adds a diagnostic at a place in the rule.
-func (c *compiling) fault(at file.Location, format string, args ...any) {
+// errorAt adds a diagnostic at a place in the rule.
+func (c *compiling) errorAt(at file.Location, format string, args ...any) {
 	c.say(hcl.DiagError, "Invalid rule", at, fmt.Sprintf(format, args...))
 }
 
@@ -173,12 +173,12 @@ func (c *compiling) say(severity hcl.DiagnosticSeverity, summary string, at file
 	c.diags = append(c.diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail, Subject: &subject, Context: &whole})
 }
 
-// exprFault adds an error of the expr library, in our words. tree is nil when
+// exprError adds an error of the expr library, in our words. tree is nil when
 // the error is one of syntax.
-func (c *compiling) exprFault(err error, tree *parser.Tree) {
+func (c *compiling) exprError(err error, tree *parser.Tree) {
 	var f *file.Error
 	if !errors.As(err, &f) {
-		c.fault(whole(c.src.Text), "%s.", describe(err.Error()))
+		c.errorAt(whole(c.src.Text), "%s.", describe(err.Error()))
 		return
 	}
 	at := f.Location
@@ -187,16 +187,15 @@ func (c *compiling) exprFault(err error, tree *parser.Tree) {
 	}
 	if tree != nil {
 		if advice := c.fieldAdvice(tree, f); advice != "" {
-			c.fault(at, "%s", advice)
+			c.errorAt(at, "%s", advice)
 			return
 		}
 	}
 	message := describe(f.Message)
-	c.fault(at, "%s.", capital(message))
+	c.errorAt(at, "%s.", capital(message))
 }
 
-// fieldAdvice says which fields there are where a rule asks for one that there
-// is not.
+// fieldAdvice lists the fields where a rule names an unknown one.
 func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
 	var advice string
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {

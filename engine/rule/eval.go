@@ -18,7 +18,7 @@ type evaluation struct {
 }
 
 // Eval evaluates the rule on an item. The error of a rule that fails names the
-// rule; the item is at fault, or the rule is for not expecting it.
+// rule.
 func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	e := r.begin(ctx, env)
 	defer r.idle.Put(e)
@@ -33,8 +33,7 @@ func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	return holds, nil
 }
 
-// begin makes ready to run code on an item, as often as one look at the clock
-// allows.
+// begin prepares to run code on an item until the clock has to be checked again.
 func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	e, _ := p.idle.Get().(*evaluation)
 	if e == nil {
@@ -50,7 +49,7 @@ func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	return e
 }
 
-// failed says which rule an error is of.
+// failed adds the rule to an error.
 func (p *program) failed(err error) error {
 	var f *file.Error
 	if errors.As(err, &f) {

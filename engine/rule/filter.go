@@ -53,10 +53,10 @@ func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 	f := &Filter{program: &program{text: src.Text, vars: c.vars, uses: c.uses}, reads: c.reads}
 	s := splitting{compiling: c, source: tree.Source, fixed: f.begin(context.Background(), &Env{})}
 	if f.root = s.part(tree.Node); c.reads["item"] && !ofEntry(tree.Node) {
-		c.fault(whole(src.Text), "The filter is about the item alone. Compare a field of the entries (id, label, meta.KEY) with it; to choose among the items, write when.")
+		c.errorAt(whole(src.Text), "The filter is about the item alone. Compare a field of the entries (id, label, meta.KEY) with it; to choose among the items, write when.")
 	}
 	if f.root.depth() > sdk.MaxFilterDepth {
-		c.fault(whole(src.Text), "The filter nests more than %d deep.", sdk.MaxFilterDepth)
+		c.errorAt(whole(src.Text), "The filter nests more than %d deep.", sdk.MaxFilterDepth)
 	}
 	if c.diags.HasErrors() {
 		return nil, c.diags

@@ -10,8 +10,7 @@ type LabelSet struct {
 	set    map[string]struct{}
 }
 
-// NewLabelSet makes the set of the given labels. Empty and repeated ones count
-// for nothing.
+// NewLabelSet makes the set of the given labels, without empty and repeated ones.
 func NewLabelSet(labels []string) *LabelSet {
 	l := &LabelSet{set: make(map[string]struct{}, len(labels))}
 	for _, label := range labels {

@@ -128,8 +128,8 @@ func (p *pattern) match(v any) (bool, error) {
 	return p.re.MatchString(text), nil
 }
 
-// builtins are the functions that rules may use: pure ones that a predicate
-// needs and whose cost is at most linear in what they are given. The loops
+// builtins are the functions that rules may use: pure ones that a predicate needs, of at most
+// linear cost. The loops
 // among them take a predicate and so tick the clock. Left out on purpose:
 // what makes long texts or nested lists (repeat, replace, join, split, concat,
 // toJSON, reduce, groupBy, ...), what takes more than linear time (sort, uniq),

@@ -23,7 +23,7 @@ func (r *Rule) Mentions(text string) bool {
 	return false
 }
 
-// mentionsOf returns what the texts that a checked rule writes out hold for.
+// mentionsOf returns the comparisons with texts in a checked rule.
 func (c *compiling) mentionsOf(tree *parser.Tree) (all []func(string) bool) {
 	seen := map[ast.Node]bool{} // other than as a whole text
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {

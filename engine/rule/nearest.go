@@ -28,8 +28,7 @@ func Nearest(given string, known []string) string {
 	return best
 }
 
-// DidYouMean is the advice that follows from Nearest: a sentence with a space
-// before it, or nothing.
+// DidYouMean turns Nearest into advice: a sentence after a space, or nothing.
 func DidYouMean(given string, known []string) string {
 	if n := Nearest(given, known); n != "" {
 		return " Did you mean \"" + n + "\"?"

@@ -29,7 +29,7 @@ func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl
 	if diags := refuseTemplate(e); diags.HasErrors() {
 		return Source{}, diags
 	}
-	fault := func(detail string) (Source, hcl.Diagnostics) {
+	fail := func(detail string) (Source, hcl.Diagnostics) {
 		return Source{}, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Invalid rule", Detail: detail, Subject: e.Range().Ptr(),
 		}}
@@ -39,9 +39,9 @@ func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl
 	case diags.HasErrors():
 		return Source{}, diags
 	case v.IsMarked():
-		return fault("A rule cannot be made from a secret.")
+		return fail("A rule cannot be made from a secret.")
 	case v.IsNull() || !v.IsKnown() || v.Type() != cty.String:
-		return fault(`A rule is a text, such as "margin < 0.1".`)
+		return fail(`A rule is a text, such as "margin < 0.1".`)
 	}
 	return Source{v.AsString(), ranges(file, e, v.AsString())}, nil
 }

@@ -58,7 +58,7 @@ func (s *splitting) part(n ast.Node) part {
 	switch n := n.(type) {
 	case *ast.BinaryNode:
 		if _, ok := comparisons[n.Operator]; !ok {
-			s.fault(n.Location(), "A filter has no %q for the fields of an entry. %s What has been found can be narrowed further by keep.", n.Operator, writable)
+			s.errorAt(n.Location(), "A filter has no %q for the fields of an entry. %s What has been found can be narrowed further by keep.", n.Operator, writable)
 			return part{}
 		}
 		return s.comparison(n)
@@ -67,7 +67,7 @@ func (s *splitting) part(n ast.Node) part {
 		p.op = sdk.FilterIn
 		return s.given(p, n, true)
 	}
-	s.fault(place(n), "%s What has been found can be narrowed further by keep.", writable)
+	s.errorAt(place(n), "%s What has been found can be narrowed further by keep.", writable)
 	return part{}
 }
 
@@ -89,17 +89,17 @@ func (s *splitting) comparison(n *ast.BinaryNode) part {
 	field, value, op := n.Left, n.Right, comparisons[n.Operator].op
 	switch {
 	case ofEntry(n.Left) && ofEntry(n.Right):
-		s.fault(n.Location(), "A filter cannot compare an entry with itself. %s", writable)
+		s.errorAt(n.Location(), "A filter cannot compare an entry with itself. %s", writable)
 		return part{}
 	case ofEntry(n.Right):
 		field, value, op = value, field, comparisons[n.Operator].flipped
 	}
 	if op == 0 {
-		s.fault(n.Location(), "The entry's field stands on the left of %s, and the value on the right: label in [\"a\", \"b\"], id startsWith \"faq-\".", n.Operator)
+		s.errorAt(n.Location(), "The entry's field stands on the left of %s, and the value on the right: label in [\"a\", \"b\"], id startsWith \"faq-\".", n.Operator)
 		return part{}
 	}
 	if _, ok := value.(*ast.NilNode); ok {
-		s.fault(place(value), "A filter cannot ask for what is missing: an entry without the metadata fits no comparison, and so fits its not.")
+		s.errorAt(place(value), "A filter cannot ask for what is missing: an entry without the metadata fits no comparison, and so fits its not.")
 		return part{}
 	}
 	p := s.field(field)
@@ -124,19 +124,19 @@ func (s *splitting) field(n ast.Node) part {
 		case "label":
 			return part{field: sdk.FieldLabel}
 		}
-		s.fault(place(n), "Name the metadata: meta.lang or meta[\"any key\"].")
+		s.errorAt(place(n), "Name the metadata: meta.lang or meta[\"any key\"].")
 	case *ast.MemberNode:
 		key, ok := n.Property.(*ast.StringNode)
 		switch {
 		case isName(n.Node, "meta") && ok:
 			return part{field: sdk.FieldMeta, key: key.Value}
 		case isName(n.Node, "meta"):
-			s.fault(place(n), "Write the key of the metadata out: meta.lang or meta[\"any key\"].")
+			s.errorAt(place(n), "Write the key of the metadata out: meta.lang or meta[\"any key\"].")
 		default:
-			s.fault(place(n), "Metadata are texts, numbers and bools, which have no parts. %s", writable)
+			s.errorAt(place(n), "Metadata are texts, numbers and bools, which have no parts. %s", writable)
 		}
 	default:
-		s.fault(place(n), "%s What has been found can be narrowed further by keep.", writable)
+		s.errorAt(place(n), "%s What has been found can be narrowed further by keep.", writable)
 	}
 	return part{}
 }
@@ -151,7 +151,7 @@ func (s *splitting) compared(p part, n ast.Node) part {
 	}
 	v, err := s.fixed.vm.Run(code, s.fixed.values)
 	if err != nil {
-		s.exprFault(err, nil)
+		s.exprError(err, nil)
 		return p
 	}
 	return s.given(p, n, v)
@@ -162,7 +162,7 @@ func (s *splitting) given(p part, n ast.Node, v any) part {
 	p.operand.value = v
 	f, err := p.leaf(v, false)
 	if faulty := p.op != 0 && p.field == 0; err != nil && !faulty {
-		s.fault(place(n), "%s.", capital(err.Error()))
+		s.errorAt(place(n), "%s.", capital(err.Error()))
 	}
 	if s.scope.Texts && f.Field == sdk.FieldMeta && !slices.ContainsFunc(f.Values, isText) {
 		s.say(hcl.DiagWarning, "Comparison that never fits", place(n),
