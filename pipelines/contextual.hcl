@@ -1,16 +1,16 @@
 # Find the passages of your own documents that answer a question, and have a
 # language model answer from them: contextual retrieval. Documents are cut into
-# chunks; each is embedded and searched with what situates it in its document, by
-# meaning and by words; a reranker chooses among what was found; a model answers
-# and cites. Without a model the ranked passages are the result.
+# chunks; each is embedded and searched, by meaning and by words, together with
+# its context in the document; a reranker chooses among the candidates; a model
+# answers and cites. Without a model the ranked passages are the result.
 #
 #   racflow ask pipelines/contextual.hcl "how long does the gateway wait when it is shut down?"
 #   racflow ask -var docs=my/folder pipelines/contextual.hcl "..."
 #   racflow ask -var docs=my/folder -var model=gpt-4o-mini pipelines/contextual.hcl "..."
 #   racflow plan -var docs=my/folder -var model=... pipelines/contextual.hcl    # what would be asked, and cost
 #
-# With a model each chunk is situated once, by a call of its own. What changes in
-# the folder is done again, and nothing else.
+# With a model, each chunk is contextualized once, by a call of its own. After a
+# change in the folder only changed documents are processed again.
 
 variable "docs" {
   description = "The documents: a folder, a glob such as docs/**/*.md, or one file: Markdown, HTML, PDF, text or source code."
@@ -59,13 +59,13 @@ variable "model" {
   default     = env("RACFLOW_MODEL", "")
 }
 
-variable "situate_model" {
-  description = "The model that situates chunks, which may be a smaller one; empty: the same."
+variable "contextualize_model" {
+  description = "The model that contextualizes chunks, which may be a smaller one; empty: the same."
   default     = ""
 }
 
-variable "situate" {
-  description = "Whether the model situates chunks, which takes a call for each; false: their place alone does."
+variable "contextualize" {
+  description = "Whether the model contextualizes chunks, by a call for each; false: only their place is used."
   default     = true
 }
 
@@ -77,11 +77,11 @@ variable "base_url" {
 variable "price" {
   description = "What a million tokens of the model cost: in, in from the service's cache, and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = {} # nobody has said
+  default     = {} # unknown
 }
 
 variable "cache_control" {
-  description = "Mark what prompts have in common, for services that keep only marked beginnings, as Anthropic's do."
+  description = "Mark the common beginning of prompts, for services that cache only marked ones, such as Anthropic's."
   default     = false
 }
 
@@ -97,7 +97,7 @@ variable "rerank" {
 }
 
 variable "whole" {
-  description = "Where all documents have fewer tokens, the model is shown all of them and nothing is searched, such as 200000; 0: never. Situating chunks is then of no use: situate=false saves it."
+  description = "If all documents together have fewer tokens than this, such as 200000, the model sees all of them and nothing is searched; 0: never. Set contextualize=false then: contexts would not be used."
   default     = 0
 }
 
@@ -124,11 +124,11 @@ knowledge "docs" {
     use = "path"
   }
 
-  # What the model says of it: one call per chunk, the document first, so that the
-  # service works on it once.
-  enrich "situate" {
+  # Its context by the model: one call per chunk, the document first, so that a
+  # service with a prompt cache reads it once.
+  enrich "contextualize" {
     use     = "context"
-    enabled = var.model != "" && var.situate
+    enabled = var.model != "" && var.contextualize
     limit   = limit.llm
 
     price {
@@ -138,9 +138,9 @@ knowledge "docs" {
     }
 
     config {
-      model         = var.situate_model != "" ? var.situate_model : var.model
+      model         = var.contextualize_model != "" ? var.contextualize_model : var.model
       base_url      = var.base_url
-      api_key       = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key       = secret("OPENAI_API_KEY", "") # a local server needs none
       cache_control = var.cache_control
     }
   }
@@ -205,7 +205,7 @@ pipeline "contextual" {
   sample "llm" {
     use       = "openai"
     enabled   = var.model != ""
-    resamples = 1 # where it cites nothing that it was given
+    resamples = 1 # if it cites no passage that it was given
     limit     = limit.llm
 
     price {
@@ -217,13 +217,13 @@ pipeline "contextual" {
     config {
       model         = var.model
       base_url      = var.base_url
-      api_key       = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key       = secret("OPENAI_API_KEY", "") # a local server needs none
       cache_control = var.cache_control
       temperature   = 0.2
     }
   }
 
-  # A person should see to what has no answer.
+  # A person should look at items without an answer.
   elect "answer" {
     use     = "first"
     enabled = var.model != ""

@@ -6,12 +6,12 @@
 #   racflow run -var train=my/labelled.tsv --input my/texts.tsv pipelines/intent.hcl
 #   racflow run -var model=gpt-4o-mini pipelines/intent.hcl
 #
-# The paper's own setting, in which every answer of a model is a vote and each is
-# to another prompt:
+# The paper's own setting, in which every answer of a model is a vote and answers
+# a prompt of its own:
 #
 #   racflow run -var model=... -var election=majority -var redraw=sample pipelines/intent.hcl
 #
-# Only the doubtful items to the model, by what a file with known labels shows:
+# To send only doubtful items to the model, find the threshold on rows with labels:
 #
 #   racflow tune -var model=... --input my/held-out.tsv pipelines/intent.hcl
 
@@ -44,7 +44,7 @@ variable "base_url" {
 variable "price" {
   description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = {} # nobody has said
+  default     = {} # unknown
 }
 
 variable "redraw" {
@@ -53,7 +53,7 @@ variable "redraw" {
 }
 
 variable "none" {
-  description = "An answer of the model that says that no label fits, such as none; empty: one of the labels has to."
+  description = "An answer of the model that says that no label fits, such as none; empty: it has to choose a label."
   default     = ""
 }
 
@@ -68,13 +68,13 @@ variable "election" {
 }
 
 variable "weights" {
-  description = "How much each voter counts where that is not 1, for soft and majority. racflow tune finds values."
+  description = "How much each voter counts, 1 by default, for soft and majority. racflow tune finds values."
   type        = map(number)
   default     = {}
 }
 
 variable "accuracy" {
-  description = "The share of items that each voter is right on, for weighted. racflow tune measures it."
+  description = "The accuracy of each voter, for weighted. racflow tune measures it."
   type        = map(number)
   default     = {}
 }
@@ -156,7 +156,7 @@ pipeline "intent" {
     config {
       model    = var.model
       base_url = var.base_url
-      api_key  = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key  = secret("OPENAI_API_KEY", "") # a local server needs none
     }
   }
 

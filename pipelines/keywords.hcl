@@ -1,15 +1,15 @@
-# Find passages by what people ask rather than by what the passages say: chunk
+# Find passages by the questions that people ask, not only by their own words: chunk
 # enrichment. A language model names keywords for each chunk of the documents, and
-# questions that it answers. They stand behind a delimiter, are embedded and
-# searched with the chunk, and are taken off again before anybody sees its text.
+# questions that it answers. They follow the chunk after a delimiter, are embedded and
+# searched with it, and are removed again before anybody sees its text.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/keywords.hcl
 #   racflow ask -var docs=my/folder -var model=... pipelines/keywords.hcl "..."
 #   racflow plan -var docs=my/folder -var model=... pipelines/keywords.hcl    # what would be asked, and cost
 #   racflow eval -var model=... --ablate enrich,lexical pipelines/keywords.hcl
 #
-# Without a model it runs, and searches the chunks as they are. contextual.hcl
-# situates chunks and answers questions; both can be done in one file.
+# Without a model it searches the chunks as they are. contextual.hcl
+# contextualizes chunks and answers questions; both can be done in one file.
 
 variable "docs" {
   description = "The documents: a folder, a glob such as docs/**/*.md, or one file. Or rows of TSV, CSV or JSONL, with the column text."
@@ -43,7 +43,7 @@ variable "embedder" {
 }
 
 variable "model" {
-  description = "A language model behind an OpenAI-compatible endpoint; empty: chunks get nothing."
+  description = "A language model behind an OpenAI-compatible endpoint; empty: none, and chunks stay as they are."
   default     = env("RACFLOW_MODEL", "")
 }
 
@@ -55,7 +55,7 @@ variable "base_url" {
 variable "price" {
   description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = {} # nobody has said
+  default     = {} # unknown
 }
 
 variable "keywords" {
@@ -74,7 +74,7 @@ variable "batch" {
 }
 
 variable "pack" {
-  description = "How many chunks go into one request: more make it cheaper, and harder for a small model. At most the batch."
+  description = "How many chunks go into one request, at most the batch. More are cheaper, but harder for a small model."
   default     = 1
 }
 
@@ -111,7 +111,7 @@ knowledge "docs" {
       pack       = var.pack
       model      = var.model
       base_url   = var.base_url
-      api_key    = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key    = secret("OPENAI_API_KEY", "") # a local server needs none
     }
   }
 
@@ -155,8 +155,8 @@ pipeline "keywords" {
     path = "../examples/docs/questions.tsv"
   }
 
-  # The 20 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best). What they
-  # show is the chunk's own text.
+  # The 20 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best). They
+  # show the chunk's own text.
   retrieve "found" {
     from  = knowledge.docs
     top_k = 20

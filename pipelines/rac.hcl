@@ -2,8 +2,7 @@
 # RAC, retrieval-augmented classification. The labels of a text's neighbours are
 # the only ones allowed, the nearest neighbours are shown as answered questions,
 # and the model answers with a JSON object: its reasoning, then the label. An
-# answer outside those labels is rejected and asked for again; after two resamples
-# there is none.
+# answer outside those labels is rejected and asked for again; up to two times.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
 #   racflow run -var model=... -var train=my/labelled.tsv --input my/texts.tsv pipelines/rac.hcl
@@ -38,11 +37,11 @@ variable "base_url" {
 variable "price" {
   description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = {} # nobody has said
+  default     = {} # unknown
 }
 
 variable "neighbours" {
-  description = "How many neighbours bring their labels in. More: the right one is more often among them."
+  description = "How many neighbours provide the allowed labels. With more of them the right label is more often allowed."
   default     = 30
 }
 
@@ -52,7 +51,7 @@ variable "reasoning" {
 }
 
 variable "none" {
-  description = "An answer that says that no label fits, such as none; empty: one of the labels has to."
+  description = "An answer that says that no label fits, such as none; empty: it has to choose a label."
   default     = ""
 }
 
@@ -120,12 +119,12 @@ pipeline "rac" {
     config {
       model       = var.model
       base_url    = var.base_url
-      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
       temperature = 0.3
     }
   }
 
-  # The first acceptable answer. A person should see to what has none.
+  # The first acceptable answer. A person should look at items without one.
   elect "rac" {
     use  = "first"
     flag = "answer == ''"

@@ -1,5 +1,5 @@
-# Sort texts with a language model that is told the labels and nothing else: the
-# baseline that the methods with retrieval are compared with.
+# Sort texts with a language model that sees the labels and nothing else: the
+# baseline for the methods with retrieval.
 #
 #   racflow run  -var model=gpt-4o-mini pipelines/zero-shot.hcl
 #   racflow eval -var model=... -var train=my/labelled.tsv --input my/held-out.tsv pipelines/zero-shot.hcl
@@ -23,7 +23,7 @@ variable "base_url" {
 variable "price" {
   description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
   type        = map(number)
-  default     = {} # nobody has said
+  default     = {} # unknown
 }
 
 variable "reasoning" {
@@ -32,7 +32,7 @@ variable "reasoning" {
 }
 
 variable "none" {
-  description = "An answer that says that no label fits, such as none; empty: one of the labels has to."
+  description = "An answer that says that no label fits, such as none; empty: it has to choose a label."
   default     = ""
 }
 
@@ -59,7 +59,7 @@ pipeline "zero-shot" {
     path = "../examples/intent/test.tsv"
   }
 
-  # The labels come from here; of the texts that are found none is kept.
+  # The labels come from here; the candidates are dropped.
   retrieve "labels" {
     from  = knowledge.labels
     mode  = "lexical"
@@ -68,7 +68,7 @@ pipeline "zero-shot" {
   }
 
   # All labels, sorted: the beginning is the same for every text, and a server
-  # that keeps prefixes works on it once.
+  # with a prefix cache reads it once.
   prompt "question" {
     use = "chat"
 
@@ -94,7 +94,7 @@ pipeline "zero-shot" {
     config {
       model       = var.model
       base_url    = var.base_url
-      api_key     = secret("OPENAI_API_KEY", "") # a local server wants none
+      api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
       temperature = 0.3
     }
   }

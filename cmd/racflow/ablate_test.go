@@ -16,7 +16,7 @@ func TestParts(t *testing.T) {
 		return &pipeline.Stage{Block: "retrieve", Name: name, Enabled: enabled, Retrieve: r}
 	}
 	docs := &pipeline.Knowledge{Enrich: []*pipeline.Stage{
-		{Block: "enrich", Name: "place", Enabled: true}, {Block: "enrich", Name: "off"}, {Block: "enrich", Name: "situate", Enabled: true},
+		{Block: "enrich", Name: "place", Enabled: true}, {Block: "enrich", Name: "off"}, {Block: "enrich", Name: "contextualize", Enabled: true},
 	}}
 	p := &pipeline.Pipeline{Stages: []*pipeline.Stage{
 		search("both", sdk.ModeHybrid, true), search("words", sdk.ModeLexical, true), search("off", sdk.ModeHybrid, false),
@@ -26,7 +26,7 @@ func TestParts(t *testing.T) {
 	}}
 	p.Stages[0].Retrieve.From = docs
 	want := map[string][]string{
-		"enrich":  {"enrich.place.enabled=false", "enrich.situate.enabled=false"},
+		"enrich":  {"enrich.place.enabled=false", "enrich.contextualize.enabled=false"},
 		"dense":   {"retrieve.both.mode=lexical"},
 		"lexical": {"retrieve.both.mode=dense"},
 		"rerank":  {"rerank.best.enabled=false", "rerank.last.enabled=false"},

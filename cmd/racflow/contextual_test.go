@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 )
 
-// chunkOf is the passage that a request wants to have situated; empty: it is no
+// chunkOf is the passage that a request wants to have contextualized; empty: it is no
 // such request.
 func chunkOf(a openaitest.Ask) string {
 	_, chunk, _ := strings.Cut(a.Text(), "<chunk>")
@@ -32,7 +32,7 @@ func documentOf(a openaitest.Ask) string {
 }
 
 // TestContextual takes the example documents through contextual.hcl with a model:
-// it situates every chunk once, document first, and answers with its sources.
+// it contextualizes every chunk once, document first, and answers with its sources.
 func TestContextual(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
@@ -92,11 +92,11 @@ func TestContextual(t *testing.T) {
 		}
 	}
 	if rest := server.Calls() - asked; rest != 1 {
-		t.Errorf("%d calls beside those that situate, want 1", rest)
+		t.Errorf("%d calls beside those that contextualize, want 1", rest)
 	}
 	entries := regexp.MustCompile(`knowledge "docs": (\d+) documents, (\d+) entries`).FindStringSubmatch(stderr)
 	if len(entries) != 3 || entries[1] != strconv.Itoa(len(chunks)) || entries[2] != strconv.Itoa(asked) || server.Doubled(1) != 0 {
-		t.Errorf("%d chunks of %d documents situated, %d of them twice, of %q", asked, len(chunks), server.Doubled(1), entries)
+		t.Errorf("%d chunks of %d documents contextualized, %d of them twice, of %q", asked, len(chunks), server.Doubled(1), entries)
 	}
 	for document, asks := range chunks {
 		if document == "" {
@@ -113,7 +113,7 @@ func TestContextual(t *testing.T) {
 			}
 		}
 	}
-	if want := regexp.MustCompile(`situate .*\b` + strconv.Itoa(asked) + `\b`); !want.MatchString(planned) {
+	if want := regexp.MustCompile(`contextualize .*\b` + strconv.Itoa(asked) + `\b`); !want.MatchString(planned) {
 		t.Errorf("the plan does not say %d:\n%s", asked, planned)
 	}
 

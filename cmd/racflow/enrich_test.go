@@ -31,7 +31,7 @@ knowledge "docs" {
       overlap = 0
     }
   }
-  enrich "situate" {
+  enrich "contextualize" {
     use     = "context"
     limit   = limit.llm
     retries = 1
@@ -160,7 +160,7 @@ func TestEnrichByModel(t *testing.T) {
 	if code != 0 || calls != 0 {
 		t.Fatalf("plan: exit code %d, %d calls\n%s", code, calls, stderr)
 	}
-	planned := count(t, stdout, `enrich\.situate of knowledge\.docs +context +([0-9]+) +[0-9]+ +[0-9]+ +[0-9.]+\n`)
+	planned := count(t, stdout, `enrich\.contextualize of knowledge\.docs +context +([0-9]+) +[0-9]+ +[0-9]+ +[0-9.]+\n`)
 
 	code, calls, stdout, stderr = l.do(t, "run")
 	chunks := count(t, stderr, embedded)
@@ -198,7 +198,7 @@ func TestEnrichmentThatFails(t *testing.T) {
 	l.refuse.Store("Paragraph 2 of text 1")
 	for again := range 2 {
 		code, calls, _, stderr := l.do(t, "run")
-		if code != exitItemsFailed || !regexp.MustCompile(`knowledge "docs": 1 passage without what an enrichment adds, which the next build tries again; the first because .*1.txt: chunk [0-9]+: enrich.situate: .*refused, as the test says`).MatchString(stderr) {
+		if code != exitItemsFailed || !regexp.MustCompile(`knowledge "docs": 1 passage without what an enrichment adds, which the next build tries again; the first because .*1.txt: chunk [0-9]+: enrich.contextualize: .*refused, as the test says`).MatchString(stderr) {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
 		chunks := count(t, stderr, `documents, ([0-9]+) entries`)

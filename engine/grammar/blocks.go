@@ -30,12 +30,12 @@ var format = []Block{
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
 		{Type: "source", Doc: "Where the entries come from: a file of rows (TSV, CSV, JSONL), or documents.", Arguments: slices.Concat(rows, []Argument{
-			textArgument("context", "", "The column of what situates the text: embedded and searched with it, and kept apart from it."),
+			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
 			intArgument("max_bytes", strconv.Itoa(document.MaxBytes), 1, "The size of the largest document that is read."),
 		})},
 		uses(sdk.KindChunk, false, "Cuts documents into chunks, which are the entries. Without it a document is one entry."),
-		priced(uses(sdk.KindEnrich, true, "Adds to entries what is known of them beyond their words.")).with(
+		priced(uses(sdk.KindEnrich, true, "Adds to entries what their words do not say.")).with(
 			boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 			boolArgument("embed", "Whether what it adds is embedded with the text."),
 			boolArgument("lexical", "Whether what it adds is searched by BM25."),
@@ -53,7 +53,7 @@ var format = []Block{
 		{Type: "input", Doc: "The items: a file of rows (TSV, CSV, JSONL), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("gold", "gold", "The column of the passages that should be found."),
 		})},
-		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for what is near to an item.", Arguments: slices.Concat([]Argument{
+		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for entries near an item.", Arguments: slices.Concat([]Argument{
 			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Required: true, Doc: "The knowledge that is searched."}, Block: "knowledge"},
 			intArgument("top_k", "60", 1, "How many candidates are found."),
 			intArgument("num_candidates", "", 1, "How many entries each leg finds before they are fused; without it four times top_k, and at least 100."),
@@ -65,7 +65,7 @@ var format = []Block{
 			ruleArgument("whole", rule.Whole, "Whether all of the knowledge takes the place of a search; asked once."),
 			ruleArgument("keep", rule.Keep, "Which of the candidates stay."),
 		}, everyStage)}),
-		perItem(priced(uses(sdk.KindRerank, true, "Puts candidates into a better order.")).with(
+		perItem(priced(uses(sdk.KindRerank, true, "Orders candidates.")).with(
 			intArgument("top_k", "20", 1, "How many candidates are left at most."),
 			ruleArgument("keep", rule.Keep, "Which of the candidates stay."),
 		)),
@@ -128,7 +128,7 @@ func perItem(b Block) Block {
 	fallback := b.with(ruleArgument("when", rule.Fallback, "For which items it stands in."))
 	fallback.Arguments = slices.DeleteFunc(fallback.Arguments, func(a Argument) bool { return a.Rule == rule.Whole }) // it searches
 	fallback.Type, fallback.Labelled = "fallback", true
-	fallback.Doc = "Takes over the items for which its rule holds, as the stage with the arguments that it changes."
+	fallback.Doc = "Takes over the items for which its rule holds, with the arguments of its stage but those that it changes."
 	for i, a := range fallback.Arguments {
 		if a.Name != "when" {
 			fallback.Arguments[i].Required, fallback.Arguments[i].Default = false, nil // those of the stage
@@ -140,7 +140,7 @@ func perItem(b Block) Block {
 	return b.with(
 		boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 		ruleArgument("when", rule.When, "Which items it works on."),
-		choiceArgument("on_error", "What becomes of an item that it fails on: the item fails, or is answered without it (skip).", "fail", "skip"),
+		choiceArgument("on_error", "What happens to an item that it fails on: the item fails, or is answered without it (skip).", "fail", "skip"),
 	)
 }
 

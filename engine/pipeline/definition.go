@@ -74,7 +74,7 @@ type Source struct {
 	ID     string `identity:"run,knowledge"` // column names; ID may be missing in the rows: they are numbered then
 	Text   string `identity:"run,knowledge"`
 	Label  string `identity:"run,knowledge"`
-	// Context is the column of what situates the text, of a knowledge; Gold that
+	// Context is the column with the context of the text, of a knowledge; Gold that
 	// of the gold passages, of an input. Empty: none.
 	Context string   `identity:"knowledge"`
 	Gold    string   `identity:"run"`

@@ -18,7 +18,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	content, diags := b.Body.Content(grammar.Described("knowledge").Schema())
 	for _, d := range diags {
 		if d.Summary == "Missing name for enrich" {
-			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "situate" { ... }.`
+			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "contextualize" { ... }.`
 		}
 	}
 	l.add(diags)

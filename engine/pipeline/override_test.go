@@ -22,7 +22,7 @@ variable "train" {
 }
 knowledge "k" {
   source { path = var.train }
-  enrich "situate" {
+  enrich "contextualize" {
     use = "context"
     config { model = "m" }
   }
@@ -92,7 +92,7 @@ func TestOverride(t *testing.T) {
 }
 
 func TestOverrideEnrich(t *testing.T) {
-	file, faults := loadWith(t, "enrich.place.enabled=false", "situate.embed=false", "enrich.situate.model=other")
+	file, faults := loadWith(t, "enrich.place.enabled=false", "contextualize.embed=false", "enrich.contextualize.model=other")
 	if faults != "" {
 		t.Fatal(faults)
 	}
@@ -110,8 +110,8 @@ func TestOverrideFaults(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{"near.top_k=0", "top_k is a whole number of at least 1."},
 		{"near.top_k=var.x", `There is no variable "x" in this file.`},
-		{"enrich.situat.enabled=false", `enrich.situat.enabled=false: There is no stage "situat". Did you mean "situate"?`},
-		{"situate.lexicl=false", `situate.lexicl=false: The stage "situate" has no argument "lexicl". Did you mean "situate.lexical"?`},
+		{"enrich.contextualiz.enabled=false", `enrich.contextualiz.enabled=false: There is no stage "contextualiz". Did you mean "contextualize"?`},
+		{"contextualize.lexicl=false", `contextualize.lexicl=false: The stage "contextualize" has no argument "lexicl". Did you mean "contextualize.lexical"?`},
 		{"near.topk=5", `near.topk=5: The stage "near" has no argument "topk". Did you mean "near.top_k"?`},
 		{"llm.kk=5", `llm.kk=5: The stage "llm" has no argument "kk". Did you mean "llm.k"?`},
 		{"lmm.k=5", `lmm.k=5: There is no stage "lmm". Did you mean "llm"?`},

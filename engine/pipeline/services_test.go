@@ -21,7 +21,7 @@ limit "api" {
 limit "slow" { requests_per_minute = 3 }
 knowledge "k" {
   source { path = "-" }
-  enrich "situate" {
+  enrich "contextualize" {
     use   = "context"
     limit = limit.slow
     config { model = "m" }
@@ -128,16 +128,16 @@ pipeline "p" {
 	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {0.5, 0.5, 0}}, prices); d != "" {
 		t.Errorf("prices (-want +got):\n%s", d)
 	}
-	situate := file.Knowledge[0].Enrich[0]
-	if situate.Limit != file.Limits[1] || situate.Retries != networkRetries || !situate.Embedded || !situate.Lexical {
-		t.Errorf("enrich stage: %+v", situate)
+	contextualize := file.Knowledge[0].Enrich[0]
+	if contextualize.Limit != file.Limits[1] || contextualize.Retries != networkRetries || !contextualize.Embedded || !contextualize.Lexical {
+		t.Errorf("enrich stage: %+v", contextualize)
 	}
 	if free := p.Unpriced(); free != nil {
 		t.Errorf("without a price: %q", free)
 	}
 	*two.Price = Price{} // declared to be free
-	situate.Price = nil
-	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.situate"}) {
+	contextualize.Price = nil
+	if free := p.Unpriced(); !slices.Equal(free, []string{"enrich.contextualize"}) {
 		t.Errorf("without a price: %q", free)
 	}
 }
