@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 )
 
@@ -72,13 +72,13 @@ func (p *Pipeline) Resume(ctx context.Context, id string, anyway bool) (*journal
 }
 
 // work takes rows through the pipeline, with a journal where Options ask for one.
-func (p *Pipeline) work(ctx context.Context, next func() (source.Row, error), journalled bool, sink func([]run.Result) error) (run.Totals, error) {
+func (p *Pipeline) work(ctx context.Context, next func() (source.Row, error), journalled bool, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
-		return run.Totals{}, err
+		return outcome.Totals{}, err
 	}
 	if !journalled {
-		return r.Items(ctx, next, sink)
+		return r.Items(ctx, next, nil, sink)
 	}
 	var book *journal.Journal
 	if id := p.workspace.options.Resume; id != "" {
@@ -87,9 +87,9 @@ func (p *Pipeline) work(ctx context.Context, next func() (source.Row, error), jo
 		book, _, err = p.Begin(ctx)
 	}
 	if err != nil {
-		return run.Totals{}, err
+		return outcome.Totals{}, err
 	}
-	totals, err := r.Journalled(ctx, next, book, sink)
+	totals, err := r.Items(ctx, next, book, sink)
 	if closed := book.Close(journal.NewTotals(totals, err)); closed != nil {
 		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}

@@ -32,7 +32,7 @@ func (p *Pipeline) Manifest(ctx context.Context) (journal.Manifest, error) {
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
 	}
-	for _, id := range r.Identities() {
+	for _, id := range r.Graph().Identities() {
 		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint}
 		if command := p.workspace.catalog.Command(id.Use); command != nil {
 			stage.Plugin, _, _ = strings.Cut(id.Use, "/")

@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/stage"
 )
 
 // Pipeline is a checked file with one of its pipelines. Its stages start when they
@@ -74,7 +76,8 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	o := p.workspace.options
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Launch: p.launch, Stdin: o.Stdin, Again: o.Again, Lists: o.Lists, Strict: o.Strict, Refuses: p.refuses,
+		Options: stage.Options{Ballots: o.Ballots, Lists: o.Lists, Strict: o.Strict, Refuses: p.refuses},
+		Launch:  p.launch, Stdin: o.Stdin,
 		Knowledge: o.Events.Knowledge, Building: o.Events.Building, Waiting: o.Events.Locked,
 	})
 	if err != nil {
@@ -84,9 +87,9 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	return r, nil
 }
 
-// Again holds elections of the run again, by the pipeline with arguments set in
-// place of those of Options. The run needs Options.Again.
-func (p *Pipeline) Again(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
+// Reelect holds elections of the run again, by the pipeline with arguments set in
+// place of those of Options. The run needs Options.Ballots.
+func (p *Pipeline) Reelect(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
 		return nil, err
@@ -102,5 +105,5 @@ func (p *Pipeline) Again(ctx context.Context, set []pipeline.Override) (*run.Aga
 	if err != nil {
 		return nil, err
 	}
-	return r.Again(ctx, again, p.launchHere)
+	return reelect.New(ctx, r, again, p.launchHere)
 }

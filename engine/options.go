@@ -38,9 +38,9 @@ type Options struct {
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
-	Again  bool // keep ballots with the results, so that Again can elect
-	Lists  bool // keep what each retrieve and rerank stage found with the results
-	Strict bool // end early where a stage has to stop, rather than answer without it
+	Ballots bool // keep what voters returned, for Reelect
+	Lists   bool // keep what each retrieve and rerank stage found with the results
+	Strict  bool // end early where a stage has to stop, rather than answer without it
 
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -87,7 +87,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 		defer rows.Close() //nolint:errcheck // it was only read
 		next, journalled = rows.Next, p.workspace.options.Journal && p.Rereadable()
 	}
-	totals, err := p.work(ctx, next, journalled, func(batch []run.Result) error {
+	totals, err := p.work(ctx, next, journalled, func(batch []outcome.Result) error {
 		for _, one := range batch {
 			select {
 			case results <- result.Of(one, p.chosen.Cost):
@@ -147,12 +147,12 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 }
 
 // AnswerRow is Answer with all that the run knows of the item.
-func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (run.Result, error) {
+func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Result, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
-		return run.Result{}, err
+		return outcome.Result{}, err
 	}
-	var answered run.Result
+	var answered outcome.Result
 	given := false
 	totals, err := r.Items(ctx, func() (source.Row, error) {
 		if given {
@@ -160,7 +160,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (run.Result, e
 		}
 		given = true
 		return row, nil
-	}, func(batch []run.Result) error {
+	}, nil, func(batch []outcome.Result) error {
 		if len(batch) > 0 { // else the run breaks off
 			answered = batch[0]
 		}

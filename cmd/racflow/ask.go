@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/terminal"
 )
@@ -123,7 +123,7 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 	return question, stdin, nil
 }
 
-func writeResult(w io.Writer, r run.Result) error {
+func writeResult(w io.Writer, r outcome.Result) error {
 	results, err := result.NewWriter(result.JSONL, w, "")
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
@@ -138,7 +138,7 @@ func describeKnowledge(r build.Report) string {
 	return fmt.Sprintf("%s, %s", terminal.Plural(r.Entries, "entry"), what)
 }
 
-func (s *display) tellFailure(r run.Result) {
+func (s *display) tellFailure(r outcome.Result) {
 	if s.failures++; s.failures <= maxTold {
 		s.progress.Clear()
 		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, terminal.Sanitize(r.Failure.Error()))

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
@@ -125,7 +125,7 @@ func (e *evaluation) measure(c *cobra.Command, set []pipeline.Override) (r eval.
 	}
 	passages := eval.NewPassages(e.cuts)
 	counter, cost, price := eval.NewCounter(j.ready.Labels()...), 0.0, j.pipeline.Definition().Cost
-	o, err := j.run(c.Context(), func(batch []run.Result) error {
+	o, err := j.run(c.Context(), func(batch []outcome.Result) error {
 		for _, r := range batch {
 			counter.Add(r)
 			passages.Add(r)
@@ -191,7 +191,7 @@ func (e *evaluation) retrieval(c *cobra.Command, j *job, p *eval.Passages) (*eva
 }
 
 // asked counts the items that went to voters over the network.
-func asked(p *pipeline.Pipeline, t run.Totals) int {
+func asked(p *pipeline.Pipeline, t outcome.Totals) int {
 	n := 0
 	for _, s := range p.Stages {
 		for _, worked := range t.Stages {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/terminal"
@@ -61,14 +62,14 @@ func (j *job) close() {
 
 // run takes the items through the pipeline. The outcome is that of the items
 // that sink got, also together with an error.
-func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome, error) {
+func (j *job) run(ctx context.Context, sink func([]outcome.Result) error) (*ending, error) {
 	s, done := j.session, 0
 	s.progress.Restart()
 	var book run.Journal
 	if j.book != nil {
 		book = j.book
 	}
-	totals, err := j.ready.Journalled(ctx, j.items.Next, book, func(batch []run.Result) error {
+	totals, err := j.ready.Items(ctx, j.items.Next, book, func(batch []outcome.Result) error {
 		done += len(batch)
 		s.progress.Update("answered", done, j.limit)
 		for _, result := range batch {
@@ -89,7 +90,7 @@ func (j *job) run(ctx context.Context, sink func([]run.Result) error) (*outcome,
 	if j.flags.strict && sdk.CodeOf(err) == sdk.CodeStopped {
 		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
 	}
-	return &outcome{totals, s.faults}, err
+	return &ending{totals, s.faults}, err
 }
 
 // stage describes the stage that does the work of a voter.

@@ -27,9 +27,9 @@ type fileFlags struct {
 	plugins  []string
 
 	// Not flags of all verbs:
-	set   []pipeline.Override
-	again bool // keep ballots
-	lists bool // keep what each stage found
+	set     []pipeline.Override
+	ballots bool // keep what voters returned
+	lists   bool // keep what each stage found
 	// strict ends a run early in which a stage has to stop: figures are of one method.
 	strict bool
 	calls  callFlags
@@ -55,7 +55,7 @@ func (f *fileFlags) options() (engine.Options, error) {
 	}
 	return engine.Options{
 		Builtin: builtin, Plugins: f.plugins, State: f.state, Vars: vars, VarFiles: f.varFiles, Set: f.set, Pipeline: f.pipeline,
-		Services: f.calls.shared(), Again: f.again, Lists: f.lists, Strict: f.strict,
+		Services: f.calls.shared(), Ballots: f.ballots, Lists: f.lists, Strict: f.strict,
 	}, nil
 }
 

@@ -98,7 +98,7 @@ func (j *job) open(ctx context.Context, f *journalFlags) error {
 
 // end closes the journal and says what is missing, where the results are, and how to
 // resume the run where something is left to do. It returns the error of the run.
-func (j *job) end(w io.Writer, o *outcome, out *output.File, err error) error {
+func (j *job) end(w io.Writer, o *ending, out *output.File, err error) error {
 	again := ""
 	if j.book != nil {
 		again = fmt.Sprintf("; the same command with --resume=%s asks for it", j.book.ID())

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -96,7 +96,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 				return err
 			}
 			counter := eval.NewCounter(j.ready.Labels()...)
-			o, err := j.run(c.Context(), func(batch []run.Result) error {
+			o, err := j.run(c.Context(), func(batch []outcome.Result) error {
 				for _, r := range batch {
 					counter.Add(r)
 					if err := results.Write(r); err != nil {
@@ -149,13 +149,13 @@ func resultFormat(format, output string, out io.Writer) string {
 	return result.JSONL
 }
 
-// outcome is what came of a run.
-type outcome struct {
-	totals run.Totals
+// ending is what came of a run.
+type ending struct {
+	totals outcome.Totals
 	faults int // rows of the knowledge that could not be used
 }
 
-func (o *outcome) exit() error {
+func (o *ending) exit() error {
 	if t := o.totals; t.Failed > 0 || t.Provisional > 0 || t.Left > 0 || o.faults > 0 {
 		return &exitError{code: exitItemsFailed}
 	}
@@ -165,11 +165,11 @@ func (o *outcome) exit() error {
 const undecided = "without an answer"
 
 // why tells the most frequent reason of items without an answer.
-func (o *outcome) why() string {
+func (o *ending) why() string {
 	if len(o.totals.Reasons) == 0 {
 		return ""
 	}
-	most := slices.MaxFunc(o.totals.Reasons, func(a, b run.Reason) int { return cmp.Compare(a.Items, b.Items) })
+	most := slices.MaxFunc(o.totals.Reasons, func(a, b outcome.Reason) int { return cmp.Compare(a.Items, b.Items) })
 	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
 	if most.Example != "" {
 		text += fmt.Sprintf(", %.80q", most.Example)
@@ -177,7 +177,7 @@ func (o *outcome) why() string {
 	return text + ")"
 }
 
-func (o *outcome) summarize(w io.Writer, counter *eval.Counter, where string) {
+func (o *ending) summarize(w io.Writer, counter *eval.Counter, where string) {
 	t := o.totals
 	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
 	for _, part := range []struct {

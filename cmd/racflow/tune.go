@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/report"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
 )
@@ -92,7 +93,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 	if err != nil {
 		return err
 	}
-	t.flags.set, t.flags.again, t.flags.strict = subject.Everything(), true, true
+	t.flags.set, t.flags.ballots, t.flags.strict = subject.Everything(), true, true
 	var digest string
 	var out *output.File
 	j, err := newJob(ctx, stdin, &t.flags, &t.input, t.path, func(j *job) (err error) {
@@ -113,7 +114,7 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 	}
 	defer j.close()
 	task := tune.Task{Subject: subject, Labels: j.ready.Labels(), Folds: t.folds, Goal: t.goal, Cost: j.pipeline.Definition().Cost}
-	o, err := j.run(ctx, func(batch []run.Result) error {
+	o, err := j.run(ctx, func(batch []outcome.Result) error {
 		for _, r := range batch {
 			if r.Expected != "" {
 				task.Results = append(task.Results, r)
@@ -124,8 +125,8 @@ func (t *tuning) run(ctx context.Context, stdin io.Reader, stdout io.Writer) (er
 	if err != nil {
 		return err
 	}
-	task.Elections = func(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
-		return j.pipeline.Again(ctx, append(subject.Everything(), set...))
+	task.Elections = func(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
+		return j.pipeline.Reelect(ctx, append(subject.Everything(), set...))
 	}
 	found, err := task.Run(ctx)
 	if err != nil {

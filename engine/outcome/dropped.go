@@ -1,18 +1,18 @@
-package run
+package outcome
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Dropped are the answers of a voter that do not count.
 type Dropped struct {
 	Voter   string // the block's name: "llm"
 	Answers int    // that it gave
 	Dropped int    // of them: not accepted
-	// Texts are those that were dropped, as they first came up: the first maxTexts of
-	// them, if they are more.
-	Texts []Text
+	Texts   []Text // that were dropped, as they first came up: at most maxTexts
 
-	spread bool           // it hands in distributions, whose labels are no answers
-	places map[string]int // among Texts
+	positions map[Text]int // in Texts, by what it is without its count
 }
 
 // Text is an answer that was dropped.
@@ -25,36 +25,30 @@ type Text struct {
 // A model may write something else each time, and at any length.
 const (
 	maxTexts = 1000
-	maxText  = 4096 // bytes of one; what is longer is cut, and ends with an ellipsis
+	maxText  = 4096 // bytes of one; a longer one is cut, and ends with an ellipsis
 )
 
 // Dropped returns the voters of whose answers more than 5 % do not count, in file
-// order. Distributions are not answers.
+// order.
 func (t *Totals) Dropped() []Dropped {
 	var all []Dropped
 	for _, d := range t.voters {
-		if !d.spread && 20*d.Dropped > d.Answers {
+		if 20*d.Dropped > d.Answers && !slices.Contains(t.Distributions, d.Voter) {
 			all = append(all, *d)
 		}
 	}
 	return all
 }
 
-// answers counts those of an item's voters. Votes of a voter stand together.
-func (t *Totals) answers(r Result) {
-	for _, name := range r.spread {
-		d := t.voter(name)
-		d.spread, d.Texts, d.places = true, nil, nil
-	}
+// countDropped counts the answers of an item's voters, whose votes stand together.
+func (t *Totals) countDropped(r Result) {
 	var d *Dropped
 	for i := range r.Votes {
 		v := &r.Votes[i]
 		if d == nil || d.Voter != v.Voter {
 			d = t.voter(v.Voter)
 		}
-		if !d.spread {
-			d.add(v)
-		}
+		d.add(v)
 	}
 }
 
@@ -64,7 +58,7 @@ func (t *Totals) voter(name string) *Dropped {
 			return d
 		}
 	}
-	d := &Dropped{Voter: name}
+	d := &Dropped{Voter: name, positions: map[Text]int{}}
 	t.voters = append(t.voters, d)
 	return d
 }
@@ -78,17 +72,13 @@ func (d *Dropped) add(v *Vote) {
 	if v.Answer == "" {
 		text.Reason = cut(v.Reason)
 	}
-	key := text.Answer + "\x00" + text.Reason
-	at, ok := d.places[key]
+	at, ok := d.positions[text]
 	if !ok {
 		if len(d.Texts) == maxTexts {
 			return
 		}
-		if d.places == nil {
-			d.places = map[string]int{}
-		}
 		at = len(d.Texts)
-		d.places[key] = at
+		d.positions[text] = at
 		d.Texts = append(d.Texts, text)
 	}
 	d.Texts[at].Count++
@@ -103,5 +93,5 @@ func cut(text string) string {
 	for !utf8.RuneStart(text[at]) {
 		at--
 	}
-	return text[:at] + "…" // another string
+	return text[:at] + "…"
 }

@@ -1,4 +1,4 @@
-package run
+package outcome
 
 import (
 	"fmt"
@@ -22,17 +22,16 @@ func TestDropped(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var totals Totals
-			// What an earlier part of the run answered brings its votes alone, and a
-			// distribution of one label looks like an answer.
-			totals.add(Result{Answer: "b", Votes: distribution, earlier: true})
-			totals.add(Result{Votes: []Vote{{Voter: "knn", Answer: "a", Weight: 1}}})
+			// A distribution of one label looks like an answer.
+			totals := Totals{Distributions: []string{"knn"}}
+			totals.Add(Result{Answer: "b", Votes: distribution})
+			totals.Add(Result{Votes: []Vote{{Voter: "knn", Answer: "a", Weight: 1}}})
 			for i := range test.of {
 				vote := Vote{Voter: "llm", Answer: "a", Weight: 1, Accepted: i >= test.dropped}
 				if !vote.Accepted {
 					vote.Answer = "**a**"
 				}
-				totals.add(Result{Answer: "a", Votes: append(distribution[:2:2], vote), spread: []string{"knn"}, earlier: i%2 == 0})
+				totals.Add(Result{Answer: "a", Votes: append(distribution[:2:2], vote)})
 			}
 			all := totals.Dropped()
 			if got := len(all) == 1; got != test.want || len(all) > 1 {
@@ -56,14 +55,14 @@ func TestDroppedIsBounded(t *testing.T) {
 		} else if i < 2000 {
 			text += long
 		}
-		totals.add(Result{Answer: "x", Votes: []Vote{{Voter: "llm", Answer: text, Weight: 1}}})
+		totals.Add(Result{Answer: "x", Votes: []Vote{{Voter: "llm", Answer: text, Weight: 1}}})
 	}
 	d := totals.Dropped()[0]
 	bytes := 0
 	for _, text := range d.Texts {
 		bytes += len(text.Answer)
 	}
-	if d.Dropped != 1_000_000 || len(d.Texts) != maxTexts || len(d.places) != maxTexts || bytes > maxTexts*(maxText+3) || d.Texts[0] != (Text{Answer: "the same", Count: 250_000}) {
+	if d.Dropped != 1_000_000 || len(d.Texts) != maxTexts || len(d.positions) != maxTexts || bytes > maxTexts*(maxText+3) || d.Texts[0] != (Text{Answer: "the same", Count: 250_000}) {
 		t.Errorf("%d dropped, %d texts of %d bytes, %+v", d.Dropped, len(d.Texts), bytes, d.Texts[0])
 	}
 }

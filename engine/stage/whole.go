@@ -1,4 +1,4 @@
-package run
+package stage
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// whole is a knowledge that takes the place of a search: all items have the same
-// candidates, which nothing has scored, and so prompts that begin alike. Both are
-// held once.
+// whole is a knowledge that is given as a whole in place of a search: all items have
+// the same candidates, which nothing has scored, and so prompts that begin alike. Both
+// are held once.
 type whole struct {
 	candidates []sdk.Candidate
 
@@ -25,8 +25,7 @@ type whole struct {
 // prompts share nothing and say that they do would fill the memory.
 const maxShared = 16
 
-// readWhole asks the rule of a retrieve stage whether all of its knowledge is given;
-// nil: it does not hold, and the knowledge is searched.
+// readWhole evaluates whether all of a stage's knowledge is given; nil: it is searched.
 func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	if s.Retrieve.Whole == nil {
 		return nil, nil
@@ -52,9 +51,9 @@ func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	return w, nil
 }
 
-// give is the work of a retrieve stage that gives all of its knowledge.
-func (w *whole) give(stage int) work {
-	return func(_ context.Context, records []*record) error {
+// give is the method of a retrieve stage that gives all of its knowledge.
+func (w *whole) give(stage int) method {
+	return func(_ context.Context, records []*Record) error {
 		for _, rec := range records {
 			rec.outputs[stage].candidates = w.candidates
 		}
@@ -62,14 +61,14 @@ func (w *whole) give(stage int) work {
 	}
 }
 
-// abstains reports whether a stage votes on candidates that nothing has searched
-// for, so that no vote could mean anything: it gets none.
+// abstains reports whether a stage votes on candidates that nothing has scored, so that
+// no vote could mean anything: it gets none.
 func (s *stage) abstains() bool {
 	return s.whole != nil && s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts)
 }
 
-// share lets prompts hold the same texts where theirs are equal: they come from the
-// wire with their own each.
+// share lets prompts hold the same texts where theirs are equal: each comes from the
+// wire with its own.
 func (w *whole) share(prompts []sdk.Prompt) {
 	if w == nil {
 		return

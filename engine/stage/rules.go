@@ -1,9 +1,10 @@
-package run
+package stage
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -11,13 +12,13 @@ import (
 
 // env is what the rules of a stage see of a record. Only what the rule reads
 // is computed.
-func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
+func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
 	switch {
 	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
 	case r == s.When: // it asks what stands above
 		e.Labels = s.above
-	default: // keep, or a fallback's: it asks what the stage found
+	default: // keep or fallback: it asks what the stage found
 		e.Item.Candidates = rec.outputs[s.index].candidates
 	}
 	if r.Reads("candidate_labels") {
@@ -36,16 +37,6 @@ func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
 	return e
 }
 
-// rulesRead reports whether one of the stage's rules reads a name.
-func (s *stage) rulesRead(name string) bool {
-	for _, f := range s.Fallbacks {
-		if f.When.Reads(name) {
-			return true
-		}
-	}
-	return s.When.Reads(name) || s.Keep.Reads(name) || s.Accept.Reads(name) || s.Flag.Reads(name)
-}
-
 func candidateLabels(candidates []sdk.Candidate) []string {
 	var labels []string
 	seen := map[string]bool{}
@@ -59,25 +50,25 @@ func candidateLabels(candidates []sdk.Candidate) []string {
 }
 
 // votes lists the answers of samples one by one.
-func votes(samples []sdk.Sample) []Vote {
+func votes(samples []sdk.Sample) []outcome.Vote {
 	n := 0
 	for _, s := range samples {
 		n += len(s.Answers)
 	}
-	all := make([]Vote, 0, n)
+	all := make([]outcome.Vote, 0, n)
 	for _, s := range samples {
 		for _, a := range s.Answers {
-			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted, a.Reason})
+			all = append(all, outcome.Vote{Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason})
 		}
 	}
 	return all
 }
 
-// wanted splits off the records that a stage works on: those that nothing has
-// failed on before and for which its when rule holds. Where what it needs is
-// missing, so is the stage.
-func (s *stage) wanted(ctx context.Context, records []*record) []*record {
-	var wanted []*record
+// when returns the records that a stage works on: those that nothing has failed on
+// before and for which its when rule holds. Where what it needs is missing, so is the
+// stage.
+func (s *stage) when(ctx context.Context, records []*Record) []*Record {
+	var wanted []*Record
 	for _, rec := range records {
 		if rec.failure(s.in.needs) != nil {
 			continue
@@ -94,7 +85,7 @@ func (s *stage) wanted(ctx context.Context, records []*record) []*record {
 			}
 		}
 		if lacks != nil {
-			rec.outputs[s.index].missing = &Failure{Stage: s.String(), Err: lacks.Err}
+			rec.outputs[s.index].missing = &outcome.Failure{Stage: s.String(), Err: lacks.Err}
 			continue
 		}
 		wanted = append(wanted, rec)
@@ -102,10 +93,10 @@ func (s *stage) wanted(ctx context.Context, records []*record) []*record {
 	return wanted
 }
 
-// bind finds out what is searched for each record, and splits off those for
-// which that can be said.
-func (s *stage) bind(ctx context.Context, records []*record) []*record {
-	var bound []*record
+// filter evaluates what is searched for each record, and returns those for which it
+// can be.
+func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
+	var bound []*Record
 	for _, rec := range records {
 		f, err := s.Retrieve.Filter.Bind(ctx, &rule.Env{Item: s.item(rec)})
 		if err != nil {
@@ -118,8 +109,21 @@ func (s *stage) bind(ctx context.Context, records []*record) []*record {
 	return bound
 }
 
+// applyRules applies the rules that look at what a stage wrote.
+func (s *stage) applyRules(ctx context.Context, rec *Record) error {
+	switch s.Block {
+	case "retrieve", "rerank":
+		return s.keep(ctx, rec)
+	case "sample":
+		return s.accept(ctx, rec, rec.outputs[s.index].samples)
+	case "elect":
+		return s.flag(ctx, rec)
+	}
+	return nil
+}
+
 // keep drops the candidates for which the keep rule does not hold.
-func (s *stage) keep(ctx context.Context, rec *record) error {
+func (s *stage) keep(ctx context.Context, rec *Record) error {
 	if s.Keep == nil {
 		return nil
 	}
@@ -143,10 +147,9 @@ func (s *stage) keep(ctx context.Context, rec *record) error {
 // notAccepted is the reason of an answer that an accept rule drops.
 const notAccepted = "accept: the rule does not hold"
 
-// accept takes the mark from those accepted answers that the stage's rule does
-// not accept. That none of the labels fits is not for the rule to judge: it
-// asks about a label.
-func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) error {
+// accept marks the answers that the stage's rule does not accept. The answer that no
+// label fits is not for the rule to judge: it asks about a label.
+func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) error {
 	if s.Accept == nil {
 		return nil
 	}
@@ -171,7 +174,7 @@ func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) e
 }
 
 // flag decides whether a person should look at the verdict.
-func (s *stage) flag(ctx context.Context, rec *record) error {
+func (s *stage) flag(ctx context.Context, rec *Record) error {
 	if s.Flag == nil {
 		return nil
 	}
