@@ -31,11 +31,11 @@ func TestSettle(t *testing.T) {
 		many[i] = .5
 	}
 	for name, test := range map[string]struct {
-		depth, limit int
-		answer       answer
-		dead         int64 // the row with this number
-		hits         int
-		sure         bool
+		wanted, limit int
+		answer        answer
+		dead          int64 // the row with this number
+		hits          int
+		sure          bool
 	}{
 		"there are no others":                     {3, 10, answerOf(0, .9, .8), -1, 2, true},
 		"nothing at all":                          {3, 10, answerOf(0), -1, 0, true},
@@ -46,7 +46,7 @@ func TestSettle(t *testing.T) {
 		"in a long list the server may choose":    {200, 300, answerOf(0, many...), -1, 200, true},
 		"at the end of a list that is not longer": {100, 300, answerOf(0, many...), -1, 100, false},
 	} {
-		l := leg{Snapshot: snapshot.Empty(&table.Table{}, true), depth: test.depth}
+		l := leg{Snapshot: snapshot.Empty(&table.Table{}, true), wanted: test.wanted}
 		l.Dead[test.dead] = struct{}{}
 		hits, sure := l.settle(&query{}, test.answer, test.limit)
 		if len(hits) != test.hits || sure != test.sure {
@@ -73,7 +73,7 @@ func TestErrorBound(t *testing.T) {
 	}
 	for _, today := range []float64{2, 9, 40} {
 		for _, lowest := range []float64{1, 8.5, 39, 60} {
-			l := leg{Snapshot: snapshot.Empty(&table.Table{}, true), lexical: true, depth: 10}
+			l := leg{Snapshot: snapshot.Empty(&table.Table{}, true), lexical: true, wanted: 10}
 			l.Record = snapshot.Record{Entries: 100, Words: int64(100 * today), Lowest: lowest}
 			bound := l.errorBound()
 			for _, weighed := range []float64{lowest, lowest * 1.2} {
@@ -82,7 +82,7 @@ func TestErrorBound(t *testing.T) {
 					t.Errorf("average %v, weighed with %v: score %v of today, %v of the server, bound %v", today, weighed, ours, theirs, bound)
 				}
 			}
-			exact := leg{Snapshot: l.Snapshot, depth: 10}
+			exact := leg{Snapshot: l.Snapshot, wanted: 10}
 			if exact.errorBound() != 1 || l.firstLimit() < exact.firstLimit() {
 				t.Errorf("the dense leg has bound %v and reads %d rows, the lexical one %d", exact.errorBound(), exact.firstLimit(), l.firstLimit())
 			}
