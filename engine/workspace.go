@@ -71,7 +71,12 @@ func (w *Workspace) Catalog() *Catalog { return w.catalog }
 func (w *Workspace) State() string { return w.state }
 
 // Close ends all processes.
-func (w *Workspace) Close() { w.host.Close() }
+func (w *Workspace) Close() {
+	w.host.Close()
+	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
+		w.options.Events.Spent(spent)
+	}
+}
 
 // Spent is what the calls of services came to so far; false: no stage calls one.
 func (w *Workspace) Spent() (governor.Snapshot, bool) {

@@ -103,7 +103,7 @@ func (j *Journal) Keep(results []outcome.Result) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.keep(results); err != nil {
-		return fmt.Errorf("journal of the run: %w; free some space, or do without with --no-journal", err)
+		return fmt.Errorf("journal of the run: %w; free some space, or run without Options.Journal", err)
 	}
 	return nil
 }

@@ -300,7 +300,7 @@ func TestDifferences(t *testing.T) {
 		"a stage":     {func(m *journal.Manifest) { m.Parts["sample.llm"] = "z" }, []string{"sample.llm of the file"}},
 		"a new stage": {func(m *journal.Manifest) { m.Parts["sample.b"] = "z" }, []string{"sample.b of the file"}},
 		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
-		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"--limit, which was 5"}},
+		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"Options.Limit, which was 5"}},
 		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},
 		"model":       {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "g" }, []string{"what sample.llm works with, such as its model or template"}},
 		"racflow":     {func(m *journal.Manifest) { m.Version = "2" }, []string{"racflow is version 2, it was 1"}},

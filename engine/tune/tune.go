@@ -11,9 +11,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Options say what tuning is for.
+type Options struct {
+	Goal      Goal
+	Folds     int    // parts of the items, each of which is held out once; at least 2
+	Threshold string // the variable to find, where the file has several thresholds
+}
+
 // Task is what is tuned, on what, and for what.
 type Task struct {
 	Subject
+	Options
 	// Results are of items with labels, of a run in which every voter was asked
 	// about every item and which kept its ballots.
 	Results []outcome.Result
@@ -21,9 +29,7 @@ type Task struct {
 	// Elections starts the election with values of variables.
 	Elections func(context.Context, []pipeline.Override) (*reelect.Election, error)
 	// Cost is what a stage's samples cost; nil: nothing.
-	Cost  func(stage string, u sdk.Usage) float64
-	Folds int
-	Goal  Goal
+	Cost func(stage string, u sdk.Usage) float64
 }
 
 // Outcome is what was found. Shares are between 0 and 1.

@@ -262,7 +262,7 @@ func TestRun(t *testing.T) {
 				return b.loadWith(set).Pipelines[0]
 			}
 			r, results := b.run(load(s.Everything()))
-			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Folds: 4, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
+			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Options: tune.Options{Folds: 4}, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
 			task.Elections = func(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
 				return reelect.New(ctx, r, load(append(s.Everything(), set...)), func(ctx context.Context, l launch.Request) (any, error) {
 					return l.Stage.Info.Open(ctx, sdk.Setup{}, l.Stage.Config.Open)
@@ -306,7 +306,7 @@ func TestFind(t *testing.T) {
 		set            []string
 		want           string
 	}{
-		{"several thresholds", "", nil, "Choose it with --variable, and give the values found so far with -var-file: margin_below, other."},
+		{"several thresholds", "", nil, "One threshold is found at a time: choose one of margin_below, other."},
 		{"one that is not there", "margin_blow", nil, `compares margin or agreement with var.margin_blow. Did you mean "margin_below"?`},
 		{"nothing at all", "", []string{"llm.enabled=false", "second.enabled=false", "var.election=first"}, "This pipeline has neither."},
 	}

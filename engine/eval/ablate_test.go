@@ -1,4 +1,4 @@
-package main
+package eval
 
 import (
 	"testing"
@@ -32,12 +32,12 @@ func TestParts(t *testing.T) {
 		"rerank":  {"rerank.best.enabled=false", "rerank.last.enabled=false"},
 	}
 	got := map[string][]string{}
-	for _, part := range parts {
-		for _, o := range part.without(p) {
-			got[part.name] = append(got[part.name], o.String())
+	for _, part := range Parts {
+		for _, o := range withoutPart(p, part) {
+			got[part] = append(got[part], o.String())
 		}
-		if rest := part.without(&pipeline.Pipeline{Stages: p.Stages[1:2]}); rest != nil {
-			t.Errorf("%s of a search for words alone: %v", part.name, rest)
+		if rest := withoutPart(&pipeline.Pipeline{Stages: p.Stages[1:2]}, part); rest != nil {
+			t.Errorf("%s of a search for words alone: %v", part, rest)
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -10,18 +10,13 @@ import (
 	"github.com/racflow/racflow/engine/terminal"
 )
 
-// SweepRow is what a pipeline reached with some of its arguments set.
-type SweepRow struct {
-	Set    []string    `json:"set"` // values, in the order of the targets
-	Report eval.Report `json:"report"`
-}
-
-// Sweep writes the rows of a sweep over these targets as one table. A column
+// Comparison writes what variants are worth as one table. A column
 // that would hold nothing is left out. Of what stages found, it shows what the
 // last one left.
-func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
+func Comparison(w io.Writer, c eval.Comparison) error {
+	rows := c.Rows
 	has := func(f func(eval.Report) bool) bool {
-		return slices.ContainsFunc(rows, func(r SweepRow) bool { return f(r.Report) })
+		return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
 	}
 	type column struct {
 		name string
@@ -39,7 +34,7 @@ func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
 	}
 	scored := has(func(r eval.Report) bool { return r.Scored > 0 })
 	var columns []column
-	if at := slices.IndexFunc(rows, func(r SweepRow) bool { return last(r.Report) != nil }); at >= 0 {
+	if at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil }); at >= 0 {
 		found := func(cell func(*eval.Ranking) float64) func(eval.Report) string {
 			return func(r eval.Report) string {
 				if last(r) == nil {
@@ -70,7 +65,7 @@ func Sweep(w io.Writer, targets []string, rows []SweepRow) error {
 	}...)
 	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
 	tw := terminal.NewTable(w)
-	head := slices.Clone(targets)
+	head := slices.Clone(c.Targets)
 	for _, c := range columns {
 		head = append(head, c.name)
 	}
