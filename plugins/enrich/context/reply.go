@@ -11,17 +11,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxCharacters bounds an answer of a server that heeds no limit.
+// maxCharacters bounds an answer of a server that ignores limits.
 const maxCharacters = 2000
 
-// situating returns the context that a reply holds, in one line.
-func situating(r chatmodel.Reply) (string, error) {
+// contextOf returns the context that a reply holds, in one line.
+func contextOf(r chatmodel.Reply) (string, error) {
 	text, err := r.Written()
 	if err != nil {
 		return "", err
 	}
 	if first, rest, ok := strings.Cut(text, "\n"); ok && strings.HasSuffix(strings.TrimSpace(first), ":") {
-		text = rest // an introduction, though none was wanted
+		text = rest // without the introduction
 	}
 	text = fewshot.OneLine(text)
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
@@ -31,17 +31,17 @@ func situating(r chatmodel.Reply) (string, error) {
 		return "", sdk.Invalid(errors.New("the model's answer says nothing"))
 	}
 	if utf8.RuneCountInString(text) > maxCharacters {
-		return whole(fewshot.Clip(text, maxCharacters)), nil
+		return wholeSentences(fewshot.Clip(text, maxCharacters)), nil
 	}
 	if r.Cut() {
-		return whole(text), nil
+		return wholeSentences(text), nil
 	}
 	return text, nil
 }
 
-// whole is a text that was cut, up to its last whole sentence, or its last whole
+// wholeSentences is a truncated text up to its last whole sentence, or its last whole
 // word where it has no sentence.
-func whole(text string) string {
+func wholeSentences(text string) string {
 	end := 0
 	for p := sentence.Next(text, 0, len(text)); p > 0; p = sentence.Next(text, p, len(text)) {
 		end = p
