@@ -27,9 +27,9 @@ var (
 	weighted = sdk.Fusion{Method: "weighted", DenseWeight: 0.7}
 )
 
-// some are the repositories with the most questions for their chunks: 74 questions and
-// 293 of 737 chunks, so that the test takes 0.4 of the time that it takes with all.
-var some = []string{"AFLplusplus/LibAFL", "apache/logging-log4cxx", "Ciphey/Ciphey", "ClickHouse/clickhouse-cpp", "apache/flink-ml"}
+// some are repositories with half of the questions and a third of the chunks: embedding
+// takes nearly all of the test's time.
+var some = []string{"AFLplusplus/LibAFL", "apache/logging-log4cxx", "Ciphey/Ciphey", "GoogleContainerTools/jib"}
 
 // TestQuality compares the first of 150 candidates of MiniLM and BM25 with and
 // without this stage. Weights were tuned on these queries; see TestScifact for
@@ -46,7 +46,7 @@ func TestQuality(t *testing.T) {
 		repositories []string // empty: all
 		gain         float64  // of pass@5, at least
 	}{
-		"some":     {true, "code", rrf, some, .03},
+		"some":     {true, "code", rrf, some, .05},
 		"words":    {false, "standard", rrf, nil, .06},
 		"context":  {true, "code", rrf, nil, .03},
 		"weighted": {true, "code", weighted, nil, .03},
