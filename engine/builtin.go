@@ -19,7 +19,7 @@ type Builtin struct{ stages []sdk.Stage }
 // the latest as the first statement of main: what a program does before that, each
 // of its stage processes does as well.
 func Serve(stages []sdk.Stage) Builtin {
-	if len(os.Args) > 1 && os.Args[1] == "plugin" && os.Getenv(wire.CookieKey) == wire.CookieValue {
+	if os.Getenv(wire.StageKey) != "" && os.Getenv(wire.CookieKey) == wire.CookieValue {
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages})
 		os.Exit(0)
 	}

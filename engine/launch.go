@@ -5,18 +5,20 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
 )
 
 // launch starts the process of a stage.
-func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
+func (p *Pipeline) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
 	w := p.workspace
 	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
 	switch {
 	case l.Knowledge == "":
 		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", p.chosen.Name, l.Stage.Name)
-	case l.Stage.Kind == sdk.KindEnrich: // the folder above is the store's
+	case l.Stage.Kind == sdk.KindEmbed: // the folder above is the store's
+		dir = filepath.Join(w.state, "stages", l.Knowledge, "embed")
+	case l.Stage.Kind == sdk.KindEnrich:
 		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", l.Knowledge, "enrich", l.Stage.Name)
 	}
 	shared, err := p.share(l.Stage, block)
@@ -25,14 +27,14 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	}
 	return w.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: l.Stage.Config.Open,
-		StateDir: dir, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network, Host: shared,
+		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network, Host: shared,
 		Command: w.catalog.Command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
 	})
 }
 
 // launchHere opens a built-in election in this process, where it is the same
 // code: many are needed, each for a moment.
-func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error) {
+func (p *Pipeline) launchHere(ctx context.Context, l run.LaunchRequest) (any, error) {
 	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
 		return p.launch(ctx, l)
 	}

@@ -149,3 +149,18 @@ func setField(v reflect.Value, typ ArgumentType, raw json.RawMessage) error {
 	}
 	return nil
 }
+
+// CheckResolved reports what is wrong with values that a stage has resolved: each must be one
+// that a file could give to one of its arguments.
+func CheckResolved(values map[string]json.RawMessage, arguments []Argument) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(arguments, func(a Argument) bool { return a.Name == name })
+		if i < 0 {
+			errs = append(errs, &ArgumentError{Argument: name, Err: errors.New("there is no such argument")})
+			continue
+		}
+		errs = append(errs, arguments[i].Check(values[name]))
+	}
+	return errors.Join(errs...)
+}

@@ -1,6 +1,11 @@
 package sdk
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
 
 // Kind says what a stage does, and so which interface it implements.
 type Kind string
@@ -62,15 +67,66 @@ type Embedder interface {
 	Embed(ctx context.Context, role Role, texts []string) ([][]float32, error)
 }
 
-// Fitter is an Embedder that learns from the knowledge before it can embed:
-// document frequencies, for example. The engine calls Fit with every passage,
-// in batches, then State once, and hands that state to Setup of every later
-// process that works on the same knowledge.
+// Fitter is what an Embedder, Sampler, Reranker or Elector can be as well: it learns
+// from the knowledge before it does anything else. Its Stage is made with Fits.
 type Fitter interface {
-	Embedder
-	Fit(ctx context.Context, texts []string) error
-	// State is what was learnt, at most 64 KiB.
-	State() ([]byte, error)
+	// Fit learns from rows, which come once and in batches; an error among them ends it. It
+	// writes what it learnt into Setup.StateDir, in the place of what an earlier Fit
+	// has written there, and works by it from then on. A later process with the same
+	// folder reads it when it opens, and is not fitted again. An embedder's
+	// files have at most 64 KiB together: they are stored with the vectors.
+	Fit(ctx context.Context, rows iter.Seq2[[]TrainingRow, error]) error
+}
+
+// TrainingRow is what a Fitter learns from. Text, Vector and Samples are there where
+// the stage's Fits names them.
+type TrainingRow struct {
+	ID, Text, Label string
+	Vector          []float32
+	Samples         []Sample // of the voters that come before the stage
+}
+
+// Pending is the error of an Embed, Sample or Enrich whose results come later: a
+// service works on the rows, for minutes or hours. The engine keeps the handle and asks
+// for the results with the Collect method of the stage, which is an EmbedCollector,
+// SampleCollector or EnrichCollector and made with Pends. That may be in another process,
+// and for a part of the rows at a time.
+type Pending struct {
+	Handle    string        // names the work; without a secret, at most 64 KiB
+	PollAfter time.Duration // the least time to wait; 0: no opinion
+}
+
+func (p *Pending) Error() string {
+	return fmt.Sprintf("the results come later, not before %v have passed", p.PollAfter)
+}
+
+// EmbedCollector is an Embedder that may be Pending.
+type EmbedCollector interface {
+	// CollectVectors returns what Embed would for some of the texts of the work that
+	// handle names, or is Pending again.
+	CollectVectors(ctx context.Context, handle string, role Role, texts []string) ([][]float32, error)
+}
+
+// SampleCollector is a Sampler that may be Pending.
+type SampleCollector interface {
+	// CollectSamples returns what Sample would for some of the items of the work that
+	// handle names, or is Pending again.
+	CollectSamples(ctx context.Context, handle string, b Batch) ([][]Sample, error)
+}
+
+// EnrichCollector is an Enricher that may be Pending.
+type EnrichCollector interface {
+	// CollectAdditions returns what Enrich would for some of the passages of the work
+	// that handle names, or is Pending again.
+	CollectAdditions(ctx context.Context, handle string, passages []Passage) ([]Addition, error)
+}
+
+// Resolver is a stage that chooses values for arguments that were left to it when it
+// opens: a precision, a profile.
+type Resolver interface {
+	// Resolved returns those values by the arguments' names. A later process
+	// gets them as if the file had given them, and so chooses nothing anew.
+	Resolved() map[string]any
 }
 
 // Reranker puts the candidates of items into a better order.

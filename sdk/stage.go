@@ -29,6 +29,9 @@ type Stage struct {
 	Filters   bool    // a store that honours Query.Filter
 	Example   string  // lines of a config block, for people; empty: the required arguments show it
 	Validates bool    // Validate finds more than what the arguments say
+	Fits      bool    // an open stage may be a Fitter
+	FitReads  Columns // what a Fitter wants of rows beside id and label
+	Pends     bool    // its results may be Pending
 
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
@@ -39,8 +42,7 @@ type Stage struct {
 // Setup is what a stage gets to know when it is opened.
 type Setup struct {
 	Block    string // the name of its block in the file
-	StateDir string // a folder of its own that outlives the process
-	State    []byte // what Fitter.State returned for this knowledge; nil: not fitted yet
+	StateDir string // a folder of its own that outlives the process, with what Fit wrote there
 	Samples  int    // n of a sample block; of a prompt block the most that a stage below it draws; 0 elsewhere
 	Host     Host   // what the engine shares with the stage; Open sets one that shares nothing where it is nil
 	Log      *slog.Logger
@@ -115,6 +117,15 @@ func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }
 // among the entries that the query's filter selects, and no others. The engine
 // refuses a pipeline file that gives a filter to a store that does not say so.
 func Filters() Option { return func(s *Stage) { s.Filters = true } }
+
+// Fits declares that a stage may be a Fitter, and what it learns from beside id and
+// label: ColumnText, ColumnVector, ColumnSamples.
+func Fits(columns ...Column) Option {
+	return func(s *Stage) { s.Fits, s.FitReads = true, Of(columns...) }
+}
+
+// Pends declares that a stage's results may be Pending.
+func Pends() Option { return func(s *Stage) { s.Pends = true } }
 
 // Open functions get the stage's own config type C, already decoded, defaulted
 // and checked; see Argument for the struct tags.

@@ -26,24 +26,29 @@ asked to describe its stages: its program is started for that, so name only
 plugins that you trust. Its answer is kept in --state until the program changes.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return flags.files(c, func(a *app) error {
-				file, diags, err := a.Read(args[0])
-				switch {
-				case err != nil:
-					return err
-				case asJSON:
-					err = writeJSON(c.OutOrStdout(), validation(diags))
-				case len(diags) > 0:
-					writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
-				}
-				switch {
-				case err == nil && diags.HasErrors():
-					return &exitError{code: exitFailed}
-				case !asJSON:
-					fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
-				}
+			s, err := flags.session(c.Context())
+			if err != nil {
 				return err
-			})
+			}
+			defer s.close()
+			file, diags, err := s.Read(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if err := writeJSON(c.OutOrStdout(), validation(diags)); err != nil {
+					return err
+				}
+			} else if len(diags) > 0 {
+				writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
+			}
+			if diags.HasErrors() {
+				return &exitError{code: exitFailed}
+			}
+			if !asJSON {
+				fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
+			}
+			return nil
 		},
 	}
 	flags.register(c)

@@ -3,9 +3,14 @@ package enginetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
+	"io/fs"
+	"iter"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
@@ -20,32 +25,38 @@ type none struct{}
 // hashed words.
 func Hashing() sdk.Stage {
 	return sdk.EmbedStage("hashing", "Hashed words, rare ones counting more.", func(_ context.Context, setup sdk.Setup, _ none) (sdk.Embedder, error) {
-		e := &hashing{Words: map[string]int{}}
-		if setup.State == nil {
+		e := &hashing{Words: map[string]int{}, file: filepath.Join(setup.StateDir, "words.json")}
+		raw, err := os.ReadFile(e.file)
+		if errors.Is(err, fs.ErrNotExist) {
 			return e, nil
 		}
-		return e, json.Unmarshal(setup.State, e)
-	})
+		return e, errors.Join(err, json.Unmarshal(raw, e))
+	}, sdk.Fits(sdk.ColumnText))
 }
 
 type hashing struct {
 	Texts int
 	Words map[string]int // in how many texts they are
+	file  string         // that keeps both
 }
 
 func (*hashing) Dimension() int { return dimension }
 
-func (e *hashing) Fit(_ context.Context, texts []string) error {
-	for _, text := range texts {
-		e.Texts++
-		for word := range wordsOf(text, "standard") {
-			e.Words[word]++
+func (e *hashing) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	for batch, err := range rows {
+		if err != nil {
+			return err
+		}
+		for _, row := range batch {
+			e.Texts++
+			for word := range wordsOf(row.Text, "standard") {
+				e.Words[word]++
+			}
 		}
 	}
-	return nil
+	raw, err := json.Marshal(e)
+	return errors.Join(err, os.WriteFile(e.file, raw, 0o600))
 }
-
-func (e *hashing) State() ([]byte, error) { return json.Marshal(e) }
 
 func (e *hashing) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))

@@ -4,67 +4,111 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
 )
 
-// call sends a request to whichever process there is. Where that ends before
+// caller is a Process as its Stage calls it.
+type caller struct{ *Process }
+
+// Invoke sends a request to whichever process there is. Where that ends before
 // it has answered, a request that changes nothing is sent again, alone: a
 // batch that a plugin cannot survive then takes no other with it. One that is sent
 // alone from the start has ended a process before, as a part of a larger batch: it
 // gets no second chance.
-func (p *Process) call(ctx context.Context, req *stagepb.Request) (reply *stagepb.Reply, err error) {
+func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
 	attempts := p.host.limits.attempts
 	if remote.IsAlone(ctx) {
 		attempts = 1
 	}
+	answer := reply.(proto.Message)
 	for attempt := 0; ; {
 		now, err := p.live(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := p.ledger.before(req); err != nil {
-			return nil, sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
+		if err := p.replay.before(request); err != nil {
+			return sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
 		}
 		sending := ctx
 		if attempt > 0 {
 			sending = remote.Alone(ctx)
+			proto.Reset(answer)
 		}
-		reply, err := now.session.Call(sending, &stagepb.Request{Attempt: uint32(attempt), Body: req.GetBody()})
+		err = now.conn.Invoke(sending, method, request, reply, options...)
 		switch {
 		case err == nil:
-			p.hide(reply)
-			if reply.GetFailure() == nil {
-				p.keep(req, reply)
+			p.hide(answer)
+			if answer.(failing).GetFailure() == nil {
+				p.replay.after(request, reply)
 			}
-			return reply, nil
+			return nil
 		case errors.Is(err, remote.ErrUnsent):
 			continue
 		case !errors.Is(err, remote.ErrLost):
 			if sdk.CodeOf(err) == sdk.CodeDeadline {
 				p.settle(now)
 			}
-			return nil, err
+			return p.explain(err)
 		}
 		select {
 		case <-now.ended.done:
 		case <-p.ctx.Done():
-			return nil, p.about(ErrClosed)
+			return p.about(ErrClosed)
 		}
-		if _, changes := changeOf(req); changes {
-			return nil, sdk.Transient(p.about(ErrRestarted), 0)
+		if _, changes := changeOf(request); changes {
+			return sdk.Transient(p.about(ErrRestarted), 0)
 		}
 		if now.ended.deaf.Load() {
 			continue // another request is to blame
 		}
 		if attempt++; attempt == attempts {
-			return nil, p.crashed(attempt, now.ended.why)
+			return p.crashed(attempt, now.ended.why)
 		}
 	}
+}
+
+// Fit streams rows to whichever process there is. They come once: where that ends before it
+// has answered, the caller begins again.
+func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
+	p.waits.begin()
+	defer func() { p.waits.end(err == nil) }()
+	for {
+		now, err := p.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := now.conn.Fit(ctx, rows)
+		switch {
+		case err == nil:
+			p.hide(reply)
+			return reply, nil
+		case errors.Is(err, remote.ErrUnsent):
+			continue
+		case errors.Is(err, remote.ErrLost):
+			return nil, sdk.Transient(p.about(ErrRestarted), 0)
+		case sdk.CodeOf(err) == sdk.CodeDeadline:
+			p.settle(now)
+		}
+		return nil, p.explain(err)
+	}
+}
+
+// explain names the stage in the error of a plugin that breaks the protocol, without secrets.
+func (p *Process) explain(err error) error {
+	if e := new(remote.StatusError); errors.As(err, &e) {
+		e.Message = p.out.secrets.Message(e.Message)
+		return fmt.Errorf("%s: %w", p.title, e)
+	}
+	return err
 }
 
 // crashed is the error of a request that has ended the process so many times.
@@ -76,39 +120,29 @@ func (p *Process) crashed(times int, why string) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
 }
 
-// keep remembers what a successful request means for later processes.
-func (p *Process) keep(req *stagepb.Request, reply *stagepb.Reply) {
-	if _, ok := req.GetBody().(*stagepb.Request_State); ok {
-		p.mu.Lock()
-		p.state = reply.GetState()
-		p.mu.Unlock()
-	}
-	p.ledger.after(req, reply)
-}
-
 func (p *Process) about(err error) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
 }
 
 // live returns a living process. While one is being restarted it waits.
-func (p *Process) live(ctx context.Context) (incarnation, error) {
+func (p *Process) live(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
 		now, changed, failed := p.current, p.changed, p.failed
 		p.mu.Unlock()
 		switch {
 		case failed != nil:
-			return incarnation{}, failed
+			return instance{}, failed
 		case p.ctx.Err() != nil:
-			return incarnation{}, p.about(ErrClosed)
-		case now.session.Err() == nil:
+			return instance{}, p.about(ErrClosed)
+		case !now.conn.Ended():
 			return now, nil
 		}
 		select {
 		case <-changed:
 		case <-p.ctx.Done():
 		case <-ctx.Done():
-			return incarnation{}, remote.Ended(ctx)
+			return instance{}, remote.Ended(ctx)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,14 +14,11 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/racflow/racflow/sdk/wire"
 )
-
-const protocolVersion = wire.ProtocolVersion
 
 // launch says which process to start and how.
 type launch struct {
@@ -40,9 +38,9 @@ type child struct {
 
 // spawn starts a process and waits until it answers.
 func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
-	command := l.command
+	command, marks := l.command, []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}
 	if len(command) == 0 {
-		command = []string{h.options.Self, "plugin", l.name}
+		command, marks = []string{h.options.Self, "plugin", l.name}, append(marks, wire.StageKey+"="+l.name)
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -56,14 +54,13 @@ func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 	// Not CommandContext: ctx bounds the start, and the process outlives it.
 	process := newRunningProcess(exec.Command(path, command[1:]...), l.out) //nolint:noctx
 	var sockets string
-	config := h.tls.Clone() // go-plugin adds the plugin's certificate to it
+	config := h.id.dialing.Clone() // go-plugin adds the plugin's certificate to it
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{},
 		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
 			sockets = dir
-			process.cmd.Env = append(environment(os.Environ(), l.network), prepared.Env...)
-			process.cmd.Env = append(process.cmd.Env, "PLUGIN_CLIENT_CERT="+h.certPEM)
+			process.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks)
 			return process, nil
 		},
 		TLSConfig:        config,
@@ -119,15 +116,6 @@ func (c *child) explain(err error) error {
 	default:
 	}
 	return fmt.Errorf("%w%s", reason, c.process.out.tail())
-}
-
-// healthy asks for a sign of life. An answer of any kind is one, and so is a
-// broken connection, which the stream reports by itself.
-func (c *child) healthy(ctx context.Context, within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	_, err := grpc_health_v1.NewHealthClient(c.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
-	return status.Code(err) != codes.DeadlineExceeded
 }
 
 // stop asks the process to end and kills it if it has not after grace.

@@ -23,7 +23,7 @@ func newEnded() *ended { return &ended{done: make(chan struct{})} }
 // exit waits until a process whose connection broke has exited, ends it where it
 // does not, and says how it ended. The status of a process that is killed here at
 // once would hide the one that it had.
-func (p *Process) exit(now incarnation) string {
+func (p *Process) exit(now instance) string {
 	process := now.child.process
 	if process.failure() == nil {
 		select {
@@ -33,7 +33,8 @@ func (p *Process) exit(now incarnation) string {
 		}
 	}
 	now.child.kill()
-	<-now.session.Done()
+	<-now.conn.Done()
+	now.unshare()
 	how := "it does not even end when it is killed"
 	select {
 	case <-process.exited:
@@ -67,15 +68,15 @@ func describeStatus(status syscall.WaitStatus) string {
 // settle is called when a request has run out of time. It waits until the process
 // has noticed, ends one that works on, and waits for the next: whatever is asked
 // now does not spend its time on that.
-func (p *Process) settle(now incarnation) {
+func (p *Process) settle(now instance) {
 	within, cancel := context.WithTimeout(p.ctx, p.host.limits.deaf)
 	defer cancel()
-	if !now.session.Settle(within) && p.ctx.Err() == nil {
+	if !now.conn.Settle(within) && p.ctx.Err() == nil {
 		now.child.process.fail(fmt.Errorf("racflow ended it, since it still worked on a request %v after its time was over", p.host.limits.deaf))
 		now.ended.deaf.Store(true)
 		_ = now.child.process.Kill(p.ctx)
 		select {
-		case <-now.session.Done():
+		case <-now.conn.Done():
 		case <-p.ctx.Done():
 		}
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,9 +15,9 @@ import (
 
 // Options are what New needs.
 type Options struct {
-	// Self is the binary that serves the built-in stages when it is called
-	// with the argument "plugin" and, for people who list processes, the name
-	// of the stage; empty: the running one.
+	// Self is the binary that serves the built-in stages where the environment has
+	// wire.CookieKey and wire.StageKey; its arguments are for people who list
+	// processes. Empty: the running one.
 	Self string
 	// StateDir is where descriptions of plugins are kept; empty: nowhere. What is
 	// made below it is for its owner alone.
@@ -38,8 +37,8 @@ type Options struct {
 type Host struct {
 	options Options
 	limits  limits
-	tls     *tls.Config
-	certPEM string
+	id      *identity
+	shared  services
 	secrets redact.Secrets
 	sockets string // folder in which the folders of sockets are made
 
@@ -83,12 +82,12 @@ func New(o Options) (*Host, error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = 30 * time.Second
 	}
-	config, certPEM, err := newIdentity()
+	id, err := newIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, tls: config, certPEM: certPEM, sockets: socketFolder(), processes: map[*Process]bool{},
+		options: o, id: id, shared: services{identity: id}, sockets: socketFolder(), processes: map[*Process]bool{},
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
@@ -131,6 +130,7 @@ func (h *Host) Close() {
 		all.Go(func() { _ = p.Close() })
 	}
 	all.Wait()
+	h.shared.close()
 }
 
 func (h *Host) add(p *Process) error {

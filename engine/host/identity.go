@@ -12,12 +12,20 @@ import (
 	"time"
 )
 
-// newIdentity makes the host's certificate, under an authority of its own that signs
-// nothing else and whose key is gone when it returns. Plugins trust that authority,
-// whose certificate is returned as PEM: some TLS libraries refuse to take an authority's
-// certificate for that of a peer. Keys are P-256, since the P-521 keys of go-plugin's own
-// are refused by the TLS library of other languages' gRPC, and slower.
-func newIdentity() (*tls.Config, string, error) {
+// identity is what host and plugins show each other.
+type identity struct {
+	dialing   *tls.Config // to plugins; go-plugin adds the plugin's own certificate
+	authority string      // what plugins trust, as PEM
+	// What a plugin shows where it asks for the engine's services, as PEM.
+	certificate, key string
+}
+
+// newIdentity makes the certificates of the host and of its plugins, under an authority of
+// its own that signs nothing else and whose key is gone when it returns. Plugins trust that
+// authority: some TLS libraries refuse to take an authority's certificate for that of a peer.
+// Keys are P-256, since the P-521 keys of go-plugin's own are refused by the TLS library of
+// other languages' gRPC, and slower.
+func newIdentity() (*identity, error) {
 	template := x509.Certificate{
 		Subject:               pkix.Name{CommonName: "racflow", Organization: []string{"racflow"}},
 		NotBefore:             time.Now().Add(-time.Minute),
@@ -28,21 +36,49 @@ func newIdentity() (*tls.Config, string, error) {
 	authority.IsCA, authority.MaxPathLenZero, authority.KeyUsage = true, true, x509.KeyUsageCertSign
 	root, rootKey, err := certificate(&authority, nil, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	leaf := template
-	leaf.Subject.CommonName, leaf.DNSNames = "localhost", []string{"localhost"}
 	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	plugin := leaf
+	shown, shownKey, err := certificate(&plugin, root, rootKey)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(shownKey)
+	if err != nil {
+		return nil, err
+	}
+	leaf.Subject.CommonName, leaf.DNSNames = "localhost", []string{"localhost"}
+	leaf.ExtKeyUsage = append(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	own, key, err := certificate(&leaf, root, rootKey)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	config := &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{own.Raw}, PrivateKey: key, Leaf: own}},
-		MinVersion:   tls.VersionTLS12,
-		ServerName:   "localhost",
+	return &identity{
+		dialing: &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{own.Raw}, PrivateKey: key, Leaf: own}},
+			MinVersion:   tls.VersionTLS12,
+			ServerName:   "localhost",
+		},
+		authority:   pemOf("CERTIFICATE", root.Raw),
+		certificate: pemOf("CERTIFICATE", shown.Raw), key: pemOf("PRIVATE KEY", der),
+	}, nil
+}
+
+// serving is the configuration of the engine's services: who asks shows the certificate that
+// plugins were given.
+func (id *identity) serving() *tls.Config {
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM([]byte(id.authority))
+	return &tls.Config{
+		Certificates: id.dialing.Certificates, MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
 	}
-	return config, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw})), nil
+}
+
+func pemOf(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
 // certificate makes a key and its certificate, signed by a parent or, without one, by

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"os/exec"
@@ -27,6 +29,10 @@ import (
 // The test binary is the plugin, too, and programs that are none, and a host
 // that will be killed.
 func TestMain(m *testing.M) {
+	if os.Getenv(wire.StageKey) != "" {
+		serve.Plugin(testPlugin)
+		return
+	}
 	if len(os.Args) < 2 {
 		os.Exit(m.Run())
 	}
@@ -53,10 +59,10 @@ func TestMain(m *testing.M) {
 		config.ProtocolVersion = 0
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: config, Plugins: plugin.PluginSet{}, Logger: hclog.NewNullLogger(), GRPCServer: func(o []grpc.ServerOption) *grpc.Server { return grpc.NewServer(o...) }})
 	case "tcp":
-		fmt.Println("1|1|tcp|127.0.0.1:9|grpc|")
+		fmt.Println("1|2|tcp|127.0.0.1:9|grpc|")
 		time.Sleep(time.Minute)
 	case "plain":
-		fmt.Println("1|1|unix|/tmp/x|grpc|")
+		fmt.Println("1|2|unix|/tmp/x|grpc|")
 		time.Sleep(time.Minute)
 	case "host":
 		actAsHost()
@@ -109,8 +115,12 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.Reads(sdk.ColumnText)),
 	sdk.EnrichStage("place", "Says where a passage stands.", func(context.Context, sdk.Setup, struct{}) (sdk.Enricher, error) { return placer{}, nil }),
 	sdk.EmbedStage("length", "Embeds the length.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
-		return &lengths{state: string(s.State)}, nil
-	}),
+		learnt, err := os.ReadFile(filepath.Join(s.StateDir, "learnt"))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return &lengths{dir: s.StateDir, state: string(learnt)}, err
+	}, sdk.Fits(sdk.ColumnText)),
 	sdk.StoreStage("memory", "Keeps entries in a file.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Store, error) {
 		return newMemory(s.StateDir), nil
 	}),
@@ -265,13 +275,25 @@ func (prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 
 // lengths is an embedder that must be fitted: its vectors point to the lengths of
 // the text and of the state.
-type lengths struct{ state string }
+type lengths struct{ dir, state string }
 
-func (l *lengths) Dimension() int         { return 2 }
-func (l *lengths) State() ([]byte, error) { return []byte(l.state), nil }
-func (l *lengths) Fit(_ context.Context, texts []string) error {
-	l.state += fmt.Sprint(len(texts), ";")
-	return nil
+func (l *lengths) Dimension() int { return 2 }
+func (l *lengths) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	learnt := ""
+	for batch, err := range rows {
+		if err != nil {
+			return err
+		}
+		for _, row := range batch {
+			if row.Text == "crash" {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}
+		learnt += fmt.Sprint(len(batch), ";")
+	}
+	l.state = learnt
+	return os.WriteFile(filepath.Join(l.dir, "learnt"), []byte(learnt), 0o600)
 }
 
 func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,8 @@ type Spec struct {
 	Config   json.RawMessage // an object, secrets included
 	Secrets  []string        // the values in Config that nobody may see
 	StateDir string          // made if it does not exist; empty: none
-	State    []byte          // of a fitted embedder
+	Fits     bool            // an embedder that learns: it gets a folder below StateDir, with State
+	State    []byte          // what Process.State returned; nil: it learns anew
 	Samples  int             // as sdk.Setup.Samples
 	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
 	Network  bool            // it gets the proxy settings of the environment
@@ -59,7 +61,7 @@ type Process struct {
 	out    *output
 	masked sync.Once // tells of the first secret in a result
 
-	ledger *ledger
+	replay *replayLog
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
 	done   chan struct{} // closed when supervision has ended
@@ -67,24 +69,30 @@ type Process struct {
 	waits  waits
 
 	mu          sync.Mutex
-	state       []byte // as the stage was fitted
 	fingerprint string
 	plugin      foreign
-	current     incarnation
+	current     instance
 	changed     chan struct{} // closed when current or failed is about to change
 	failed      error         // it is not restarted any more
 }
 
-// incarnation is one of the processes that a Process has over time.
-type incarnation struct {
+// instance is one of the processes that a Process has over time.
+type instance struct {
 	child   *child
-	session *remote.Session
+	conn    *remote.Conn
+	unshare func()        // ends what the engine shares with it
 	stage   *remote.Stage // as Configure described it
 	print   string        // the fingerprint
 	title   string        // the plugin's name and version
 	plugin  foreign
 	opened  int // replies before it was ready
 	ended   *ended
+}
+
+// end ends the connection to an instance, and what is shared with it.
+func (i instance) end() {
+	i.conn.Close()
+	i.unshare()
 }
 
 // foreign is the program of a third party's stage; of a built-in one it is empty.
@@ -98,9 +106,15 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
+	if spec.Fits {
+		var err error
+		if spec.StateDir, err = remote.StateDir(spec.StateDir, spec.State); err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", spec.Kind, spec.Block, err)
+		}
+	}
 	h.secrets.Add(spec.Secrets...)
 	p := &Process{
-		host: h, spec: spec, state: spec.State, ledger: newLedger(),
+		host: h, spec: spec, replay: newReplayLog(),
 		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -116,7 +130,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		p.end()
 		close(p.done)
 		h.remove(p)
-		return nil, err
+		return nil, errors.Join(err, p.forget())
 	}
 	p.current, p.fingerprint, p.plugin = first, first.print, first.plugin
 	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.title)
@@ -126,7 +140,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 	}}
 	p.Stage = first.stage
-	p.Stage.Call, p.Stage.Name = p.call, p.title
+	p.Stage.Conn, p.Stage.Name = caller{p}, p.title
 	go p.supervise()
 	return p, nil
 }
@@ -145,27 +159,35 @@ func (p *Process) Close() error {
 	p.end()
 	<-p.done
 	p.host.remove(p)
+	return p.forget()
+}
+
+// forget removes the folder of an embedder that learnt anew: what counts of it was packed.
+func (p *Process) forget() error {
+	if p.spec.Fits && p.spec.State == nil {
+		return os.RemoveAll(p.spec.StateDir)
+	}
 	return nil
 }
 
-// launch starts a process, configures it and opens its stream.
-func (p *Process) launch(ctx context.Context) (incarnation, error) {
+// launch starts a process and configures it.
+func (p *Process) launch(ctx context.Context) (instance, error) {
 	hash, err := hashCommand(p.spec.Command)
 	if err != nil {
-		return incarnation{}, fmt.Errorf("%s: %w", p.name(), err)
+		return instance{}, fmt.Errorf("%s: %w", p.name(), err)
 	}
 	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, name: p.name(), sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
 	if err != nil {
-		return incarnation{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
+		return instance{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
 	}
 	in, err := p.configure(ctx, c)
 	if err != nil {
 		c.kill()
 		var config *ConfigError
 		if errors.As(err, &config) {
-			return incarnation{}, err
+			return instance{}, err
 		}
-		return incarnation{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
+		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
 	}
 	in.plugin.sha256 = hash
 	return in, nil
@@ -181,45 +203,74 @@ func (p *Process) program() string {
 	return p.spec.Command[0]
 }
 
-func (p *Process) configure(ctx context.Context, c *child) (incarnation, error) {
+func (p *Process) configure(ctx context.Context, c *child) (instance, error) {
 	client := stagepb.NewStageClient(c.conn)
 	offered, info, err := p.describe(ctx, client)
 	if err != nil {
-		return incarnation{}, err
+		return instance{}, err
 	}
-	p.mu.Lock()
-	state := p.state
-	p.mu.Unlock()
-	reply, err := client.Configure(ctx, &stagepb.ConfigureRequest{
-		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: p.spec.Config,
-		StateDir: wire.Valid(p.spec.StateDir), State: state, Samples: uint32(p.spec.Samples),
-	})
+	config, err := p.config()
 	if err != nil {
-		return incarnation{}, fmt.Errorf("the plugin could not be configured: %w", err)
+		return instance{}, err
+	}
+	request := &stagepb.ConfigureRequest{
+		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: config,
+		StateDir: wire.Valid(p.spec.StateDir), Samples: uint32(p.spec.Samples), Minor: wire.Minor,
+	}
+	in := instance{child: c, ended: newEnded(), unshare: func() {}}
+	if p.spec.Host != nil {
+		if request.Host, in.unshare, err = p.host.shared.share(p.host.sockets, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
+			return instance{}, err
+		}
+	}
+	if err := p.open(ctx, client, request, offered, info, &in); err != nil {
+		in.unshare()
+		return instance{}, err
+	}
+	return in, nil
+}
+
+// open calls Configure and notes what the stage says.
+func (p *Process) open(ctx context.Context, client stagepb.StageClient, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
+	reply, err := client.Configure(ctx, request)
+	if err != nil {
+		return fmt.Errorf("the plugin could not be configured: %w", err)
 	}
 	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
 		for i, f := range faults {
 			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
 		}
-		return incarnation{}, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
+		return &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}
-	var shared sdk.Host
-	if p.spec.Host != nil {
-		shared = sharedHost{p.spec.Host, p.out.secrets}
+	reply.ResolvedJson = []byte(redactJSON(string(reply.GetResolvedJson()), p.out.secrets.Result))
+	if in.stage, err = remote.Described(info, p.spec.StateDir, reply); err != nil {
+		return err
 	}
-	session, err := remote.Open(p.ctx, client, shared)
-	if err != nil {
-		return incarnation{}, err
-	}
-	in := incarnation{
-		child: c, session: session, print: p.out.secrets.Result(reply.GetFingerprint()), ended: newEnded(),
-		title: p.out.secrets.Result(offered.Name + " " + offered.Version),
-		stage: &remote.Stage{Reads: info.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply)},
-	}
+	in.print, in.title = p.out.secrets.Result(reply.GetFingerprint()), p.out.secrets.Result(offered.Name+" "+offered.Version)
 	if len(p.spec.Command) > 0 {
 		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
 	}
-	return in, nil
+	in.conn = remote.NewConn(in.child.conn)
+	return nil
+}
+
+// config is the stage's config. A process that follows another gets what that one has resolved.
+func (p *Process) config() ([]byte, error) {
+	if p.Stage == nil || len(p.Chosen) == 0 {
+		return p.spec.Config, nil
+	}
+	values := map[string]any{}
+	if len(p.spec.Config) > 0 {
+		if err := json.Unmarshal(p.spec.Config, &values); err != nil {
+			return nil, fmt.Errorf("the config is not a JSON object: %w", err)
+		}
+	}
+	for name, value := range p.Resolved() {
+		if values[name] == nil {
+			values[name] = value
+		}
+	}
+	return json.Marshal(values)
 }
 
 // describe finds the stage among those that the plugin offers.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -14,13 +13,15 @@ import (
 
 // hide replaces secrets in a reply, whichever stage they were given to: all of them
 // in failures, and in results those that are long enough.
-func (p *Process) hide(reply *stagepb.Reply) {
-	failures := reply.GetErrors()
-	if f := reply.GetFailure(); f != nil {
-		failures = append(slices.Clone(failures), &stagepb.RowError{Failure: f})
+func (p *Process) hide(reply proto.Message) {
+	failures := []*stagepb.Failure{reply.(failing).GetFailure()}
+	if r, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range r.GetErrors() {
+			failures = append(failures, e.GetFailure())
+		}
 	}
-	for _, e := range failures {
-		if f := e.GetFailure(); f != nil {
+	for _, f := range failures {
+		if f != nil {
 			f.Message = p.out.secrets.Message(f.GetMessage())
 		}
 	}
@@ -31,17 +32,20 @@ func (p *Process) hide(reply *stagepb.Reply) {
 	}
 }
 
+// failing is every reply to work.
+type failing interface{ GetFailure() *stagepb.Failure }
+
 // What is no text, and what the engine gives back as it got it.
 var exact = map[protoreflect.FullName]bool{
-	"racflow.stage.v1.Rows.vectors":    true,
-	"racflow.stage.v1.Rows.hash":       true,
-	"racflow.stage.v1.Reply.state":     true,
-	"racflow.stage.v1.Reply.cursor":    true,
-	"racflow.stage.v1.Collection.name": true,
+	"racflow.stage.v2.Rows.vectors":     true,
+	"racflow.stage.v2.Rows.hash":        true,
+	"racflow.stage.v2.Pending.handle":   true,
+	"racflow.stage.v2.ScanReply.cursor": true,
+	"racflow.stage.v2.Collection.name":  true,
 }
 
 // idsOf is a column of texts that stand one after the other.
-const idsOf = "racflow.stage.v1.Candidates.ids"
+const idsOf = "racflow.stage.v2.Candidates.ids"
 
 // redactMessage replaces each text in a message, with those in the messages that it
 // is made of, and reports whether that changed one.

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"github.com/racflow/racflow/engine/redact"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // runningProcess is one operating system process, as go-plugin wants to see
@@ -145,9 +146,9 @@ func checkHello(line string, secrets *redact.Secrets) error {
 			"a plugin calls serve.Plugin first and prints to standard error only", strings.TrimSpace(shown))
 	case part[0] != "1":
 		return fmt.Errorf("it speaks version %s of go-plugin's protocol, racflow speaks version 1; rebuild it with a current SDK", secrets.Message(part[0]))
-	case part[1] != strconv.Itoa(protocolVersion):
+	case part[1] != strconv.Itoa(wire.ProtocolVersion):
 		return fmt.Errorf("it speaks version %s of racflow's protocol, this racflow version %d; "+
-			"rebuild it with the SDK of this racflow, or update racflow", secrets.Message(part[1]), protocolVersion)
+			"rebuild it with the SDK of this racflow, or update racflow", secrets.Message(part[1]), wire.ProtocolVersion)
 	case part[2] != "unix":
 		return fmt.Errorf("it listens on %s; a plugin listens on a unix socket in PLUGIN_UNIX_SOCKET_DIR", secrets.Message(part[2]))
 	case part[4] != "grpc":

@@ -55,7 +55,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		"prints no line":    {command: []string{self(t), "endless"}, want: []string{"not a racflow plugin", "xxxx"}},
 		"exits":             {command: []string{self(t), "exits"}, want: []string{"it ended before it was ready", "exit status 7", "no licence found, token (secret)"}},
 		"hangs":             {command: hangs, within: 2 * time.Second, want: []string{"not ready within 2s", "waiting for a lock"}},
-		"another protocol":  {command: []string{self(t), "old"}, want: []string{"version 0 of racflow's protocol, this racflow version 1", "update racflow"}},
+		"another protocol":  {command: []string{self(t), "old"}, want: []string{"version 0 of racflow's protocol, this racflow version 2", "update racflow"}},
 		"tcp":               {command: []string{self(t), "tcp"}, want: []string{"listens on tcp", "unix socket"}},
 		"without TLS":       {command: []string{self(t), "plain"}, want: []string{"no certificate", "PLUGIN_CLIENT_CERT"}},
 		"another program":   {command: []string{self(t), "plugin"}, sha256: strings.Repeat("0", 64), want: []string{"not the program that was pinned", "pin it anew"}},

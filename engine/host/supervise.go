@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -20,12 +21,12 @@ func (p *Process) supervise() {
 		p.watch(now)
 		if p.ctx.Err() != nil {
 			now.child.stop(p.host.limits.stop)
-			now.session.Close()
-			p.publish(incarnation{session: now.session}, p.about(ErrClosed))
+			now.end()
+			p.publish(instance{conn: now.conn}, p.about(ErrClosed))
 			return
 		}
 		how := p.exit(now)
-		if now.session.Answered() > now.opened {
+		if now.conn.Answered() > now.opened {
 			ends = 0
 		}
 		if ends++; ends > p.host.limits.ends {
@@ -40,7 +41,7 @@ func (p *Process) supervise() {
 }
 
 // watch returns when a process has ended, has stopped or is no longer wanted.
-func (p *Process) watch(now incarnation) {
+func (p *Process) watch(now instance) {
 	tick := time.NewTicker(p.host.limits.healthEvery)
 	defer tick.Stop()
 	stuck := 0
@@ -48,17 +49,20 @@ func (p *Process) watch(now incarnation) {
 		select {
 		case <-p.ctx.Done():
 			return
-		case <-now.session.Done():
+		case <-now.conn.Done():
 			return
 		case <-tick.C:
-			if !now.child.healthy(p.ctx, p.host.limits.healthWithin) && p.ctx.Err() == nil {
+			within, cancel := context.WithTimeout(p.ctx, p.host.limits.healthWithin)
+			overdue, ok := now.conn.Alive(within)
+			cancel()
+			if !ok && p.ctx.Err() == nil {
 				now.child.process.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
 				return
 			}
-			if !now.session.Stuck() {
+			if overdue < wire.Window {
 				stuck = 0
 			} else if stuck++; stuck == 2 {
-				now.child.process.fail(errors.New("racflow ended it, since it answers none of the requests that were cancelled"))
+				now.child.process.fail(fmt.Errorf("racflow ended it, since it still works on %d requests that were cancelled", overdue))
 				return
 			}
 		}
@@ -72,7 +76,7 @@ const longestCrashes = 3
 // restart starts the process anew, several times if need be. It returns false
 // when it has given up.
 func (p *Process) restart(ends int) bool {
-	open := p.ledger.restarted()
+	open := p.replay.restarted()
 	for failures := 0; ; {
 		if backoff.Sleep(p.ctx, p.host.limits.backoff.Delay(min(ends, longestCrashes)+failures)) != nil {
 			p.publish(p.current, p.about(ErrClosed))
@@ -83,7 +87,7 @@ func (p *Process) restart(ends int) bool {
 			err = p.reopen(next, open)
 		}
 		if err == nil {
-			next.opened = next.session.Answered()
+			next.opened = next.conn.Answered()
 			p.publish(next, nil)
 			return true
 		}
@@ -107,7 +111,7 @@ var errChanged = errors.New("the plugin's fingerprint has changed while it ran; 
 var errGone = errors.New("the collection has been removed while it was searched; start the run again")
 
 // reopen brings a new process to where the one before it was.
-func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
+func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) error {
 	err := error(nil)
 	if next.print != p.fingerprint || next.print == "" && next.plugin != p.plugin {
 		err = errChanged
@@ -116,24 +120,24 @@ func (p *Process) reopen(next incarnation, open []*stagepb.Open) error {
 		if err != nil {
 			break
 		}
-		var reply *stagepb.Reply
-		reply, err = next.session.Call(p.ctx, &stagepb.Request{Body: &stagepb.Request_Open{Open: o}})
+		reply := &stagepb.OpenCollectionReply{}
+		err = next.conn.Invoke(p.ctx, stagepb.Stage_OpenCollection_FullMethodName, o, reply)
 		if err == nil && reply.GetFailure() != nil {
 			p.hide(reply)
 			err = fmt.Errorf("open %s again: %w", o.GetCollection(), wire.DecodeFailure(reply.GetFailure()))
-		} else if err == nil && p.ledger.gone(o, reply.GetCollection()) {
+		} else if err == nil && p.replay.gone(o, reply.GetCollection()) {
 			err = fmt.Errorf("open %s again: %w", o.GetCollection(), errGone)
 		}
 	}
 	if err != nil {
 		next.child.kill()
-		next.session.Close()
+		next.end()
 	}
 	return err
 }
 
 // publish makes the outcome of a restart known to those who wait for it.
-func (p *Process) publish(next incarnation, failed error) {
+func (p *Process) publish(next instance, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current, p.failed = next, failed

@@ -203,24 +203,28 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 func TestFittedStateSurvivesACrash(t *testing.T) {
 	h, _ := newHost(t)
 	ctx := t.Context()
-	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length"})
-	if err := e.Fit(ctx, []string{"a"}); err != nil {
+	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length", StateDir: t.TempDir()})
+	if err := e.Fit(ctx, learning([]string{"a"})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.State(); err != nil {
-		t.Fatal(err)
+	fitted := func() {
+		t.Helper()
+		if v, err := e.Embed(ctx, sdk.RoleQuery, []string{""}); err != nil || v[0][1] != 1 {
+			t.Errorf("got %v, %v: the state is lost", v, err)
+		}
 	}
 	if _, err := e.Embed(ctx, sdk.RoleQuery, []string{"crash"}); err == nil {
 		t.Error("a poisonous text was embedded")
 	}
-	if v, err := e.Embed(ctx, sdk.RoleQuery, []string{""}); err != nil || v[0][1] != 1 {
-		t.Errorf("got %v, %v: the state is lost", v, err)
-	}
-	if err := e.Fit(ctx, []string{"a"}); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = e.Embed(ctx, sdk.RoleQuery, []string{"crash"})
-	if _, err := e.State(); !errors.Is(err, ErrRestarted) {
+	fitted()
+	if err := e.Fit(ctx, learning([]string{"a"}, []string{"crash"})); !errors.Is(err, ErrRestarted) || sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("half a fit gave %v", err)
 	}
+	fitted() // as before
+	broken := errors.New("the rows end here")
+	err := e.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) { _ = yield(nil, nil) && yield(nil, broken) })
+	if !errors.Is(err, broken) {
+		t.Errorf("an error among the rows gave %v", err)
+	}
+	fitted()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,8 +83,13 @@ func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 	return vectors, nil
 }
 
-func (l *letters) Fit(_ context.Context, texts []string) error {
-	l.fitted += len(texts)
+func (l *letters) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	for batch, err := range rows {
+		if err != nil {
+			return err
+		}
+		l.fitted += len(batch)
+	}
 	return nil
 }
 

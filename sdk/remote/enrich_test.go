@@ -1,16 +1,15 @@
-package remote_test
+package remote
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 )
 
 func TestEnrich(t *testing.T) {
@@ -23,26 +22,26 @@ func TestEnrich(t *testing.T) {
 	want := []sdk.Addition{{Context: "x"}, {Terms: []string{"t", "u"}}, {Context: "z"}}
 	failure := &stagepb.Failure{Code: stagepb.Code_CODE_INVALID, Message: "refused"}
 	for name, c := range map[string]struct {
-		reply  *stagepb.Reply
+		reply  *stagepb.RowsReply
 		want   []sdk.Addition
 		err    string
 		failed int // passages
 	}{
-		"good":                         {&stagepb.Reply{Rows: good}, want, "", 0},
-		"nothing to add":               {&stagepb.Reply{Rows: &stagepb.Rows{N: 3}}, make([]sdk.Addition, 3), "", 0},
-		"one passage fails":            {&stagepb.Reply{Rows: good, Errors: []*stagepb.RowError{{Row: 2, Failure: failure}}}, want, "refused", 1},
-		"a row per document":           {&stagepb.Reply{Rows: &stagepb.Rows{N: 2, Context: []string{"x", "y"}}}, nil, "malformed: 2 additions to 3 passages", 0},
-		"no rows":                      {&stagepb.Reply{}, nil, "malformed: there are no rows", 0},
-		"an error of no passage":       {&stagepb.Reply{Rows: good, Errors: []*stagepb.RowError{{Row: 3, Failure: failure}}}, nil, "malformed: error for row 3 of 3", 0},
-		"the request fails as a whole": {&stagepb.Reply{Failure: failure}, nil, "refused", 0},
+		"good":                         {&stagepb.RowsReply{Rows: good}, want, "", 0},
+		"nothing to add":               {&stagepb.RowsReply{Rows: &stagepb.Rows{N: 3}}, make([]sdk.Addition, 3), "", 0},
+		"one passage fails":            {&stagepb.RowsReply{Rows: good, Errors: []*stagepb.RowError{{Row: 2, Failure: failure}}}, want, "refused", 1},
+		"a row per document":           {&stagepb.RowsReply{Rows: &stagepb.Rows{N: 2, Context: []string{"x", "y"}}}, nil, "malformed: 2 additions to 3 passages", 0},
+		"no rows":                      {&stagepb.RowsReply{}, nil, "malformed: there are no rows", 0},
+		"an error of no passage":       {&stagepb.RowsReply{Rows: good, Errors: []*stagepb.RowError{{Row: 3, Failure: failure}}}, nil, "malformed: error for row 3 of 3", 0},
+		"the request fails as a whole": {&stagepb.RowsReply{Failure: failure}, nil, "refused", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage := &remote.Stage{Call: func(_ context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
-				if ids := req.GetEnrich().GetRows().GetId(); len(ids) != 2 {
+			stage := &Stage{Conn: answers{func(request any) proto.Message {
+				if ids := request.(*stagepb.EnrichRequest).GetRows().GetId(); len(ids) != 2 {
 					t.Errorf("documents %q were sent", ids)
 				}
-				return c.reply, nil
-			}}
+				return c.reply
+			}}}
 			got, err := stage.Enrich(t.Context(), passages)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -56,10 +55,10 @@ func TestEnrich(t *testing.T) {
 			}
 		})
 	}
-	silent := &remote.Stage{Call: func(context.Context, *stagepb.Request) (*stagepb.Reply, error) {
+	silent := &Stage{Conn: answers{func(any) proto.Message {
 		t.Error("passages that are torn apart were sent")
-		return nil, nil
-	}}
+		return &stagepb.RowsReply{}
+	}}}
 	if _, err := silent.Enrich(t.Context(), []sdk.Passage{passages[0], passages[2], passages[1]}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("got %v", err)
 	}

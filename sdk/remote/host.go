@@ -2,170 +2,155 @@ package remote
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// desk answers what a plugin asks of the engine.
-type desk struct {
-	host sdk.Host // nil: nothing is shared
-	ctx  context.Context
-	send func(*stagepb.Request)
-
-	mu    sync.Mutex
-	calls map[uint64]*call // admitted or waiting to be
-	ended bool
+// HostService answers what plugins ask of the engine. Which of the hosts a call is for
+// says its token.
+type HostService struct {
+	stagepb.UnimplementedHostServer
+	mu     sync.Mutex
+	shares map[string]*share
 }
 
-// call is one that a plugin has asked to be admitted.
-type call struct {
-	withdraw context.CancelFunc
-	release  func(sdk.Result) // nil: it is not admitted yet
-	outcome  *sdk.Result      // told before it was admitted
+// share is what the engine shares with one process.
+type share struct {
+	sdk.Host
+	leases chan struct{} // has an element for each call that is acquired, or waits to be
+	ended  chan struct{}
 }
 
-var errNoHost = errors.New("nothing is shared here: this stage was started without an engine's services")
+// maxLeases bounds what a plugin can have open, so that one that never says how its
+// calls end is found out.
+const maxLeases = 4096
 
-// maxCalls bounds what a plugin can have open, so that one that never tells how
-// its calls end is found out.
-const maxCalls = 4096
+// Register adds the service to a gRPC server.
+func (s *HostService) Register(g *grpc.Server) { stagepb.RegisterHostServer(g, s) }
 
-// handle works on one request of the plugin. It returns at once.
-func (d *desk) handle(req *stagepb.HostRequest) {
-	switch body := req.GetBody().(type) {
-	case *stagepb.HostRequest_Done:
-		d.end(req.GetId(), wire.DecodeResult(body.Done))
-	case *stagepb.HostRequest_Admit:
-		d.admit(req.GetId(), sdk.Call{
-			Endpoint: body.Admit.GetEndpoint(), Tokens: int(body.Admit.GetTokens()),
-			Most: sdk.Usage{InputTokens: body.Admit.GetMostInputTokens(), OutputTokens: body.Admit.GetMostOutputTokens()},
-		})
-	default:
-		go func() { d.reply(req.GetId(), func(r *stagepb.HostReply) error { return d.work(req, r) }) }()
+// Share gives a host a token. It is known until remove is called, which ends what is still
+// open under it.
+func (s *HostService) Share(h sdk.Host) (token string, remove func()) {
+	token = rand.Text()
+	own := &share{Host: h, leases: make(chan struct{}, maxLeases), ended: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shares == nil {
+		s.shares = map[string]*share{}
 	}
-}
-
-func (d *desk) reply(id uint64, work func(*stagepb.HostReply) error) {
-	r := &stagepb.HostReply{Id: id}
-	if err := work(r); err != nil {
-		r = &stagepb.HostReply{Id: id, Failure: wire.EncodeFailure(err)}
-	}
-	d.send(&stagepb.Request{Body: &stagepb.Request_Host{Host: r}})
-}
-
-func (d *desk) work(req *stagepb.HostRequest, reply *stagepb.HostReply) error {
-	if d.host == nil {
-		return errNoHost
-	}
-	switch body := req.GetBody().(type) {
-	case *stagepb.HostRequest_Recall:
-		keys := make([]sdk.Key, len(body.Recall.GetKeys()))
-		for i, b := range body.Recall.GetKeys() {
-			var err error
-			if keys[i], err = wire.DecodeKey(b); err != nil {
-				return sdk.Invalid(err)
-			}
-		}
-		values, err := d.host.CacheGet(d.ctx, keys)
-		if err == nil {
-			reply.Kept = wire.EncodeCached(values)
-		}
-		return err
-	case *stagepb.HostRequest_Keep:
-		key, err := wire.DecodeKey(body.Keep.GetKey())
-		if err != nil {
-			return sdk.Invalid(err)
-		}
-		if len(body.Keep.GetValue()) > sdk.MaxCached {
-			return sdk.Invalid(errors.New("the value is too large to be kept"))
-		}
-		return d.host.CachePut(d.ctx, key, append([]byte{}, body.Keep.GetValue()...)) // not nil where it is empty
-	}
-	return sdk.Invalid(errors.New("the plugin asks for something that this racflow does not know; update racflow"))
-}
-
-// admit asks the host and answers the plugin when it may send its call. The id
-// is known when admit returns, so that no withdrawal comes too early.
-func (d *desk) admit(id uint64, c sdk.Call) {
-	ctx, withdraw := context.WithCancel(d.ctx)
-	entry := &call{withdraw: withdraw}
-	refuse := error(nil)
-	d.mu.Lock()
-	switch {
-	case d.host == nil:
-		refuse = errNoHost
-	case d.calls[id] != nil:
-		refuse = sdk.Invalid(errors.New("the plugin uses one id for two calls"))
-	case len(d.calls) >= maxCalls:
-		refuse = errors.New("the plugin does not tell how its calls end")
-	default:
-		d.calls[id] = entry
-	}
-	d.mu.Unlock()
-	go d.reply(id, func(*stagepb.HostReply) error {
-		if refuse != nil {
-			withdraw()
-			return refuse
-		}
-		release, err := d.host.Acquire(ctx, c)
-		if err != nil {
-			d.forget(id)
-			withdraw()
-			return err
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		entry.release = func(o sdk.Result) { release(o); withdraw() }
-		if d.ended {
-			entry.outcome = &sdk.Result{Status: sdk.StatusLeft}
-		}
-		if entry.outcome != nil {
-			delete(d.calls, id)
-			entry.release(*entry.outcome)
-		}
-		return nil
+	s.shares[token] = own
+	return token, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.shares, token)
+		close(own.ended)
 	})
 }
 
-func (d *desk) forget(id uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.calls, id)
+func (s *HostService) of(ctx context.Context) (*share, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, token := range metadata.ValueFromIncomingContext(ctx, wire.TokenKey) {
+		if own := s.shares[token]; own != nil {
+			return own, nil
+		}
+	}
+	return nil, status.Error(codes.Unauthenticated, "the metadata "+wire.TokenKey+" is not a token of a running stage")
 }
 
-// end passes on how a call ended.
-func (d *desk) end(id uint64, o sdk.Result) {
-	d.mu.Lock()
-	entry := d.calls[id]
-	if entry == nil {
-		d.mu.Unlock()
-		return // it was refused, or has been told already
+// CacheGet implements the service.
+func (s *HostService) CacheGet(ctx context.Context, req *stagepb.CacheGetRequest) (*stagepb.CacheGetReply, error) {
+	h, err := s.of(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if entry.release == nil {
-		entry.outcome = &o
-		d.mu.Unlock()
-		entry.withdraw()
-		return
+	keys := make([]sdk.Key, len(req.GetKeys()))
+	for i, b := range req.GetKeys() {
+		if keys[i], err = wire.DecodeKey(b); err != nil {
+			return &stagepb.CacheGetReply{Failure: wire.EncodeFailure(sdk.Invalid(err))}, nil
+		}
 	}
-	delete(d.calls, id)
-	d.mu.Unlock()
-	entry.release(o)
+	values, err := h.CacheGet(ctx, keys)
+	if err != nil {
+		return &stagepb.CacheGetReply{Failure: wire.EncodeFailure(err)}, nil
+	}
+	return &stagepb.CacheGetReply{Values: wire.EncodeCached(values)}, nil
 }
 
-// close ends the calls that a plugin has left open with its stream.
-func (d *desk) close() {
-	d.mu.Lock()
-	d.ended = true
-	var open []uint64
-	for id := range d.calls {
-		open = append(open, id)
+// CachePut implements the service.
+func (s *HostService) CachePut(ctx context.Context, req *stagepb.CachePutRequest) (*stagepb.CachePutReply, error) {
+	h, err := s.of(ctx)
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Unlock()
-	for _, id := range open {
-		d.end(id, sdk.Result{Status: sdk.StatusLeft})
+	key, err := wire.DecodeKey(req.GetKey())
+	switch {
+	case err != nil:
+		err = sdk.Invalid(err)
+	case len(req.GetValue()) > sdk.MaxCached:
+		err = sdk.Invalid(errors.New("the value is too large to be cached"))
+	default:
+		err = h.CachePut(ctx, key, append([]byte{}, req.GetValue()...)) // not nil where it is empty
 	}
+	if err != nil {
+		return &stagepb.CachePutReply{Failure: wire.EncodeFailure(err)}, nil
+	}
+	return &stagepb.CachePutReply{}, nil
+}
+
+// Acquire implements the service.
+func (s *HostService) Acquire(stream stagepb.Host_AcquireServer) error {
+	h, err := s.of(stream.Context())
+	if err != nil {
+		return err
+	}
+	request, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		return stream.Send(&stagepb.AcquireReply{Failure: wire.EncodeFailure(err)})
+	}
+	if request.GetCall() == nil {
+		return fail(sdk.Invalid(errors.New("a call comes before its result")))
+	}
+	select {
+	case h.leases <- struct{}{}:
+		defer func() { <-h.leases }()
+	default:
+		return fail(errors.New("the plugin does not say how its calls end"))
+	}
+	ctx, withdraw := context.WithCancel(stream.Context())
+	defer withdraw()
+	result := make(chan sdk.Result, 1)
+	go func() {
+		end := sdk.Result{Status: sdk.StatusLeft, Lost: true} // nobody knows what became of the call
+		if last, err := stream.Recv(); err == nil && last.GetResult() != nil {
+			end = wire.DecodeResult(last.GetResult())
+		}
+		result <- end
+		withdraw()
+	}()
+	release, err := h.Acquire(ctx, wire.DecodeCall(request.GetCall()))
+	if err != nil {
+		return fail(err)
+	}
+	sent := stream.Send(&stagepb.AcquireReply{})
+	select {
+	case end := <-result:
+		release(end)
+	case <-h.ended:
+		release(sdk.Result{Status: sdk.StatusLeft, Lost: true})
+	}
+	return sent
 }

@@ -5,18 +5,22 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // engine is a host that admits one call at a time.
@@ -56,61 +60,55 @@ func (e *engine) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), err
 	}
 }
 
-// sampler hands its host to the test.
-type sampler struct{ host chan sdk.Host }
+// idle is a voter that does nothing.
+type idle struct{}
 
-func (s sampler) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	s.host <- nil // wait until the test takes part
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
+func (idle) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) { return nil, nil }
 
-// start connects a stage with an engine over the wire and returns the stage's
-// view of the engine.
-func start(t *testing.T, e sdk.Host) (sdk.Host, *remote.Session) {
+// listen serves a gRPC server in memory and connects to it.
+func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	hosts := make(chan sdk.Host, 1)
-	stage := sdk.SampleStage("s", "S.", func(_ context.Context, setup sdk.Setup, _ struct{}) (sdk.Sampler, error) {
-		hosts <- setup.Host
-		return sampler{hosts}, nil
-	})
-	listener := bufconn.Listen(1 << 20)
-	g := grpc.NewServer()
-	server := serve.NewServer(sdk.Plugin{Name: "p", Stages: []sdk.Stage{stage}}, slog.New(slog.DiscardHandler))
-	server.Register(g)
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer(wire.ServerOptions()...)
+	register(g)
 	go func() { _ = g.Serve(listener) }()
-	t.Cleanup(func() { server.Close(); g.Stop() })
-	conn, err := grpc.NewClient("passthrough:x", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	t.Cleanup(g.Stop)
+	conn, err := grpc.NewClient("unix:"+path, append(append(wire.DialOptions(), options...), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	client := stagepb.NewStageClient(conn)
-	if reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{Kind: stagepb.Kind_KIND_SAMPLE, Name: "s"}); err != nil || len(reply.Errors) > 0 {
-		t.Fatalf("configure: %v, %v", reply, err)
-	}
-	host := <-hosts
-	if _, err := host.CacheGet(t.Context(), []sdk.Key{{}}); err == nil {
-		t.Error("the engine was asked before there was a stream")
-	}
-	session, err := remote.Open(t.Context(), client, e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(session.Close)
-	// A request makes sure that the stream is there.
-	working, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	go func() {
-		req := &stagepb.Request{Body: &stagepb.Request_Sample{Sample: &stagepb.Sample{Rows: &stagepb.Rows{}}}}
-		_, _ = session.Call(working, req)
-	}()
-	<-hosts
-	return host, session
+	return conn
 }
 
-func TestKeepAndRecall(t *testing.T) {
+// start connects a stage with an engine over the wire and returns the stage's
+// view of the engine, and what ends the stage without a word.
+func start(t *testing.T, e sdk.Host) (host sdk.Host, kill func()) {
+	t.Helper()
+	service := &remote.HostService{}
+	shared := listen(t, service.Register)
+	token, remove := service.Share(e)
+	t.Cleanup(remove)
+	stage := sdk.SampleStage("s", "S.", func(_ context.Context, setup sdk.Setup, _ struct{}) (sdk.Sampler, error) {
+		host = setup.Host
+		return idle{}, nil
+	})
+	server := serve.NewServer(sdk.Plugin{Name: "p", Stages: []sdk.Stage{stage}}, slog.New(slog.DiscardHandler))
+	t.Cleanup(server.Close)
+	reply, err := stagepb.NewStageClient(listen(t, server.Register)).Configure(t.Context(), &stagepb.ConfigureRequest{
+		Kind: stagepb.Kind_KIND_SAMPLE, Name: "s", Host: &stagepb.HostAddress{Address: shared.Target(), Token: token},
+	})
+	if err != nil || len(reply.Errors) > 0 {
+		t.Fatalf("configure: %v, %v", reply, err)
+	}
+	return host, server.Close // with the connection to the engine
+}
+
+func TestCache(t *testing.T) {
 	host, _ := start(t, &engine{kept: map[sdk.Key][]byte{}})
 	a, b := sdk.KeyOf("a", ""), sdk.KeyOf("", "a")
 	for key, value := range map[sdk.Key]string{a: "x", sdk.KeyOf("empty"): ""} {
@@ -127,19 +125,40 @@ func TestKeepAndRecall(t *testing.T) {
 	}
 }
 
-func TestNothingIsShared(t *testing.T) {
-	host, _ := start(t, nil)
-	if _, err := host.Acquire(t.Context(), sdk.Call{}); err == nil {
-		t.Error("a call was admitted by nobody")
+// Who has no token of a running stage gets nothing.
+func TestToken(t *testing.T) {
+	e := &engine{kept: map[sdk.Key][]byte{}}
+	service := &remote.HostService{}
+	client := stagepb.NewHostClient(listen(t, service.Register))
+	token, remove := service.Share(e)
+	put := func(token string) codes.Code {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.TokenKey, token)
+		_, err := client.CachePut(ctx, &stagepb.CachePutRequest{Key: make([]byte, 32)})
+		return status.Code(err)
 	}
-	if err := host.CachePut(t.Context(), sdk.Key{}, nil); err == nil {
-		t.Error("a value was kept by nobody")
+	if _, err := client.CacheGet(t.Context(), &stagepb.CacheGetRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("without a token: %v", err)
+	}
+	for _, c := range []struct {
+		token string
+		want  codes.Code
+	}{{"guess", codes.Unauthenticated}, {token, codes.OK}} {
+		if got := put(c.token); got != c.want {
+			t.Errorf("token %q: %v", c.token, got)
+		}
+	}
+	remove()
+	if got := put(token); got != codes.Unauthenticated {
+		t.Errorf("the token of a stage that has ended: %v", got)
+	}
+	if len(e.kept) != 1 {
+		t.Errorf("%d values are cached", len(e.kept))
 	}
 }
 
-func TestAdmit(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	e := &engine{slot: make(chan struct{}, 1), ended: make(chan sdk.Result, 9)}
-	host, session := start(t, e)
+	host, kill := start(t, e)
 	expect := func(want sdk.Result) {
 		t.Helper()
 		select {
@@ -166,12 +185,15 @@ func TestAdmit(t *testing.T) {
 	}
 	busy := sdk.Result{Status: sdk.StatusBusy, RetryAfter: 1500 * time.Millisecond, Usage: sdk.Usage{InputTokens: 5, CachedTokens: 4, OutputTokens: 1}, Reason: "why \xff", Lost: true}
 	release(busy)
+	if len(e.ended) != 1 {
+		t.Error("release has returned before the engine counted the result")
+	}
 	release(sdk.Result{Status: sdk.StatusOK}) // only the first word counts
 	busy.Reason = "why ?"
 	expect(busy)
 	if _, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	session.Close() // the plugin is gone without a word
-	expect(sdk.Result{Status: sdk.StatusLeft})
+	kill() // the plugin is gone without a word
+	expect(sdk.Result{Status: sdk.StatusLeft, Lost: true})
 }

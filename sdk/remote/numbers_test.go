@@ -3,14 +3,32 @@ package remote
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
+
+// answers is a plugin that gives a reply to each request, and is not fitted.
+type answers struct {
+	reply func(request any) proto.Message
+}
+
+func (a answers) Invoke(_ context.Context, _ string, request, reply any, _ ...grpc.CallOption) error {
+	proto.Merge(reply.(proto.Message), a.reply(request))
+	return nil
+}
+
+func (answers) Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // A store's number fails its query, or its page, and names the store.
 func TestNumbersOfAStore(t *testing.T) {
@@ -25,12 +43,12 @@ func TestNumbersOfAStore(t *testing.T) {
 	}
 	// The second row had failed before: that stays its error.
 	failures := wire.EncodeRowErrors(sdk.RowErrors{1: errors.New("its own")})
-	s := &Stage{Name: "store.k: plugin s 1.0.0", Call: func(_ context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
-		if req.GetScan() != nil {
-			return &stagepb.Reply{Rows: page}, nil
+	s := &Stage{Name: "store.k: plugin s 1.0.0", Conn: answers{func(request any) proto.Message {
+		if _, ok := request.(*stagepb.ScanRequest); ok {
+			return &stagepb.ScanReply{Rows: page}
 		}
-		return &stagepb.Reply{Rows: found, Errors: failures}, nil
-	}}
+		return &stagepb.RowsReply{Rows: found, Errors: failures}
+	}}}
 	lists, err := s.Retrieve(t.Context(), "c", sdk.Ranking{}, make([]sdk.Query, 3))
 	var failed sdk.RowErrors
 	if !errors.As(err, &failed) || len(failed) != 2 || failed[1].Error() != "its own" ||

@@ -3,25 +3,35 @@ package remote
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
+
+	"google.golang.org/grpc"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Call sends one request and returns its reply; Session.Call is one.
-type Call func(context.Context, *stagepb.Request) (*stagepb.Reply, error)
+// Caller is a Conn, or what repeats calls on one.
+type Caller interface {
+	Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error
+	Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error)
+}
 
 // Stage calls a stage's methods over the wire. It has the methods of every
 // kind; those that the stage lacks return an error of sdk.CodeInvalid.
 type Stage struct {
-	Call      Call
+	Conn      Caller
 	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
 	Reads     sdk.Columns // of an item; no other column is sent
 	Vector    int         // the dimension of an embedder's vectors
-	FitsFirst bool        // an embedder that wants Fit before Embed
+	FitsFirst bool        // it is an sdk.Fitter
+	FitReads  sdk.Columns // of the rows of Fit
+	StateDir  string      // where Fit writes
 	Examples  sdk.Draw    // random examples that it wants
+	Chosen    []byte      // what it resolved, a JSON object
 }
 
 var (
@@ -34,34 +44,56 @@ var (
 	_ sdk.Elector   = (*Stage)(nil)
 	_ sdk.Retriever = (*Stage)(nil)
 	_ sdk.Drawer    = (*Stage)(nil)
+
+	_ sdk.EmbedCollector  = (*Stage)(nil)
+	_ sdk.SampleCollector = (*Stage)(nil)
+	_ sdk.EnrichCollector = (*Stage)(nil)
+	_ sdk.Resolver        = (*Stage)(nil)
 )
 
 // Dimension implements sdk.Embedder.
 func (s *Stage) Dimension() int { return s.Vector }
 
-// Fits reports whether the stage is an sdk.Fitter.
-func (s *Stage) Fits() bool { return s.FitsFirst }
-
 // Random implements sdk.Drawer.
 func (s *Stage) Random() sdk.Draw { return s.Examples }
 
+// Resolved implements sdk.Resolver.
+func (s *Stage) Resolved() (values map[string]any) {
+	_ = json.Unmarshal(s.Chosen, &values) // Described has checked it
+	return values
+}
+
+// Described makes a Stage of what a plugin says of it and how it was configured.
+func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
+	s := &Stage{
+		Reads: info.Reads, FitReads: info.FitReads, Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
+		Examples: sdk.Draw{Count: int(r.GetRandom()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
+		Chosen:   r.GetResolvedJson(),
+	}
+	if len(s.Chosen) == 0 {
+		return s, nil
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(s.Chosen, &values); err != nil {
+		return nil, fmt.Errorf("what the stage has resolved is not a JSON object: %w", err)
+	}
+	if err := sdk.CheckResolved(values, info.Arguments); err != nil {
+		return nil, fmt.Errorf("what the stage has resolved: %w", err)
+	}
+	return s, nil
+}
+
 // Embed implements sdk.Embedder.
 func (s *Stage) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
-	req := &stagepb.Request_Embed{Embed: &stagepb.Embed{Role: stagepb.Role(role), Texts: wire.ValidAll(texts)}}
-	return rows(ctx, s, &stagepb.Request{Body: req}, len(texts), func(r *stagepb.Rows, n int) ([][]float32, error) {
+	return s.CollectVectors(ctx, "", role, texts)
+}
+
+// CollectVectors implements sdk.EmbedCollector.
+func (s *Stage) CollectVectors(ctx context.Context, handle string, role sdk.Role, texts []string) ([][]float32, error) {
+	req := &stagepb.EmbedRequest{Role: stagepb.Role(role), Texts: wire.ValidAll(texts), Handle: handle}
+	return rows(ctx, s, stagepb.Stage_Embed_FullMethodName, req, len(texts), func(r *stagepb.Rows, n int) ([][]float32, error) {
 		return wire.DecodeVectors(r, n, s.Vector)
 	}, wire.CheckVector)
-}
-
-// Fit implements sdk.Fitter.
-func (s *Stage) Fit(ctx context.Context, texts []string) error {
-	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Fit{Fit: &stagepb.Fit{Texts: wire.ValidAll(texts)}}})
-}
-
-// State implements sdk.Fitter.
-func (s *Stage) State() ([]byte, error) {
-	reply, err := s.ask(context.Background(), &stagepb.Request{Body: &stagepb.Request_State{State: &stagepb.State{}}})
-	return reply.GetState(), err
 }
 
 // Chunk implements sdk.Chunker. Texts must be valid UTF-8: the spans are of the
@@ -71,8 +103,7 @@ func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Ch
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Chunk{Chunk: &stagepb.Chunk{Rows: in}}}
-	return rows(ctx, s, req, len(documents), func(r *stagepb.Rows, _ int) ([][]sdk.Chunk, error) {
+	return rows(ctx, s, stagepb.Stage_Chunk_FullMethodName, &stagepb.ChunkRequest{Rows: in}, len(documents), func(r *stagepb.Rows, _ int) ([][]sdk.Chunk, error) {
 		return wire.DecodeChunks(r, documents)
 	}, nil)
 }
@@ -80,12 +111,17 @@ func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Ch
 // Enrich implements sdk.Enricher. The passages of a document must stand together;
 // it is sent once. Texts must be valid UTF-8 unless they are one passage.
 func (s *Stage) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return s.CollectAdditions(ctx, "", passages)
+}
+
+// CollectAdditions implements sdk.EnrichCollector.
+func (s *Stage) CollectAdditions(ctx context.Context, handle string, passages []sdk.Passage) ([]sdk.Addition, error) {
 	in, err := wire.EncodePassages(passages)
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Enrich{Enrich: &stagepb.Enrich{Rows: in}}}
-	return rows(ctx, s, req, len(passages), wire.DecodeAdditions, nil)
+	req := &stagepb.EnrichRequest{Rows: in, Handle: handle}
+	return rows(ctx, s, stagepb.Stage_Enrich_FullMethodName, req, len(passages), wire.DecodeAdditions, nil)
 }
 
 // Rerank implements sdk.Reranker.
@@ -98,8 +134,7 @@ func (s *Stage) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error)
 	for i := range b.Items {
 		candidates[i] = len(b.Items[i].Candidates)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Rerank{Rerank: &stagepb.Rerank{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), func(r *stagepb.Rows, _ int) ([][]sdk.Ranked, error) {
+	return rows(ctx, s, stagepb.Stage_Rerank_FullMethodName, &stagepb.RerankRequest{Rows: in}, len(b.Items), func(r *stagepb.Rows, _ int) ([][]sdk.Ranked, error) {
 		return wire.DecodeRankings(r, candidates)
 	}, wire.CheckRanking)
 }
@@ -110,18 +145,22 @@ func (s *Stage) Prompt(ctx context.Context, b sdk.Batch) ([][]sdk.Prompt, error)
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodePrompts, nil)
+	return rows(ctx, s, stagepb.Stage_Prompt_FullMethodName, &stagepb.PromptRequest{Rows: in}, len(b.Items), wire.DecodePrompts, nil)
 }
 
 // Sample implements sdk.Sampler.
 func (s *Stage) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	return s.CollectSamples(ctx, "", b)
+}
+
+// CollectSamples implements sdk.SampleCollector.
+func (s *Stage) CollectSamples(ctx context.Context, handle string, b sdk.Batch) ([][]sdk.Sample, error) {
 	in, err := wire.EncodeBatch(b, s.Reads)
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Sample{Sample: &stagepb.Sample{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodeSamples, wire.CheckSamples)
+	req := &stagepb.SampleRequest{Rows: in, Handle: handle}
+	return rows(ctx, s, stagepb.Stage_Sample_FullMethodName, req, len(b.Items), wire.DecodeSamples, wire.CheckSamples)
 }
 
 // Elect implements sdk.Elector.
@@ -130,34 +169,34 @@ func (s *Stage) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Elect{Elect: &stagepb.Elect{Rows: in}}}
-	return rows(ctx, s, req, len(b.Items), wire.DecodeVerdicts, wire.CheckVerdict)
+	return rows(ctx, s, stagepb.Stage_Elect_FullMethodName, &stagepb.ElectRequest{Rows: in}, len(b.Items), wire.DecodeVerdicts, wire.CheckVerdict)
 }
 
-// ask sends a request that succeeds or fails as a whole.
-func (s *Stage) ask(ctx context.Context, req *stagepb.Request) (*stagepb.Reply, error) {
-	reply, err := s.Call(ctx, req)
-	if err != nil {
-		return nil, err
+// call makes a call that succeeds or fails as a whole, and fills reply.
+func (s *Stage) call(ctx context.Context, method string, request any, reply interface{ GetFailure() *stagepb.Failure }) error {
+	if err := s.Conn.Invoke(ctx, method, request, reply); err != nil {
+		return err
 	}
-	if reply.GetFailure() != nil {
-		return nil, wire.DecodeFailure(reply.GetFailure())
+	if f := reply.GetFailure(); f != nil {
+		return wire.DecodeFailure(f)
 	}
-	return reply, nil
+	return nil
 }
 
-func (s *Stage) do(ctx context.Context, req *stagepb.Request) error {
-	_, err := s.ask(ctx, req)
-	return err
-}
-
-// rows sends a request, decodes the n rows of its reply and checks the numbers in
+// rows makes a call, decodes the n rows of its reply and checks the numbers in
 // them; a nil check finds nothing. It returns sdk.RowErrors beside the results
-// where single rows failed.
-func rows[T any](ctx context.Context, s *Stage, req *stagepb.Request, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
-	reply, err := s.ask(ctx, req)
-	if err != nil {
+// where single rows failed, and *sdk.Pending where they come later.
+func rows[T any](ctx context.Context, s *Stage, method string, request any, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
+	reply := &stagepb.RowsReply{}
+	if err := s.call(ctx, method, request, reply); err != nil {
 		return nil, err
+	}
+	if reply.GetPending() != nil {
+		later, err := wire.DecodePending(reply.GetPending())
+		if err != nil {
+			return nil, s.malformed(err)
+		}
+		return nil, later
 	}
 	results, err := decode(reply.GetRows(), n)
 	if err != nil {
@@ -202,8 +241,3 @@ type NumberError struct {
 func (e *NumberError) Error() string { return e.Stage + " returned " + e.Err.Error() }
 
 func (e *NumberError) Unwrap() error { return e.Err }
-
-// DrawOf returns which random examples a configured stage wants.
-func DrawOf(r *stagepb.ConfigureReply) sdk.Draw {
-	return sdk.Draw{Count: int(r.GetRandom()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()}
-}

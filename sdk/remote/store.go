@@ -12,8 +12,10 @@ import (
 
 // Open makes a collection ready; see sdk.Store.
 func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error) {
-	open := &stagepb.Open{Collection: wire.Valid(collection), Dimension: uint32(schema.Dimension), Analyzer: wire.Valid(schema.Analyzer)}
-	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_Open{Open: open}})
+	reply := &stagepb.OpenCollectionReply{}
+	err := s.call(ctx, stagepb.Stage_OpenCollection_FullMethodName, &stagepb.OpenCollectionRequest{
+		Collection: wire.Valid(collection), Dimension: uint32(schema.Dimension), Analyzer: wire.Valid(schema.Analyzer),
+	}, reply)
 	if err != nil {
 		return sdk.Collection{}, err
 	}
@@ -22,8 +24,8 @@ func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) 
 
 // List tells which collections there are; see sdk.Store.
 func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
-	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_List{List: &stagepb.List{}}})
-	if err != nil {
+	reply := &stagepb.ListCollectionsReply{}
+	if err := s.call(ctx, stagepb.Stage_ListCollections_FullMethodName, &stagepb.ListCollectionsRequest{}, reply); err != nil {
 		return nil, err
 	}
 	list := make([]sdk.Collection, len(reply.GetCollections()))
@@ -35,7 +37,7 @@ func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
 
 // Drop removes a collection; see sdk.Store.
 func (s *Stage) Drop(ctx context.Context, collection string) error {
-	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Drop{Drop: &stagepb.Drop{Collection: wire.Valid(collection)}}})
+	return s.call(ctx, stagepb.Stage_Drop_FullMethodName, &stagepb.DropRequest{Collection: wire.Valid(collection)}, &stagepb.WriteReply{})
 }
 
 // Put adds entries; see sdk.Store.
@@ -44,9 +46,8 @@ func (s *Stage) Put(ctx context.Context, collection string, entries []sdk.Entry)
 	if err != nil {
 		return sdk.Invalid(err)
 	}
-	put := &stagepb.Put{Collection: wire.Valid(collection), Rows: in}
-	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_Put{Put: put}})
-	if err != nil {
+	reply := &stagepb.WriteReply{}
+	if err := s.call(ctx, stagepb.Stage_Put_FullMethodName, &stagepb.PutRequest{Collection: wire.Valid(collection), Rows: in}, reply); err != nil {
 		return err
 	}
 	failed, err := wire.DecodeRowErrors(reply.GetErrors(), len(entries))
@@ -61,14 +62,13 @@ func (s *Stage) Put(ctx context.Context, collection string, entries []sdk.Entry)
 
 // Delete removes entries; see sdk.Store.
 func (s *Stage) Delete(ctx context.Context, collection string, ids []string) error {
-	del := &stagepb.Delete{Collection: wire.Valid(collection), Ids: wire.ValidAll(ids)}
-	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Delete{Delete: del}})
+	return s.call(ctx, stagepb.Stage_Delete_FullMethodName, &stagepb.DeleteRequest{Collection: wire.Valid(collection), Ids: wire.ValidAll(ids)}, &stagepb.WriteReply{})
 }
 
 // Commit makes changes durable and visible; see sdk.Store.
 func (s *Stage) Commit(ctx context.Context, collection string, note []byte) error {
-	commit := &stagepb.Commit{Collection: wire.Valid(collection), Note: bytes.Clone(note)}
-	return s.do(ctx, &stagepb.Request{Body: &stagepb.Request_Commit{Commit: commit}})
+	req := &stagepb.CommitRequest{Collection: wire.Valid(collection), Note: bytes.Clone(note)}
+	return s.call(ctx, stagepb.Stage_Commit_FullMethodName, req, &stagepb.WriteReply{})
 }
 
 // Retrieve implements sdk.Retriever.
@@ -77,24 +77,22 @@ func (s *Stage) Retrieve(ctx context.Context, collection string, r sdk.Ranking, 
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
-	req := &stagepb.Request{Body: &stagepb.Request_Search{Search: search}}
-	return rows(ctx, s, req, len(queries), wire.DecodeCandidates, wire.CheckCandidates)
+	return rows(ctx, s, stagepb.Stage_Search_FullMethodName, search, len(queries), wire.DecodeCandidates, wire.CheckCandidates)
 }
 
 // Get returns entries by id; see sdk.Store.
 func (s *Stage) Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error) {
-	get := &stagepb.Get{Collection: wire.Valid(collection), Ids: wire.ValidAll(ids)}
-	req := &stagepb.Request{Body: &stagepb.Request_Get{Get: get}}
-	return rows(ctx, s, req, len(ids), wire.DecodeEntries, nil)
+	req := &stagepb.GetRequest{Collection: wire.Valid(collection), Ids: wire.ValidAll(ids)}
+	return rows(ctx, s, stagepb.Stage_Get_FullMethodName, req, len(ids), wire.DecodeEntries, nil)
 }
 
 // Scan walks through a collection; see sdk.Store.
 func (s *Stage) Scan(ctx context.Context, collection string, q sdk.Scan) (sdk.Page, error) {
-	scan := &stagepb.Scan{
+	reply := &stagepb.ScanReply{}
+	err := s.call(ctx, stagepb.Stage_Scan_FullMethodName, &stagepb.ScanRequest{
 		Collection: wire.Valid(collection), After: wire.Valid(q.After), Limit: uint32(q.Limit),
 		Labels: wire.ValidAll(q.Labels), Texts: q.Texts, Vectors: q.Vectors,
-	}
-	reply, err := s.ask(ctx, &stagepb.Request{Body: &stagepb.Request_Scan{Scan: scan}})
+	}, reply)
 	if err != nil {
 		return sdk.Page{}, err
 	}

@@ -10,16 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/wire"
 )
 
 // batchChecks are those of the kinds that work on items. A stage may fail
 // single rows, but never a batch because of one row.
 var batchChecks = map[string]check{
 	"one result per row": func(t testing.TB, stage sdk.Stage, config string) error {
-		s, _, err := open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
+		s, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
 		if err != nil {
 			return err
 		}
@@ -34,7 +32,7 @@ var batchChecks = map[string]check{
 		if stage.Network {
 			return nil // another machine's answer is not the stage's own
 		}
-		s, _, err := open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
+		s, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
 		if err != nil {
 			return err
 		}
@@ -65,19 +63,14 @@ var batchChecks = map[string]check{
 		return calls.Wait()
 	},
 	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		_, session, err := open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
+		s, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir(), Samples: 1}, config)
 		if err != nil {
 			return err
 		}
-		call, err := batchRequest(stage, items(2000))
-		if err != nil {
-			return err
+		call := func(n int) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := results(ctx, s, stage.Kind, items(n)); return err }
 		}
-		probe, err := batchRequest(stage, sdk.Batch{})
-		if err != nil {
-			return err
-		}
-		return cancelled(session, call, probe)
+		return cancelled(call(2000), call(0))
 	},
 }
 
@@ -114,23 +107,6 @@ func flatten[T any](rows []T, err error) ([]string, error) {
 		all[i] = fmt.Sprintf("%+v %v", rows[i], failed[i])
 	}
 	return all, nil
-}
-
-func batchRequest(stage sdk.Stage, b sdk.Batch) (*stagepb.Request, error) {
-	rows, err := wire.EncodeBatch(b, stage.Reads)
-	if err != nil {
-		return nil, err
-	}
-	switch stage.Kind {
-	case sdk.KindRerank:
-		return &stagepb.Request{Body: &stagepb.Request_Rerank{Rerank: &stagepb.Rerank{Rows: rows}}}, nil
-	case sdk.KindPrompt:
-		return &stagepb.Request{Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: rows}}}, nil
-	case sdk.KindSample:
-		return &stagepb.Request{Body: &stagepb.Request_Sample{Sample: &stagepb.Sample{Rows: rows}}}, nil
-	default:
-		return &stagepb.Request{Body: &stagepb.Request_Elect{Elect: &stagepb.Elect{Rows: rows}}}, nil
-	}
 }
 
 // items makes n items with all columns, among them rows without candidates,

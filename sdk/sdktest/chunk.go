@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,8 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/wire"
 )
 
 // documents are those that break chunkers.
@@ -86,7 +85,7 @@ var chunkChecks = map[string]check{
 		return calls.Wait()
 	},
 	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		_, session, err := open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
 		if err != nil {
 			return err
 		}
@@ -94,21 +93,11 @@ var chunkChecks = map[string]check{
 		for i := range many {
 			many[i] = sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 1000)}
 		}
-		call, err := chunkRequest(many)
-		if err != nil {
-			return err
+		call := func(documents []sdk.Document) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := c.Chunk(ctx, documents); return err }
 		}
-		probe, err := chunkRequest(nil)
-		if err != nil {
-			return err
-		}
-		return cancelled(session, call, probe)
+		return cancelled(call(many), call(nil))
 	},
-}
-
-func chunkRequest(documents []sdk.Document) (*stagepb.Request, error) {
-	rows, err := wire.EncodeDocuments(documents)
-	return &stagepb.Request{Body: &stagepb.Request_Chunk{Chunk: &stagepb.Chunk{Rows: rows}}}, err
 }
 
 // covers checks that no byte between chunks, and before and after them, is

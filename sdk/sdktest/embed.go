@@ -1,7 +1,7 @@
 package sdktest
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
 )
 
@@ -22,7 +21,7 @@ var texts = []string{
 
 var embedChecks = map[string]check{
 	"one vector per text": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, _, err := openEmbedder(t, stage, config)
+		e, err := openEmbedder(t, stage, config)
 		if err != nil {
 			return err
 		}
@@ -39,7 +38,7 @@ var embedChecks = map[string]check{
 		return nil
 	},
 	"same text, same vector": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, _, err := openEmbedder(t, stage, config)
+		e, err := openEmbedder(t, stage, config)
 		if err != nil {
 			return err
 		}
@@ -64,7 +63,7 @@ var embedChecks = map[string]check{
 		return calls.Wait()
 	},
 	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		_, session, err := openEmbedder(t, stage, config)
+		e, err := openEmbedder(t, stage, config)
 		if err != nil {
 			return err
 		}
@@ -72,32 +71,32 @@ var embedChecks = map[string]check{
 		for i := range many {
 			many[i] = fmt.Sprintf("utterance number %d about a lost card and the weather", i)
 		}
-		return cancelled(session, embedRequest(many), embedRequest([]string{"probe"}))
+		call := func(texts []string) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := e.Embed(ctx, sdk.RoleQuery, texts); return err }
+		}
+		return cancelled(call(many), call([]string{"probe"}))
 	},
-}
-
-func embedRequest(texts []string) *stagepb.Request {
-	return &stagepb.Request{Body: &stagepb.Request_Embed{Embed: &stagepb.Embed{Role: stagepb.Role_ROLE_QUERY, Texts: texts}}}
 }
 
 // openEmbedder opens an embedder, fitted where it wants to be, and then from
 // its state in a new process as the engine does.
-func openEmbedder(t testing.TB, stage sdk.Stage, config string) (*remote.Stage, *remote.Session, error) {
+func openEmbedder(t testing.TB, stage sdk.Stage, config string) (*remote.Stage, error) {
 	setup := sdk.Setup{StateDir: t.TempDir()}
-	e, session, err := open(t, stage, setup, config)
+	e, err := Open(t, stage, setup, config)
 	if err != nil || !e.Fits() {
-		return e, session, err
+		return e, err
 	}
-	if err := e.Fit(t.Context(), []string{"I lost my card", "what is the weather", "a long text"}); err != nil {
-		return nil, nil, fmt.Errorf("fit: %w", err)
+	rows := []sdk.TrainingRow{{ID: "1", Text: "I lost my card"}, {ID: "2", Text: "what is the weather"}, {ID: "3", Text: "a long text"}}
+	err = e.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { _ = yield(rows[:2], nil) && yield(rows[2:], nil) })
+	if err != nil {
+		return nil, fmt.Errorf("fit: %w", err)
 	}
-	if setup.State, err = e.State(); err != nil {
-		return nil, nil, fmt.Errorf("state: %w", err)
+	state, err := e.State()
+	if err != nil {
+		return nil, err
 	}
-	if setup.State == nil {
-		return nil, nil, errors.New("a fitted stage has no state")
-	}
-	return open(t, stage, setup, config)
+	setup.StateDir = StateDir(t, stage, t.TempDir(), state)
+	return Open(t, stage, setup, config)
 }
 
 func norm(v []float32) float64 {

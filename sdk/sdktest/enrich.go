@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 // never all of them because of one.
 var enrichChecks = map[string]check{
 	"one addition per passage": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, session, err := open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		e, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
 		if err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ var enrichChecks = map[string]check{
 				return fmt.Errorf("batch of %d: %w", len(batch), err)
 			}
 		}
-		return withoutPassages(t.Context(), session.Call)
+		return withoutPassages(t.Context(), e)
 	},
 	"same document, same additions": func(t testing.TB, stage sdk.Stage, config string) error {
 		if stage.Network {
@@ -74,7 +75,7 @@ var enrichChecks = map[string]check{
 		return calls.Wait()
 	},
 	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		_, session, err := open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
+		e, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
 		if err != nil {
 			return err
 		}
@@ -83,31 +84,22 @@ var enrichChecks = map[string]check{
 			d := sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 500)}
 			many = append(many, windows(&d, 1000)...)
 		}
-		call, err := enrichRequest(many)
-		if err != nil {
-			return err
+		call := func(passages []sdk.Passage) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := e.Enrich(ctx, passages); return err }
 		}
-		probe, err := enrichRequest(nil)
-		if err != nil {
-			return err
-		}
-		return cancelled(session, call, probe)
+		return cancelled(call(many), call(nil))
 	},
 }
 
-func enrichRequest(passages []sdk.Passage) (*stagepb.Request, error) {
-	rows, err := wire.EncodePassages(passages)
-	return &stagepb.Request{Body: &stagepb.Request_Enrich{Enrich: &stagepb.Enrich{Rows: rows}}}, err
-}
-
 // withoutPassages checks that documents may come with an empty list of passages.
-func withoutPassages(ctx context.Context, call func(context.Context, *stagepb.Request) (*stagepb.Reply, error)) error {
+func withoutPassages(ctx context.Context, e *remote.Stage) error {
 	rows, err := wire.EncodeDocuments(documents()[:3])
 	if err != nil {
 		return err
 	}
 	rows.Chunks = &stagepb.Chunks{Offsets: make([]uint32, rows.N+1)}
-	reply, err := call(ctx, &stagepb.Request{Body: &stagepb.Request_Enrich{Enrich: &stagepb.Enrich{Rows: rows}}})
+	reply := &stagepb.RowsReply{}
+	err = e.Conn.Invoke(ctx, stagepb.Stage_Enrich_FullMethodName, &stagepb.EnrichRequest{Rows: rows}, reply)
 	if err == nil && reply.GetFailure() != nil {
 		err = wire.DecodeFailure(reply.GetFailure())
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // enricher is one made of a function over passages.
@@ -117,7 +118,7 @@ func TestFaultyEnrichersFail(t *testing.T) {
 				time.Sleep(promptly + time.Second)
 			}
 			return make([]sdk.Addition, len(passages)), nil
-		}, cancel, "after a cancelled request"},
+		}, cancel, "after a cancelled call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := enrichChecks[c.check](t, enrichStage(c.e), "{}")
@@ -148,7 +149,7 @@ func TestPassagesOfTheSuite(t *testing.T) {
 	if len(seen) < 15 || several < 8 || len(all) > 200 {
 		t.Errorf("%d documents, %d of several passages, %d passages", len(seen), several, len(all))
 	}
-	if _, err := enrichRequest(all); err != nil {
+	if _, err := wire.EncodePassages(all); err != nil {
 		t.Error(err)
 	}
 	if back := backwards(backwards(all)); !slices.EqualFunc(back, all, func(a, b sdk.Passage) bool { return a.Document == b.Document && a.Start == b.Start }) {

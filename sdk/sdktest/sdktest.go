@@ -77,25 +77,32 @@ func checks(stage sdk.Stage) map[string]check {
 // returns the engine's end. It ends with the test.
 func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, error) {
 	t.Helper()
-	opened, _, err := open(t, stage, setup, config)
-	return opened, err
-}
-
-func open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, *remote.Session, error) {
-	t.Helper()
 	p, err := start(t, stage, setup, config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return p.stage, p.session, nil
+	return p.stage, nil
+}
+
+// StateDir returns the folder that the engine gives to a process of a stage: below dir, with
+// what it has learnt, where it is an embedder that fits; else dir itself.
+func StateDir(t testing.TB, stage sdk.Stage, dir string, state []byte) string {
+	t.Helper()
+	if stage.Kind != sdk.KindEmbed || !stage.Fits {
+		return dir
+	}
+	dir, err := remote.StateDir(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // process is a stage behind a gRPC server in memory.
 type process struct {
-	stage   *remote.Stage
-	session *remote.Session
-	client  stagepb.StageClient
-	close   func() // once is enough, but more do no harm
+	stage  *remote.Stage
+	server *serve.Server
+	close  func() // once is enough, but more do no harm
 }
 
 // start starts a process, which ends with the test at the latest.
@@ -104,8 +111,8 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	listener := bufconn.Listen(1 << 20)
 	g := grpc.NewServer(wire.ServerOptions()...)
 	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
-	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	server.Register(g)
+	p := &process{server: serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))}
+	p.server.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -113,13 +120,12 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	if err != nil {
 		return nil, err
 	}
-	p := &process{client: stagepb.NewStageClient(conn)}
-	p.close = sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() })
+	p.close = sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); p.server.Close() })
 	t.Cleanup(p.close)
 
-	reply, err := p.client.Configure(t.Context(), &stagepb.ConfigureRequest{
+	reply, err := stagepb.NewStageClient(conn).Configure(t.Context(), &stagepb.ConfigureRequest{
 		Kind: wire.EncodeKind(stage.Kind), Name: stage.Name, Block: stage.Name, ConfigJson: []byte(config),
-		StateDir: setup.StateDir, State: setup.State, Samples: uint32(setup.Samples),
+		StateDir: setup.StateDir, Samples: uint32(setup.Samples),
 	})
 	if err != nil {
 		return nil, err
@@ -131,12 +137,10 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	if p.session, err = remote.Open(t.Context(), p.client, sdk.Alone()); err != nil {
+	if p.stage, err = remote.Described(stage, setup.StateDir, reply); err != nil {
 		return nil, err
 	}
-	p.stage = &remote.Stage{
-		Call: p.session.Call, Reads: stage.Reads, Vector: int(reply.GetDimension()), FitsFirst: reply.GetFits(), Examples: remote.DrawOf(reply),
-	}
+	p.stage.Conn = remote.NewConn(conn)
 	return p, nil
 }
 
@@ -191,20 +195,20 @@ func unknownArgument(t testing.TB, stage sdk.Stage, config string) error {
 	return nil
 }
 
-// cancelled checks that a stage gives up a request that is no longer wanted.
-func cancelled(session *remote.Session, call, probe *stagepb.Request) error {
-	// The first request opens the stream, which may take longer than the pause.
-	if _, err := session.Call(remote.Alone(context.Background()), probe); err != nil {
+// cancelled checks that a stage gives up a call that is no longer wanted.
+func cancelled(call, probe func(context.Context) error) error {
+	// The first call may take longer than the pause.
+	if err := probe(remote.Alone(context.Background())); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(5*time.Millisecond, cancel)
-	_, _ = session.Call(ctx, call)
-	// The probe gets its turn only when the cancelled request has its reply.
+	_ = call(ctx)
+	// The probe gets its turn only when the stage has ended its work on the cancelled call.
 	ctx, cancel = context.WithTimeout(context.Background(), promptly)
 	defer cancel()
-	if _, err := session.Call(remote.Alone(ctx), probe); err != nil {
-		return fmt.Errorf("%v after a cancelled request: %w", promptly, err)
+	if err := probe(remote.Alone(ctx)); err != nil {
+		return fmt.Errorf("%v after a cancelled call: %w", promptly, err)
 	}
 	return nil
 }

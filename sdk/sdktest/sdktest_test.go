@@ -75,7 +75,7 @@ func TestFaultyStagesFail(t *testing.T) {
 				time.Sleep(promptly + time.Second)
 			}
 			return make([][]sdk.Sample, len(b.Items)), nil
-		}, "gives up when cancelled", "after a cancelled request"},
+		}, "gives up when cancelled", "after a cancelled call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := batchChecks[c.check](t, stageOf(c.v), "{}")

@@ -16,15 +16,15 @@ const (
 )
 
 var contentCases = []storeCase{
-	{"odd strings", func(c *collection) { c.strings(oddStrings) }},
-	{"zero bytes", func(c *collection) { c.strings([]string{"\x00", "a\x00", "a\x00b", "a"}) }},
-	{"all of Unicode", (*collection).unicode},
-	{"all of Unicode in long texts", (*collection).unicodeTexts},
-	{"long ids and labels", (*collection).longIDs},
-	{"empty and long texts", (*collection).texts},
-	{"metadata", (*collection).metadata},
-	{"empty key of metadata", (*collection).emptyKey},
-	{"many labels", (*collection).manyLabels},
+	{"odd strings", func(s *suite, t tester) { s.strings(t, oddStrings) }},
+	{"zero bytes", func(s *suite, t tester) { s.strings(t, []string{"\x00", "a\x00", "a\x00b", "a"}) }},
+	{"all of Unicode", (*suite).unicode},
+	{"all of Unicode in long texts", (*suite).unicodeTexts},
+	{"long ids and labels", (*suite).longIDs},
+	{"empty and long texts", (*suite).texts},
+	{"metadata", (*suite).metadata},
+	{"empty key of metadata", (*suite).emptyKey},
+	{"many labels", (*suite).manyLabels},
 }
 
 // oddStrings are those that a store may take for something else.
@@ -36,7 +36,8 @@ var oddStrings = []string{
 }
 
 // strings puts each string into every place that takes one, and looks for it.
-func (c *collection) strings(all []string) {
+func (s *suite) strings(t tester, all []string) {
+	c := s.fresh(t)
 	var batch []sdk.Entry
 	for i, x := range all {
 		batch = append(batch, sdk.Entry{
@@ -44,19 +45,21 @@ func (c *collection) strings(all []string) {
 		})
 	}
 	c.put(batch...)
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	for _, x := range all {
-		for _, mode := range c.modes() {
+		for _, mode := range s.modes() {
 			c.compare(ranking(mode, weighted, len(all), len(all)), sdk.Query{Text: x, Vector: axis(0)})
 		}
 		if got := c.scan(sdk.Scan{Labels: []string{x}}); len(got) != 1 || len(got[0]) != 1 || got[0][0].ID != x {
-			c.Errorf("a scan of the label %q gives %v", x, got)
+			t.Errorf("a scan of the label %q gives %v", x, got)
 		}
 	}
 	for _, x := range all[len(all)/2:] {
 		c.delete(x)
 	}
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.restart()
 	c.check()
 }
@@ -78,7 +81,8 @@ func characters(size int) []string {
 	return append(all, b.String())
 }
 
-func (c *collection) unicode() {
+func (s *suite) unicode(t tester) {
+	c := s.fresh(t)
 	var batch []sdk.Entry
 	for i, x := range characters(longID) {
 		if i > 300 && i%20 > 0 {
@@ -87,22 +91,26 @@ func (c *collection) unicode() {
 		batch = append(batch, sdk.Entry{ID: x, Label: x, Text: x, Meta: sdk.Meta{x: x}, Vector: axis(i % dimension)})
 	}
 	c.put(batch...)
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.restart()
 	c.check()
 }
 
-func (c *collection) unicodeTexts() {
+func (s *suite) unicodeTexts(t tester) {
+	c := s.fresh(t)
 	for i, x := range characters(longText) {
 		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: x, Context: strings.ToValidUTF8(x[:200], ""), Vector: axis(i % dimension)})
 		if len(c.pending) == 20 && testing.Short() {
 			break
 		}
 	}
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 }
 
-func (c *collection) longIDs() {
+func (s *suite) longIDs(t tester) {
+	c := s.fresh(t)
 	var batch []sdk.Entry
 	for i, unit := range []string{"a", "\"", "\\", "é", "日本語!", "😀"} {
 		x := strings.Repeat(unit, longID/len(unit))
@@ -112,13 +120,16 @@ func (c *collection) longIDs() {
 			sdk.Entry{ID: x[:len(x)-len(unit)], Label: x[:len(x)-len(unit)], Text: "long", Vector: axis(i)})
 	}
 	c.put(batch...)
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.probe("long", axis(0))
 	c.delete(batch[0].ID, batch[3].ID)
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 }
 
-func (c *collection) texts() {
+func (s *suite) texts(t tester) {
+	c := s.fresh(t)
 	long := strings.Repeat("some words ", (longText-20)/11)
 	c.put(
 		sdk.Entry{ID: "empty", Vector: axis(0)},
@@ -128,16 +139,19 @@ func (c *collection) texts() {
 		sdk.Entry{ID: "long", Text: long + strings.Repeat(".", longText-len(long)-6) + "needle", Context: long, Vector: axis(4)},
 		sdk.Entry{ID: "one word", Text: strings.Repeat("x", longText), Vector: axis(5)},
 	)
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	for _, text := range []string{"words", "needle", "only", "", strings.Repeat("x", longText)} {
 		c.probe(text, axis(4))
 	}
 	c.delete("long", "empty")
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.probe("short words", axis(0))
 }
 
-func (c *collection) metadata() {
+func (s *suite) metadata(t tester) {
+	c := s.fresh(t)
 	many := sdk.Meta{}
 	for i := range 500 {
 		many[fmt.Sprint("key ", i)] = []any{fmt.Sprint("value ", i), float64(i), i%2 == 0}[i%3]
@@ -155,21 +169,25 @@ func (c *collection) metadata() {
 	} {
 		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: "some", Meta: m, Vector: axis(i % dimension)})
 	}
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.probe("some", axis(1))
 	c.restart()
 	c.check()
 }
 
-func (c *collection) emptyKey() {
+func (s *suite) emptyKey(t tester) {
+	c := s.fresh(t)
 	c.put(sdk.Entry{ID: "a", Meta: sdk.Meta{"": "no name", "n": 1.0}, Vector: axis(0)}, sdk.Entry{ID: "b", Meta: sdk.Meta{"": ""}, Vector: axis(1)})
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 }
 
-func (c *collection) manyLabels() {
+func (s *suite) manyLabels(t tester) {
 	if testing.Short() {
-		c.Skip("10,000 entries are too many for a short test")
+		t.Skip("10,000 entries are too many for a short test")
 	}
+	c := s.fresh(t)
 	for i := range 10 {
 		batch := make([]sdk.Entry, 1000)
 		for j := range batch {
@@ -179,10 +197,11 @@ func (c *collection) manyLabels() {
 		}
 		c.put(batch...)
 	}
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	for _, label := range []string{"label 0", "label 9999"} {
 		if got := c.scan(sdk.Scan{Labels: []string{label}}); len(got) != 1 || len(got[0]) != 1 || got[0][0].Label != label {
-			c.Errorf("a scan of %s gives %v", label, got)
+			t.Errorf("a scan of %s gives %v", label, got)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 var listCases = []storeCase{
-	{"list", (*collection).lists},
-	{"drop", (*collection).drops},
+	{"list", (*suite).lists},
+	{"drop", (*suite).drops},
 }
 
 // listed returns what List tells of this collection, and whether it does. A
@@ -41,7 +41,8 @@ func (c *collection) checkListed() {
 	}
 }
 
-func (c *collection) lists() {
+func (s *suite) lists(t tester) {
+	c := s.fresh(t)
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)}, sdk.Entry{ID: "b", Text: "two", Vector: axis(1)})
 	c.commit("first")
 	c.checkListed()
@@ -58,7 +59,8 @@ func (c *collection) lists() {
 	c.checkListed() // without having opened it
 }
 
-func (c *collection) drops() {
+func (s *suite) drops(t tester) {
+	c := s.fresh(t)
 	entries := []sdk.Entry{{ID: "a", Text: "one", Vector: axis(0)}}
 	c.put(entries...)
 	c.commit("kept")
@@ -67,16 +69,16 @@ func (c *collection) drops() {
 	o.commit("goes")
 	o.put(sdk.Entry{ID: "b", Text: "pending", Vector: axis(1)})
 	drop := func(name string) {
-		c.Helper()
-		if err := c.process.stage.Drop(c.Context(), name); err != nil {
-			c.Fatalf("drop: %v", err)
+		t.Helper()
+		if err := c.process.stage.Drop(t.Context(), name); err != nil {
+			t.Fatalf("drop: %v", err)
 		}
 	}
 	drop(o.name)
 	if _, ok := o.listed(); ok {
-		c.Errorf("list: a collection is there after it was dropped")
+		t.Errorf("list: a collection is there after it was dropped")
 	}
-	_, err := c.process.stage.Get(c.Context(), o.name, []string{"a"})
+	_, err := c.process.stage.Get(t.Context(), o.name, []string{"a"})
 	c.refused("get from a dropped collection", err)
 	drop(o.name)
 	c.check()
@@ -91,7 +93,7 @@ func (c *collection) drops() {
 	o.process = c.process
 	drop(o.name) // without having opened it
 	if _, ok := o.listed(); ok {
-		c.Errorf("list: a collection is there after it was dropped unopened")
+		t.Errorf("list: a collection is there after it was dropped unopened")
 	}
 	c.open()
 	c.check()

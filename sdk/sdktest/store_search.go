@@ -12,32 +12,32 @@ import (
 )
 
 var searchCases = []storeCase{
-	{"dense", func(c *collection) { c.random(ranking(sdk.ModeDense, weighted, 30, 20)) }},
-	{"lexical", func(c *collection) { c.random(ranking(sdk.ModeLexical, weighted, 30, 20)) }},
-	{"hybrid weighted", func(c *collection) { c.random(ranking(sdk.ModeHybrid, weighted, 30, 40)) }},
-	{"hybrid rrf", func(c *collection) { c.random(ranking(sdk.ModeHybrid, rrf, 30, 40)) }},
-	{"ties by id", (*collection).ties},
-	{"depth and top_k", (*collection).depths},
-	{"nothing to find", (*collection).nothingToFind},
-	{"texts only where asked", (*collection).textsAsked},
-	{"one by one and together", (*collection).oneByOne},
-	{"every analyzer", (*collection).analyzers},
-	{"without a lexical leg", (*collection).withoutLexical},
+	{"dense", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeDense, weighted, 30, 20)) }},
+	{"lexical", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeLexical, weighted, 30, 20)) }},
+	{"hybrid weighted", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeHybrid, weighted, 30, 40)) }},
+	{"hybrid rrf", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeHybrid, rrf, 30, 40)) }},
+	{"ties by id", (*suite).ties},
+	{"depth and top_k", (*suite).depths},
+	{"nothing to find", (*suite).nothingToFind},
+	{"texts only where asked", (*suite).textsAsked},
+	{"one by one and together", (*suite).oneByOne},
+	{"every analyzer", (*suite).analyzers},
+	{"without a lexical side", (*suite).withoutLexical},
 }
 
 // random compares searches among a few hundred entries, before and after many
-// of them were replaced and deleted: the statistics of the lexical leg are those
-// of the living.
-func (c *collection) random(r sdk.Ranking) {
+// of them were replaced and deleted: the statistics of the lexical side are
+// those of the living.
+func (s *suite) random(t tester, r sdk.Ranking) {
 	if r.Mode != sdk.ModeDense {
-		c.needsLexical()
+		s.needsLexical(t)
 	}
-	random := c.fill()
-	c.Run("as put", func(t tester) {
+	c, random := s.corpus(t)
+	t.Run("as put", func(t tester) {
 		c := c.in(t)
 		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
-	c.Run("after changes", func(t tester) {
+	t.Run("after changes", func(t tester) {
 		c := c.in(t)
 		var gone []string
 		for i := range 300 {
@@ -57,10 +57,11 @@ func (c *collection) random(r sdk.Ranking) {
 	})
 }
 
-// fill puts 300 random entries. It returns the generator, for more.
-func (c *collection) fill() *rand.Rand {
-	c.Helper()
+// corpus is a collection of 300 random entries.
+func (s *suite) corpus(t tester) (*collection, *rand.Rand) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(5, 2))
+	c := s.fresh(t)
 	for i := range 3 {
 		var batch []sdk.Entry
 		for j := range 100 {
@@ -69,7 +70,7 @@ func (c *collection) fill() *rand.Rand {
 		c.put(batch...)
 	}
 	c.commit("corpus")
-	return random
+	return c, random
 }
 
 func randomEntry(r *rand.Rand, i int) sdk.Entry {
@@ -106,7 +107,7 @@ func randomVector(r *rand.Rand) []float32 {
 }
 
 // queries draws n queries whose first depth places are clear: no two scores of
-// a leg are so close that rounding could exchange them, unless they are equal.
+// a side are so close that rounding could exchange them, unless they are equal.
 func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 	c.Helper()
 	var all []sdk.Query
@@ -122,9 +123,9 @@ func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 	return nil
 }
 
-func (c *collection) clear(leg []scored, depth int) bool {
-	for i := 1; i < len(leg) && i <= depth; i++ {
-		if gap := leg[i-1].score - leg[i].score; gap > 0 && gap < 4*c.options.tolerance*max(1, leg[i].score) {
+func (c *collection) clear(side []scored, depth int) bool {
+	for i := 1; i < len(side) && i <= depth; i++ {
+		if gap := side[i-1].score - side[i].score; gap > 0 && gap < 4*c.options.tolerance*max(1, side[i].score) {
 			return false
 		}
 	}
@@ -133,7 +134,8 @@ func (c *collection) clear(leg []scored, depth int) bool {
 
 // ties checks that equal scores stand in the order of the ids, also where only
 // some of them are wanted.
-func (c *collection) ties() {
+func (s *suite) ties(t tester) {
+	c := s.fresh(t)
 	var batch []sdk.Entry
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(40) {
 		batch = append(batch, sdk.Entry{ID: fmt.Sprintf("t%d", i), Text: "the same text", Vector: axis(i % 2)})
@@ -143,7 +145,7 @@ func (c *collection) ties() {
 	c.put(batch[20:]...)
 	c.commit("")
 	q := sdk.Query{Text: "same", Vector: axis(1)}
-	for _, mode := range c.modes() {
+	for _, mode := range s.modes() {
 		for _, depth := range []int{1, 5, 21, 100} {
 			r := ranking(mode, weighted, depth, depth)
 			got := c.retrieve(r, q)[0]
@@ -151,7 +153,7 @@ func (c *collection) ties() {
 			want, other := found.rank(r, crossed{true, true}), found.rank(r, crossed{})
 			want, other = want[:min(depth, len(want))], other[:min(depth, len(other))]
 			if ids := idsOf(got); !slices.Equal(ids, idsOf(want)) && !slices.Equal(ids, idsOf(other)) {
-				c.Errorf("%s, the %d best: %v, want %v", mode, depth, ids, idsOf(want))
+				t.Errorf("%s, the %d best: %v, want %v", mode, depth, ids, idsOf(want))
 			}
 		}
 	}
@@ -172,10 +174,10 @@ func idsOf(list []sdk.Candidate) []string {
 	return ids
 }
 
-func (c *collection) depths() {
-	random := c.fill()
+func (s *suite) depths(t tester) {
+	c, random := s.corpus(t)
 	queries := c.queries(random, 3, 60)
-	for _, mode := range c.modes() {
+	for _, mode := range s.modes() {
 		for _, d := range []struct{ depth, topK int }{
 			{0, 10}, {10, 0}, {0, 0}, {1, 1}, {1, 10}, {10, 1}, {60, 7}, {7, 60}, {1000, 1000}, {5000, 3},
 		} {
@@ -189,43 +191,44 @@ func (c *collection) depths() {
 	}
 }
 
-func (c *collection) nothingToFind() {
-	empty, full := c.fresh(c.schema), c
-	vector := randomVector(full.fill())
+func (s *suite) nothingToFind(t tester) {
+	empty := s.fresh(t)
+	full, random := s.corpus(t)
+	vector := randomVector(random)
 	for _, q := range []sdk.Query{
 		{Text: "word1", Vector: vector}, {Text: "unheard of", Vector: vector}, {Text: "", Vector: vector},
 		{Text: " ?!\n\x00 ", Vector: vector}, {Text: "unheard", Vector: make([]float32, dimension)},
 		{Text: "word1", Vector: make([]float32, dimension)},
 	} {
-		for _, mode := range c.modes() {
+		for _, mode := range s.modes() {
 			r := ranking(mode, weighted, 10, 10)
 			empty.compare(r, q)
 			full.compare(r, q)
 			if lists := full.retrieve(r); len(lists) != 0 {
-				c.Errorf("%s search: %d lists for no query", mode, len(lists))
+				t.Errorf("%s search: %d lists for no query", mode, len(lists))
 			}
 		}
 	}
 	full.delete(full.ids()...)
 	full.commit("emptied")
-	for _, mode := range c.modes() {
+	for _, mode := range s.modes() {
 		full.compare(ranking(mode, weighted, 10, 10), sdk.Query{Text: "word1", Vector: vector})
 	}
 }
 
-func (c *collection) textsAsked() {
-	random := c.fill()
-	for _, mode := range c.modes() {
+func (s *suite) textsAsked(t tester) {
+	c, random := s.corpus(t)
+	for _, mode := range s.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		r.Texts = false
 		c.compare(r, c.queries(random, 2, 10)...)
 	}
 }
 
-func (c *collection) oneByOne() {
-	random := c.fill()
+func (s *suite) oneByOne(t tester) {
+	c, random := s.corpus(t)
 	queries := c.queries(random, 70, 10)
-	for _, mode := range c.modes() {
+	for _, mode := range s.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		c.compare(r, queries...)
 		for _, q := range queries[:10] {
@@ -236,11 +239,11 @@ func (c *collection) oneByOne() {
 
 // analyzers checks that texts and queries go through the analyzer that the
 // collection was made with, in another process, too.
-func (c *collection) analyzers() {
-	c.needsLexical()
+func (s *suite) analyzers(t tester) {
+	s.needsLexical(t)
 	for _, name := range analyze.Names() {
-		c.Run(name, func(t tester) {
-			c := c.newCollection(t, sdk.Schema{Dimension: dimension, Analyzer: name})
+		t.Run(name, func(t tester) {
+			c := s.freshAs(t, sdk.Schema{Dimension: dimension, Analyzer: name})
 			for i, text := range []string{
 				"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",
 			} {
@@ -261,12 +264,13 @@ func (c *collection) analyzers() {
 
 // withoutLexical checks a collection that was made without an analyzer: texts
 // are kept there, but not searched.
-func (c *collection) withoutLexical() {
-	c = c.fresh(sdk.Schema{Dimension: dimension})
+func (s *suite) withoutLexical(t tester) {
+	c := s.freshAs(t, sdk.Schema{Dimension: dimension})
 	random := rand.New(rand.NewPCG(5, 3))
 	c.put(randomEntry(random, 1), randomEntry(random, 2), randomEntry(random, 3))
-	c.commitChecked("")
+	c.commit("")
+	c.check()
 	c.compare(ranking(sdk.ModeDense, weighted, 10, 10), sdk.Query{Text: "word1", Vector: randomVector(random)})
-	_, err := c.process.stage.Retrieve(c.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
-	c.refused("a lexical search without a lexical leg", err)
+	_, err := c.process.stage.Retrieve(t.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
+	c.refused("a lexical search without a lexical side", err)
 }

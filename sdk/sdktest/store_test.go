@@ -53,7 +53,7 @@ func TestFaultyStoresFail(t *testing.T) {
 		"a bad query fails all":      {"refuse/bad queries", "want sdk.RowErrors"},
 		"mixes collections":          {"together/collections do not mix", "want"},
 		"shows a commit bit by bit":  {"together/readers see one commit", "beside"},
-		"deaf":                       {"together/cancelled search", "after a request was cancelled"},
+		"deaf":                       {"together/cancelled search", "after it was cancelled"},
 		"fails when cancelled":       {"together/cancelled put", "return the context's error"},
 	} {
 		t.Run(fault, func(t *testing.T) {

@@ -2,11 +2,11 @@ package sdktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,21 +16,22 @@ import (
 )
 
 var togetherCases = []storeCase{
-	{"collections do not mix", (*collection).collections},
-	{"readers see one commit", (*collection).readers},
-	{"many searches", (*collection).manySearches},
-	{"cancelled search", (*collection).cancelledSearch},
-	{"cancelled put", (*collection).cancelledPut},
+	{"collections do not mix", (*suite).collections},
+	{"readers see one commit", (*suite).readers},
+	{"many searches", (*suite).manySearches},
+	{"cancelled search", (*suite).cancelledSearch},
+	{"cancelled put", (*suite).cancelledPut},
 }
 
 // collections checks collections whose names are alike: an uncommitted change
 // of one has nothing to do with the others.
-func (c *collection) collections() {
-	all := []*collection{c}
+func (s *suite) collections(t tester) {
+	first := s.fresh(t)
+	all := []*collection{first}
 	for _, suffix := range []string{"x", "X", ".x", "_x", "-x", "/x", "é", "e\u0301", " x", "%78"} {
-		all = append(all, c.other(c.name+suffix, c.schema))
+		all = append(all, first.other(first.name+suffix, first.schema))
 	}
-	all = append(all, c.other(c.name+".narrow", sdk.Schema{Dimension: 2}))
+	all = append(all, first.other(first.name+".narrow", sdk.Schema{Dimension: 2}))
 	for i, c := range all {
 		vector := make([]float32, c.schema.Dimension)
 		vector[i%len(vector)] = 1
@@ -43,7 +44,7 @@ func (c *collection) collections() {
 		}
 	}
 	check := func() {
-		c.Helper()
+		t.Helper()
 		for _, c := range all {
 			c.check()
 			vector := make([]float32, c.schema.Dimension)
@@ -79,13 +80,14 @@ func generation(g, n int) []sdk.Entry {
 
 // readers checks that whoever reads while another writes finds one committed
 // state each time: all entries, and all of one generation.
-func (c *collection) readers() {
+func (s *suite) readers(t tester) {
 	const entries = 40
+	c := s.fresh(t)
 	c.put(generation(0, entries)...)
 	c.commit("")
 	all := c.ids()
 	var rounds atomic.Int64
-	ctx, stop := context.WithCancel(c.Context())
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
 	for range 3 {
@@ -107,7 +109,7 @@ func (c *collection) readers() {
 	}
 	stop()
 	if err := readers.Wait(); err != nil {
-		c.Errorf("while another wrote: %v", err)
+		t.Errorf("while another wrote: %v", err)
 	}
 	c.check()
 }
@@ -152,16 +154,16 @@ func (c *collection) oneState(ids []string) error {
 	return nil
 }
 
-func (c *collection) manySearches() {
-	random := c.fill()
+func (s *suite) manySearches(t tester) {
+	c, random := s.corpus(t)
 	queries := c.queries(random, 40, 10)
 	var calls errgroup.Group
-	for _, mode := range c.modes() {
+	for _, mode := range s.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		want := c.retrieve(r, queries...)
 		for i, q := range queries {
 			calls.Go(func() error {
-				got, err := c.process.stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				got, err := c.process.stage.Retrieve(t.Context(), c.name, r, without(mode, []sdk.Query{q}))
 				if err != nil {
 					return err
 				}
@@ -173,85 +175,79 @@ func (c *collection) manySearches() {
 		}
 	}
 	if err := calls.Wait(); err != nil {
-		c.Error(err)
+		t.Error(err)
 	}
 }
 
-func (c *collection) cancelledSearch() {
-	random := c.fill()
+func (s *suite) cancelledSearch(t tester) {
+	c, random := s.corpus(t)
 	queries := make([]sdk.Query, 2000)
 	for i := range queries {
 		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
 	}
-	for _, mode := range c.modes() {
-		search := func(q []sdk.Query) *stagepb.Request {
+	for _, mode := range s.modes() {
+		search := func(q []sdk.Query) *stagepb.SearchRequest {
 			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), without(mode, q))
 			if err != nil {
-				c.Fatal(err)
+				t.Fatal(err)
 			}
-			return &stagepb.Request{Body: &stagepb.Request_Search{Search: body}}
+			return body
 		}
-		c.givesUp(search(queries), search(nil))
+		givesUp(c, c.process.server.Search, search(queries), search(nil))
 	}
 	c.check()
 	c.probe("word1 word2", queries[0].Vector)
 }
 
-func (c *collection) cancelledPut() {
-	random := c.fill()
-	put := func(n int) *stagepb.Request {
+func (s *suite) cancelledPut(t tester) {
+	c, random := s.corpus(t)
+	put := func(n int) *stagepb.PutRequest {
 		batch := make([]sdk.Entry, n)
 		for i := range batch {
 			batch[i] = randomEntry(random, i)
 		}
 		rows, err := wire.EncodeEntries(batch)
 		if err != nil {
-			c.Fatal(err)
+			t.Fatal(err)
 		}
-		return &stagepb.Request{Body: &stagepb.Request_Put{Put: &stagepb.Put{Collection: c.name, Rows: rows}}}
+		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
 	}
-	c.givesUp(put(3000), put(0))
+	givesUp(c, c.process.server.Put, put(3000), put(0))
 	c.open() // nobody can know what of it is pending
 	c.check()
 	c.put(randomEntry(random, 7))
 	c.delete("e8")
-	c.commitChecked("after a cancelled put")
+	c.commit("after a cancelled put")
+	c.check()
 	c.probe("word1 word2", randomVector(random))
 }
 
-// givesUp cancels a request and checks that its reply comes soon and says so,
-// unless it was done before, and that others have their turn then.
-func (c *collection) givesUp(call, probe *stagepb.Request) {
+// givesUp cancels a call and checks that it ends soon and says so, unless it was done
+// before, and that others have their turn then.
+func givesUp[Q any, R interface{ GetFailure() *stagepb.Failure }](c *collection, method func(context.Context, Q) (R, error), call, probe Q) {
 	c.Helper()
-	if err := c.process.cancelled(call); err != nil {
-		c.Fatal(err)
-	}
-	if err := cancelled(c.process.session, call, probe); err != nil {
-		c.Fatal(err)
-	}
-}
-
-// cancelled sends a request and its cancellation on a stream of their own.
-func (p *process) cancelled(call *stagepb.Request) error {
-	ctx, stop := context.WithTimeout(context.Background(), promptly)
-	defer stop()
-	stream, err := p.client.Run(ctx)
-	if err != nil {
+	reply := func(ctx context.Context, request Q) error {
+		r, err := method(ctx, request)
+		if err == nil && r.GetFailure() != nil && r.GetFailure().GetCode() != stagepb.Code_CODE_CANCELLED {
+			err = fmt.Errorf("a cancelled call failed with %v, %q: return the context's error", r.GetFailure().GetCode(), r.GetFailure().GetMessage())
+		}
 		return err
 	}
-	err = errors.Join(
-		stream.Send(&stagepb.Request{Seq: 1, Body: call.GetBody()}),
-		stream.Send(&stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: 1}}}),
-	)
-	if err != nil {
-		return err
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(pause, cancel)
+		ended := make(chan error, 1)
+		go func() { ended <- reply(ctx, call) }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				c.Fatal(err)
+			}
+		case <-time.After(promptly + pause):
+			c.Fatalf("%v after it was cancelled a call was still worked on", promptly)
+		}
+		if err := reply(context.Background(), probe); err != nil {
+			c.Fatal(err)
+		}
 	}
-	reply, err := stream.Recv()
-	if err != nil {
-		return fmt.Errorf("no reply %v after a request was cancelled: %w", promptly, err)
-	}
-	if f := reply.GetFailure(); f != nil && f.GetCode() != stagepb.Code_CODE_CANCELLED {
-		return fmt.Errorf("a cancelled request failed with %v, %q: return the context's error", f.GetCode(), f.GetMessage())
-	}
-	return nil
 }

@@ -2,80 +2,51 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// host is the engine as the stage sees it: its calls go out between the
-// replies of the Run stream, and the answers come in between the requests.
+// host is the engine as the stage sees it.
 type host struct {
-	mu      sync.Mutex
-	stream  *run // nil: there is none, or none any more
-	id      uint64
-	pending map[uint64]chan *stagepb.HostReply
+	client stagepb.HostClient
+	token  string
 }
 
 var _ sdk.Host = (*host)(nil)
 
-var errNoStream = errors.New("the engine can be asked only while the stage works on a batch")
-
-// attach lets calls go out on a stream, and ends those that wait when the
-// stream does: the context of their batch has ended as well.
-func (h *host) attach(r *run) (detach func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stream, h.pending = r, map[uint64]chan *stagepb.HostReply{}
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.stream = nil
-	}
-}
-
-// receive hands an answer to the call that waits for it.
-func (h *host) receive(reply *stagepb.HostReply) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c := h.pending[reply.GetId()]; c != nil {
-		delete(h.pending, reply.GetId())
-		c <- reply // it has room
-	}
-}
-
-// ask sends a request and waits for its answer. Where ctx ends first, a
-// question that is still open can be withdrawn by its id.
-func (h *host) ask(ctx context.Context, req *stagepb.HostRequest) (*stagepb.HostReply, error) {
-	answer := make(chan *stagepb.HostReply, 1)
-	h.mu.Lock()
-	stream := h.stream
-	if stream == nil {
-		h.mu.Unlock()
-		return nil, errNoStream
-	}
-	h.id++
-	req.Id = h.id
-	h.pending[req.Id] = answer
-	h.mu.Unlock()
-	stream.send(&stagepb.Reply{Host: req})
-	select {
-	case reply := <-answer:
-		if f := reply.GetFailure(); f != nil {
-			return nil, wire.DecodeFailure(f)
+// newHost makes the host at an address. It is dialled when it is first asked.
+func newHost(at *stagepb.HostAddress) (h *host, closeHost func() error, err error) {
+	secure := insecure.NewCredentials() // an engine in the same process, as in tests
+	if at.GetCertificatePem() != "" {
+		own, err := tls.X509KeyPair([]byte(at.GetCertificatePem()), []byte(at.GetKeyPem()))
+		if err != nil {
+			return nil, nil, fmt.Errorf("the certificate for the engine's services: %w", err)
 		}
-		return reply, nil
-	case <-ctx.Done():
-	case <-stream.stream.Context().Done():
-		return nil, stream.stream.Context().Err()
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM([]byte(at.GetAuthorityPem()))
+		secure = credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{own}, RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12})
 	}
-	h.mu.Lock()
-	delete(h.pending, req.Id)
-	h.mu.Unlock()
-	return nil, ctx.Err()
+	conn, err := grpc.NewClient(at.GetAddress(), append(wire.DialOptions(), grpc.WithTransportCredentials(secure))...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the address of the engine's services: %w", err)
+	}
+	return &host{stagepb.NewHostClient(conn), at.GetToken()}, conn.Close, nil
+}
+
+func (h *host) with(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, wire.TokenKey, h.token)
 }
 
 // CacheGet implements sdk.Host.
@@ -83,50 +54,74 @@ func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	reply, err := h.ask(ctx, &stagepb.HostRequest{Body: &stagepb.HostRequest_Recall{Recall: &stagepb.Recall{Keys: wire.EncodeKeys(keys)}}})
-	if err != nil {
+	reply, err := h.client.CacheGet(h.with(ctx), &stagepb.CacheGetRequest{Keys: wire.EncodeKeys(keys)})
+	if err := outcome(ctx, reply.GetFailure(), err); err != nil {
 		return nil, err
 	}
-	return wire.DecodeCached(reply.GetKept(), len(keys))
+	return wire.DecodeCached(reply.GetValues(), len(keys))
 }
 
 // CachePut implements sdk.Host.
 func (h *host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	if len(value) > sdk.MaxCached {
-		return sdk.Invalid(fmt.Errorf("a value of %d MiB, more than the %d that are kept", len(value)>>20, sdk.MaxCached>>20))
+		return sdk.Invalid(fmt.Errorf("a value of %d MiB, more than the %d that are cached", len(value)>>20, sdk.MaxCached>>20))
 	}
-	_, err := h.ask(ctx, &stagepb.HostRequest{Body: &stagepb.HostRequest_Keep{Keep: &stagepb.Keep{Key: key[:], Value: value}}})
+	reply, err := h.client.CachePut(h.with(ctx), &stagepb.CachePutRequest{Key: key[:], Value: value})
+	return outcome(ctx, reply.GetFailure(), err)
+}
+
+// outcome is the error of a call: the context's, the engine's or the connection's.
+func outcome(ctx context.Context, f *stagepb.Failure, err error) error {
+	switch {
+	case err == nil && f != nil:
+		return wire.DecodeFailure(f)
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	}
 	return err
 }
 
-// Acquire implements sdk.Host.
+// Acquire implements sdk.Host. The stream outlives ctx, so that the engine hears
+// how the call ended also where the caller has given up.
 func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
-	req := &stagepb.HostRequest{Body: &stagepb.HostRequest_Admit{Admit: &stagepb.Admit{
-		Endpoint: wire.Valid(call.Endpoint), Tokens: uint32(min(max(call.Tokens, 0), 1<<31)),
-		MostInputTokens: call.Most.InputTokens, MostOutputTokens: call.Most.OutputTokens,
-	}}}
-	_, err := h.ask(ctx, req)
-	var once sync.Once
-	release := func(o sdk.Result) {
-		once.Do(func() {
-			h.tell(&stagepb.HostRequest{Id: req.GetId(), Body: &stagepb.HostRequest_Done{Done: wire.EncodeResult(o)}})
-		})
-	}
+	own, stop := context.WithCancel(h.with(context.WithoutCancel(ctx)))
+	stream, err := h.client.Acquire(own)
 	if err == nil {
-		return release, nil
+		err = stream.Send(&stagepb.AcquireRequest{Body: &stagepb.AcquireRequest_Call{Call: wire.EncodeCall(call)}})
 	}
-	if ctx.Err() != nil { // it may be admitted at this very moment
-		release(sdk.Result{Status: sdk.StatusLeft})
+	if err != nil {
+		stop()
+		return nil, err
 	}
-	return nil, err
-}
-
-// tell sends a request that has no answer.
-func (h *host) tell(req *stagepb.HostRequest) {
-	h.mu.Lock()
-	stream := h.stream
-	h.mu.Unlock()
-	if stream != nil {
-		stream.send(&stagepb.Reply{Host: req})
+	answered := make(chan error, 1)
+	go func() {
+		reply, err := stream.Recv()
+		answered <- outcome(own, reply.GetFailure(), err)
+	}()
+	end := func(r sdk.Result) {
+		last := &stagepb.AcquireRequest{Body: &stagepb.AcquireRequest_Result{Result: wire.EncodeResult(r)}}
+		_ = errors.Join(stream.Send(last), stream.CloseSend()) // they fail where the engine is gone
+	}
+	select {
+	case err := <-answered:
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		var once sync.Once
+		return func(r sdk.Result) {
+			once.Do(func() {
+				defer stop()
+				end(r)
+				_, _ = stream.Recv() // its end: the engine has counted the result
+			})
+		}, nil
+	case <-ctx.Done():
+		defer stop()
+		end(sdk.Result{Status: sdk.StatusLeft}) // it may be acquired at this very moment
+		if <-answered == nil {
+			_, _ = stream.Recv()
+		}
+		return nil, ctx.Err()
 	}
 }

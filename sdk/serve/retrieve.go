@@ -11,28 +11,30 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// search asks a store that ranks by itself, or fuses the sides of one that
-// does not.
-func search(ctx context.Context, stage any, req *stagepb.Search, reply *stagepb.Reply) error {
-	r, queries, err := wire.DecodeSearch(req)
-	if err == nil {
-		err = fuse.Check(r.Fusion)
-	}
-	if err != nil {
-		return sdk.Invalid(err)
-	}
-	retrieve := func(context.Context, string, sdk.Ranking, []sdk.Query) ([][]sdk.Candidate, error) {
-		return nil, sdk.Invalid(errNotOffered)
-	}
-	switch s := stage.(type) {
-	case sdk.Retriever:
-		retrieve = s.Retrieve
-	case sdk.Store:
-		retrieve = fused{s}.Retrieve
-	}
-	lists, err := retrieve(ctx, req.GetCollection(), r, queries)
-	return fill(reply, len(queries), lists, err, func(lists [][]sdk.Candidate) (*stagepb.Rows, error) {
-		return wire.EncodeCandidates(lists, r.Texts)
+// Search implements the service. It asks a store that ranks by itself, or fuses the legs of
+// one that does not.
+func (s *Server) Search(ctx context.Context, req *stagepb.SearchRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Search", reply, func(stage any) error {
+		r, queries, err := wire.DecodeSearch(req)
+		if err == nil {
+			err = fuse.Check(r.Fusion)
+		}
+		if err != nil {
+			return sdk.Invalid(err)
+		}
+		retriever, ok := stage.(sdk.Retriever)
+		if !ok {
+			store, ok := stage.(sdk.Store)
+			if !ok {
+				return sdk.Invalid(errNotOffered)
+			}
+			retriever = fused{store}
+		}
+		lists, err := retriever.Retrieve(ctx, req.GetCollection(), r, queries)
+		return fill(reply, len(queries), lists, err, func(lists [][]sdk.Candidate) (*stagepb.Rows, error) {
+			return wire.EncodeCandidates(lists, r.Texts)
+		})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -35,7 +36,7 @@ func Plugin(p sdk.Plugin) {
 	if err := nodump.Set(); err != nil { // Configure brings secrets
 		fmt.Fprintln(os.Stderr, "warning:", err)
 	}
-	go exitWithHost(os.Stdin)
+	go exitWithHost(os.Stdin, os.Getenv(plugin.EnvUnixSocketDir))
 	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
@@ -43,7 +44,11 @@ func Plugin(p sdk.Plugin) {
 	// log and the stage have the real one, so that the last words of a process that
 	// crashes are not lost. The engine filters by level.
 	s := NewServer(p, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	s.stderr = os.Stderr
+	stderr := os.Stderr
+	s.opened = func() {
+		os.Stderr = stderr
+		forgetHandshake()
+	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{"stage": registrar{server: s}},
@@ -57,9 +62,9 @@ func Plugin(p sdk.Plugin) {
 
 // exitWithHost waits for the end of standard input, which the host holds open
 // as long as it lives: this also works when it is killed.
-func exitWithHost(stdin io.Reader) {
+func exitWithHost(stdin io.Reader, dir string) {
 	_, _ = io.Copy(io.Discard, stdin)
-	if dir := os.Getenv(plugin.EnvUnixSocketDir); dir != "" {
+	if dir != "" {
 		sockets, _ := filepath.Glob(filepath.Join(dir, "plugin*"))
 		for _, socket := range sockets {
 			_ = os.Remove(socket)
@@ -67,6 +72,17 @@ func exitWithHost(stdin io.Reader) {
 		_ = os.Remove(dir)
 	}
 	os.Exit(0)
+}
+
+// forgetHandshake takes what the engine has said at the start out of the environment: what the
+// stage starts in turn is no plugin.
+func forgetHandshake() {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if name == wire.CookieKey || name == wire.StageKey || strings.HasPrefix(name, "PLUGIN_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // registrar puts the server into go-plugin's.

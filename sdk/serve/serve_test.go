@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,28 +55,18 @@ func connect(t *testing.T, stages ...sdk.Stage) (stagepb.StageClient, *Server) {
 	return stagepb.NewStageClient(conn), s
 }
 
-func promptRequest(seq uint64, budget uint32) *stagepb.Request {
-	rows := &stagepb.Rows{N: 1, Id: []string{"a"}}
-	return &stagepb.Request{Seq: seq, BudgetMs: budget, Body: &stagepb.Request_Prompt{Prompt: &stagepb.Prompt{Rows: rows}}}
+func promptRequest() *stagepb.PromptRequest {
+	return &stagepb.PromptRequest{Rows: &stagepb.Rows{N: 1, Id: []string{"a"}}}
 }
 
-func cancelRequest(seq uint64) *stagepb.Request {
-	return &stagepb.Request{Body: &stagepb.Request_Cancel{Cancel: &stagepb.Cancel{Seq: seq}}}
-}
-
-// The stream's contract, in the words of stage.proto: every request but Cancel
-// gets exactly one reply with its number, in any order.
-func TestRun(t *testing.T) {
+// What the proto says of calls: before Configure, cancelled, out of time, of another kind,
+// malformed; and that Alive counts those that nobody waits for.
+func TestCalls(t *testing.T) {
 	g := &gate{pass: make(chan struct{}), closed: make(chan struct{})}
 	client, server := connect(t, sdk.PromptStage("gate", "Waits.",
 		func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return g, nil }))
-
-	early, err := client.Run(t.Context())
-	if err == nil {
-		_, err = early.Recv()
-	}
-	if status.Code(err) != codes.FailedPrecondition {
-		t.Fatalf("Run before Configure: %v", err)
+	if _, err := client.Prompt(t.Context(), promptRequest()); status.Code(err) != codes.FailedPrecondition {
+		t.Fatalf("a call before Configure: %v", err)
 	}
 	configure := &stagepb.ConfigureRequest{Kind: stagepb.Kind_KIND_PROMPT, Name: "gate"}
 	if reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{Name: "gate"}); err != nil || len(reply.Errors) != 1 {
@@ -88,58 +79,74 @@ func TestRun(t *testing.T) {
 		t.Errorf("the second Configure: %v", err)
 	}
 
-	stream, err := client.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(req *stagepb.Request) {
-		t.Helper()
-		if err := stream.Send(req); err != nil {
-			t.Fatal(err)
+	for what, c := range map[string]struct {
+		call func(context.Context) (*stagepb.RowsReply, error)
+		code stagepb.Code
+	}{
+		"malformed": {func(ctx context.Context) (*stagepb.RowsReply, error) {
+			broken := promptRequest()
+			broken.Rows.N = 5
+			return server.Prompt(ctx, broken)
+		}, stagepb.Code_CODE_INVALID},
+		"of another kind": {func(ctx context.Context) (*stagepb.RowsReply, error) {
+			return server.Sample(ctx, &stagepb.SampleRequest{})
+		}, stagepb.Code_CODE_INVALID},
+		"cancelled": {func(ctx context.Context) (*stagepb.RowsReply, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return server.Prompt(ctx, promptRequest())
+		}, stagepb.Code_CODE_CANCELLED},
+		"out of time": {func(ctx context.Context) (*stagepb.RowsReply, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			return server.Prompt(ctx, promptRequest())
+		}, stagepb.Code_CODE_DEADLINE},
+	} {
+		if reply, err := c.call(t.Context()); err != nil || reply.GetFailure().GetCode() != c.code || reply.GetRows() != nil {
+			t.Errorf("%s: got %v, %v, want code %v", what, reply, err, c.code)
 		}
 	}
-	expect := func(seq uint64, code stagepb.Code) {
-		t.Helper()
-		reply, err := stream.Recv()
+
+	// Many at a time; one that nobody waits for is counted until its work ends.
+	const many = 2 * wire.Window
+	ctx, cancel := context.WithCancel(t.Context())
+	replies := make(chan error, many)
+	for range many {
+		go func() {
+			reply, err := client.Prompt(t.Context(), promptRequest())
+			if err == nil && reply.Failure != nil {
+				err = wire.DecodeFailure(reply.Failure)
+			}
+			replies <- err
+		}()
+	}
+	deaf := &deafContext{Context: ctx, asked: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() { _, _ = server.Prompt(deaf, promptRequest()); close(ended) }()
+	<-deaf.asked
+	overdue := func() uint32 {
+		reply, err := client.Alive(t.Context(), &stagepb.AliveRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply.Seq != seq || reply.GetFailure().GetCode() != code {
-			t.Errorf("got %v, want number %d with code %v", reply, seq, code)
-		}
+		return reply.Overdue
 	}
-	for seq := range uint64(wire.Window) {
-		send(promptRequest(seq+1, 0))
+	if n := overdue(); n != 0 {
+		t.Errorf("%d calls are overdue before one is cancelled", n)
 	}
-	send(promptRequest(999, 0)) // one too many
-	expect(999, stagepb.Code_CODE_INVALID)
-	send(cancelRequest(7))
-	expect(7, stagepb.Code_CODE_CANCELLED)
-	send(cancelRequest(7)) // it has had its reply
-	send(promptRequest(3, 0))
-	expect(3, stagepb.Code_CODE_INVALID) // that number is still in use
-	send(promptRequest(1000, 20))
-	expect(1000, stagepb.Code_CODE_DEADLINE)
-	send(&stagepb.Request{Seq: 1001})
-	expect(1001, stagepb.Code_CODE_INVALID)
-	broken := promptRequest(1002, 0)
-	broken.GetPrompt().Rows.N = 5
-	send(broken)
-	expect(1002, stagepb.Code_CODE_INVALID)
+	cancel()
+	if n := overdue(); n != 1 {
+		t.Errorf("%d calls are overdue, want 1", n)
+	}
 	close(g.pass)
-	seen := map[uint64]bool{}
-	for range wire.Window - 1 {
-		reply, err := stream.Recv()
-		if err != nil || reply.Failure != nil || seen[reply.Seq] {
-			t.Fatalf("got %v, %v", reply, err)
+	for range many {
+		if err := <-replies; err != nil {
+			t.Error(err)
 		}
-		seen[reply.Seq] = true
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	if reply, err := stream.Recv(); err == nil {
-		t.Errorf("one reply too many: %v", reply)
+	<-ended
+	if n := overdue(); n != 0 {
+		t.Errorf("%d calls are overdue when all have ended", n)
 	}
 	server.Close()
 	select {
@@ -147,6 +154,18 @@ func TestRun(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the stage was not closed")
 	}
+}
+
+// deafContext is one whose end the stage does not notice.
+type deafContext struct {
+	context.Context
+	asked chan struct{} // closed when the stage waits
+	once  sync.Once
+}
+
+func (d *deafContext) Done() <-chan struct{} {
+	d.once.Do(func() { close(d.asked) })
+	return nil
 }
 
 func TestPanicInOpen(t *testing.T) {

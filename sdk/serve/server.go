@@ -2,11 +2,10 @@ package serve
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -26,19 +25,20 @@ type Server struct {
 	stagepb.UnimplementedStageServer
 	plugin  sdk.Plugin
 	log     *slog.Logger
-	calls   sync.WaitGroup // requests being worked on
+	calls   sync.WaitGroup // being worked on
 	mu      sync.Mutex
-	stage   any // nil until Configure has succeeded
+	active  map[*byte]context.Context // of calls
+	stage   any                       // nil until Configure has succeeded
 	opening bool
 	closed  bool
-	host    host     // what the stage can ask the engine
-	stderr  *os.File // what os.Stderr is for the stage; nil: as it is
+	detach  func() error // closes the connection to what the engine shares; nil: there is none
+	opened  func()       // called before the stage is opened; nil: nothing
 }
 
 // NewServer makes the service of a plugin. It logs to log, and so do the
 // plugin's stages.
 func NewServer(p sdk.Plugin, log *slog.Logger) *Server {
-	return &Server{plugin: p, log: log}
+	return &Server{plugin: p, log: log, active: map[*byte]context.Context{}}
 }
 
 // Register adds the service to a gRPC server.
@@ -56,13 +56,16 @@ func (s *Server) Close() {
 	case <-time.After(200 * time.Millisecond):
 	}
 	s.mu.Lock()
-	stage := s.stage
-	s.stage = nil
+	stage, detach := s.stage, s.detach
+	s.stage, s.detach = nil, nil
 	s.mu.Unlock()
 	if c, ok := stage.(io.Closer); ok {
 		if err := s.guard("close", c.Close); err != nil {
 			s.log.Error("the stage did not close", "error", err)
 		}
+	}
+	if detach != nil {
+		_ = detach()
 	}
 }
 
@@ -80,19 +83,15 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	if busy {
 		return nil, status.Error(codes.FailedPrecondition, "a process runs one stage, and this one has been configured")
 	}
-	if s.stderr != nil {
-		os.Stderr = s.stderr
+	if s.opened != nil {
+		s.opened()
 	}
-	stage, err := s.open(ctx, req)
+	info, stage, err := s.open(ctx, req)
 	s.mu.Lock()
 	s.stage, s.opening = stage, false
 	s.mu.Unlock()
 	if err != nil {
 		return &stagepb.ConfigureReply{Errors: wire.EncodeArgumentErrors(err)}, nil
-	}
-	info, err := s.offered(req.GetKind(), req.GetName())
-	if err != nil {
-		return nil, err
 	}
 	reply := &stagepb.ConfigureReply{Fingerprint: wire.Valid(info.Fingerprint(stage))}
 	if e, ok := stage.(sdk.Embedder); ok {
@@ -103,26 +102,45 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 		draw := d.Random()
 		reply.Random, reply.RandomShared, reply.RandomSeed = uint32(max(draw.Count, 0)), draw.Shared, draw.Seed
 	}
+	if r, ok := stage.(sdk.Resolver); ok {
+		if reply.ResolvedJson, err = json.Marshal(r.Resolved()); err != nil {
+			return nil, fmt.Errorf("what the stage has resolved: %w", err)
+		}
+	}
 	return reply, nil
 }
 
-func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (stage any, err error) {
-	info, err := s.offered(req.GetKind(), req.GetName())
-	if err != nil {
-		return nil, err
+func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info sdk.Stage, stage any, err error) {
+	if minor := req.GetMinor(); minor < wire.LeastMinor {
+		return info, nil, fmt.Errorf("plugin %s %s needs version %d.%d of the protocol, and this racflow speaks %d.%d: update racflow",
+			s.plugin.Name, s.plugin.Version, wire.ProtocolVersion, wire.LeastMinor, wire.ProtocolVersion, minor)
+	}
+	if info, err = s.offered(req.GetKind(), req.GetName()); err != nil {
+		return info, nil, err
 	}
 	setup := sdk.Setup{
-		Block: req.GetBlock(), StateDir: req.GetStateDir(), State: req.GetState(), Samples: int(req.GetSamples()), Host: &s.host,
-		Log: s.log.With("stage", req.GetBlock()),
+		Block: req.GetBlock(), StateDir: req.GetStateDir(), Samples: int(req.GetSamples()), Log: s.log.With("stage", req.GetBlock()),
+	}
+	if req.GetHost() != nil {
+		shared, detach, err := newHost(req.GetHost())
+		if err != nil {
+			return info, nil, err
+		}
+		s.mu.Lock()
+		setup.Host, s.detach = shared, detach
+		s.mu.Unlock()
 	}
 	err = s.guard("open", func() error {
 		stage, err = info.Open(ctx, setup, req.GetConfigJson())
 		return err
 	})
 	if err != nil {
-		return nil, err // not the stage: it may be a nil pointer in an interface
+		return info, nil, err // not the stage: it may be a nil pointer in an interface
 	}
-	return stage, nil
+	if _, fits := stage.(sdk.Fitter); fits && !info.Fits {
+		return info, nil, fmt.Errorf("stage %s has a method Fit and does not say what it learns from: make it with sdk.Fits", info.Name)
+	}
+	return info, stage, nil
 }
 
 // offered finds a stage among those of the plugin.
@@ -156,26 +174,3 @@ func (s *Server) guard(what string, call func() error) (err error) {
 	}()
 	return call()
 }
-
-// enter counts a request that is about to be worked on, unless the server is
-// being closed: what Close waits for must not grow any more.
-func (s *Server) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errors.New("the plugin is being closed")
-	}
-	s.calls.Add(1)
-	return nil
-}
-
-func (s *Server) configured() (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stage == nil {
-		return nil, status.Error(codes.FailedPrecondition, "Configure comes before Run")
-	}
-	return s.stage, nil
-}
-
-var errNotOffered = errors.New("a stage of this kind does not do that")

@@ -14,7 +14,7 @@ func encodeArguments(all []sdk.Argument) []*stagepb.Argument {
 	for i, a := range all {
 		out[i] = &stagepb.Argument{
 			Name: Valid(a.Name), Type: argumentTypes[a.Type], Doc: Valid(a.Doc), Required: a.Required,
-			DefaultJson: Valid(string(a.Default)), Secret: a.Secret, Neutral: a.OutputUnaffected, OneOf: ValidAll(a.OneOf),
+			DefaultJson: Valid(string(a.Default)), Secret: a.Secret, OutputUnaffected: a.OutputUnaffected, OneOf: ValidAll(a.OneOf),
 			Min: a.Range.Min, Max: a.Range.Max, MinExcluded: a.Range.MinExcluded, MaxExcluded: a.Range.MaxExcluded,
 			MinLength: uint32(a.Length.Min), MaxLength: uint32(a.Length.Max), Pattern: Valid(a.Pattern), Example: Valid(a.Example),
 			Conflicts: ValidAll(a.Conflicts), Requires: ValidAll(a.Requires), Since: Valid(a.Since), Fields: encodeArguments(a.Fields),
@@ -52,7 +52,7 @@ func decodeArgument(in *stagepb.Argument) (sdk.Argument, error) {
 	}
 	a := sdk.Argument{
 		Name: in.GetName(), Type: typ, Doc: in.GetDoc(), Required: in.GetRequired(),
-		Secret: in.GetSecret(), OutputUnaffected: in.GetNeutral(), OneOf: in.GetOneOf(),
+		Secret: in.GetSecret(), OutputUnaffected: in.GetOutputUnaffected(), OneOf: in.GetOneOf(),
 		Range:  sdk.Range{Min: in.Min, Max: in.Max, MinExcluded: in.GetMinExcluded(), MaxExcluded: in.GetMaxExcluded()},
 		Length: sdk.Length{Min: int(in.GetMinLength()), Max: int(in.GetMaxLength())}, Pattern: in.GetPattern(), Example: in.GetExample(),
 		Conflicts: in.GetConflicts(), Requires: in.GetRequires(), Since: in.GetSince(),

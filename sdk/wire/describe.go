@@ -12,21 +12,37 @@ var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // EncodePlugin describes a plugin.
 func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
-	reply := &stagepb.DescribeReply{Name: Valid(p.Name), Version: Valid(p.Version)}
+	reply := &stagepb.DescribeReply{Name: Valid(p.Name), Version: Valid(p.Version), Minor: Minor, LeastMinor: LeastMinor}
 	for _, s := range p.Stages {
 		info := &stagepb.StageInfo{
 			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
 			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates, Example: Valid(s.Example),
+			Reads: encodeColumns(s.Reads), Fits: s.Fits, FitReads: encodeColumns(s.FitReads), Pends: s.Pends,
+			Arguments: encodeArguments(s.Arguments),
 		}
-		for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
-			if s.Reads.Has(c) {
-				info.Reads = append(info.Reads, stagepb.Column(c))
-			}
-		}
-		info.Arguments = encodeArguments(s.Arguments)
 		reply.Stages = append(reply.Stages, info)
 	}
 	return reply
+}
+
+func encodeColumns(set sdk.Columns) (all []stagepb.Column) {
+	for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
+		if set.Has(c) {
+			all = append(all, stagepb.Column(c))
+		}
+	}
+	return all
+}
+
+func decodeColumns(all []stagepb.Column) (set sdk.Columns, err error) {
+	for _, c := range all {
+		column := sdk.Column(c)
+		if column < sdk.ColumnText || column > sdk.ColumnSamples || stagepb.Column(column) != c {
+			return 0, fmt.Errorf("it reads column %v, which is unknown; a newer racflow may know it", c)
+		}
+		set |= sdk.Of(column)
+	}
+	return set, nil
 }
 
 // DecodePlugin returns the plugin that a reply describes. Its stages cannot be
@@ -35,6 +51,10 @@ func DecodePlugin(reply *stagepb.DescribeReply) (sdk.Plugin, error) {
 	p := sdk.Plugin{Name: reply.GetName(), Version: reply.GetVersion()}
 	if !identifier.MatchString(p.Name) {
 		return p, fmt.Errorf("the plugin's name is %q; a name has letters, digits, - and _", p.Name)
+	}
+	if least := reply.GetLeastMinor(); least > Minor {
+		return p, fmt.Errorf("plugin %s %s needs version %d.%d of the protocol, and this racflow speaks %d.%d: update racflow, or take an older release of the plugin",
+			p.Name, p.Version, ProtocolVersion, least, ProtocolVersion, Minor)
 	}
 	for _, info := range reply.GetStages() {
 		s, err := decodeStage(info)
@@ -56,16 +76,15 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 	}
 	s := sdk.Stage{
 		Kind: kind, Name: info.GetName(), Doc: info.GetDoc(), Network: info.GetNetwork(), Batch: int(info.GetPreferredBatch()),
-		Filters: info.GetFilters(), Validates: info.GetValidates(), Example: info.GetExample(),
-	}
-	for _, c := range info.GetReads() {
-		column := sdk.Column(c)
-		if column < sdk.ColumnText || column > sdk.ColumnSamples || stagepb.Column(column) != c {
-			return sdk.Stage{}, fmt.Errorf("it reads column %v, which is unknown; a newer racflow may know it", c)
-		}
-		s.Reads |= sdk.Of(column)
+		Filters: info.GetFilters(), Validates: info.GetValidates(), Example: info.GetExample(), Fits: info.GetFits(), Pends: info.GetPends(),
 	}
 	var err error
+	if s.Reads, err = decodeColumns(info.GetReads()); err != nil {
+		return sdk.Stage{}, err
+	}
+	if s.FitReads, err = decodeColumns(info.GetFitReads()); err != nil {
+		return sdk.Stage{}, err
+	}
 	s.Arguments, err = decodeArguments(info.GetArguments())
 	return s, err
 }

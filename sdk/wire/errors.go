@@ -86,3 +86,17 @@ func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
 	}
 	return errs
 }
+
+// EncodePending makes a message of results that come later.
+func EncodePending(p *sdk.Pending) *stagepb.Pending {
+	after := (p.PollAfter + time.Millisecond - 1) / time.Millisecond
+	return &stagepb.Pending{Handle: Valid(p.Handle), PollAfterMs: uint32(min(max(after, 0), math.MaxUint32))}
+}
+
+// DecodePending is the inverse of EncodePending.
+func DecodePending(p *stagepb.Pending) (*sdk.Pending, error) {
+	if n := len(p.GetHandle()); n == 0 || n > MaxHandle {
+		return nil, fmt.Errorf("a handle of pending work has 1 to %d bytes, and this one %d", MaxHandle, n)
+	}
+	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond}, nil
+}

@@ -6,23 +6,31 @@ import (
 )
 
 const (
-	// ProtocolVersion is the version of sdk/proto that this package speaks.
-	ProtocolVersion = 1
+	// ProtocolVersion is the version of sdk/proto that this package speaks, and Minor
+	// its minor version, which counts what was added since. LeastMinor is the oldest
+	// that the other side may speak.
+	ProtocolVersion   = 2
+	Minor, LeastMinor = 0, 0
 	// CookieKey is the environment variable by which a plugin knows that
 	// racflow has started it.
 	CookieKey = "RACFLOW_PLUGIN"
 	// CookieValue is what CookieKey must be set to.
-	CookieValue = "b6c0ce8b-stage-v1"
+	CookieValue = "b6c0ce8b-stage"
+	// StageKey is the environment variable by which a program knows that it has
+	// been started to run one of its own stages. Its value is for people.
+	StageKey = "RACFLOW_STAGE"
+	// TokenKey is the metadata that carries the token of the service Host.
+	TokenKey = "racflow-token"
 )
 
 const (
-	// Window is how many requests of one Run stream may be unanswered: as many
-	// items can wait for a language model at a time.
+	// Window is how many calls a plugin gets at a time: as many items can wait for a
+	// language model at a time.
 	Window = 256
 	// MaxMessage is the size of the largest message in bytes, both ways.
 	MaxMessage = 64 << 20
-	// MaxState is the size of the largest state of a fitted embedder in bytes.
-	MaxState = 64 << 10
+	// MaxHandle is the size of the largest handle of pending work in bytes.
+	MaxHandle = 64 << 10
 
 	flowWindow = 16 << 20 // bytes in flight: enough that a large batch is not sent in steps
 	buffer     = 256 << 10

@@ -27,18 +27,18 @@ func DecodeKey(b []byte) (k sdk.Key, err error) {
 	return sdk.Key(b), nil
 }
 
-// EncodeCached makes messages of kept values.
-func EncodeCached(values [][]byte) []*stagepb.Kept {
-	all := make([]*stagepb.Kept, len(values))
+// EncodeCached makes messages of cached values.
+func EncodeCached(values [][]byte) []*stagepb.CachedValue {
+	all := make([]*stagepb.CachedValue, len(values))
 	for i, v := range values {
-		all[i] = &stagepb.Kept{Known: v != nil, Value: v}
+		all[i] = &stagepb.CachedValue{Known: v != nil, Value: v}
 	}
 	return all
 }
 
 // DecodeCached returns the n values of messages, nil for those that are unknown.
-func DecodeCached(all []*stagepb.Kept, n int) ([][]byte, error) {
-	if err := whole("kept", len(all), n); err != nil {
+func DecodeCached(all []*stagepb.CachedValue, n int) ([][]byte, error) {
+	if err := whole("values", len(all), n); err != nil {
 		return nil, err
 	}
 	values := make([][]byte, n)
@@ -50,19 +50,35 @@ func DecodeCached(all []*stagepb.Kept, n int) ([][]byte, error) {
 	return values, nil
 }
 
-// EncodeResult makes a message of an outcome.
-func EncodeResult(o sdk.Result) *stagepb.Done {
+// EncodeCall makes a message of a call.
+func EncodeCall(c sdk.Call) *stagepb.Call {
+	return &stagepb.Call{
+		Endpoint: Valid(c.Endpoint), Tokens: uint32(min(max(c.Tokens, 0), 1<<31)),
+		MostInputTokens: c.Most.InputTokens, MostOutputTokens: c.Most.OutputTokens,
+	}
+}
+
+// DecodeCall returns the call of a message.
+func DecodeCall(c *stagepb.Call) sdk.Call {
+	return sdk.Call{
+		Endpoint: c.GetEndpoint(), Tokens: int(c.GetTokens()),
+		Most: sdk.Usage{InputTokens: c.GetMostInputTokens(), OutputTokens: c.GetMostOutputTokens()},
+	}
+}
+
+// EncodeResult makes a message of a result.
+func EncodeResult(o sdk.Result) *stagepb.Result {
 	after := (o.RetryAfter + time.Millisecond - 1) / time.Millisecond
-	return &stagepb.Done{
+	return &stagepb.Result{
 		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
 		InputTokens: o.Usage.InputTokens, CachedTokens: o.Usage.CachedTokens, OutputTokens: o.Usage.OutputTokens,
 		Reason: strings.ToValidUTF8(o.Reason, "?"), Lost: o.Lost,
 	}
 }
 
-// DecodeResult returns the outcome of a message. A status that is unknown says
+// DecodeResult returns the result of a message. A status that is unknown says
 // nothing about the service.
-func DecodeResult(d *stagepb.Done) sdk.Result {
+func DecodeResult(d *stagepb.Result) sdk.Result {
 	status, ok := key(statuses, d.GetStatus())
 	if !ok {
 		status = sdk.StatusLeft

@@ -8,7 +8,7 @@ import (
 )
 
 // EncodeSearch makes a search request.
-func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stagepb.Search, error) {
+func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stagepb.SearchRequest, error) {
 	n := len(queries)
 	rows := &stagepb.Rows{N: uint32(n), Text: make([]string, n)}
 	for i := range queries {
@@ -22,18 +22,18 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 	if err != nil {
 		return nil, err
 	}
-	return &stagepb.Search{
-		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), Depth: uint32(r.NumCandidates),
+	return &stagepb.SearchRequest{
+		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), NumCandidates: uint32(r.NumCandidates),
 		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
 		Filters: filters, QueryFilter: numbers,
 	}, nil
 }
 
 // DecodeSearch returns the ranking and the queries of a search request.
-func DecodeSearch(s *stagepb.Search) (sdk.Ranking, []sdk.Query, error) {
+func DecodeSearch(s *stagepb.SearchRequest) (sdk.Ranking, []sdk.Query, error) {
 	rows := s.GetQueries()
 	r := sdk.Ranking{
-		Search: sdk.Search{NumCandidates: int(s.GetDepth()), Texts: s.GetTexts()},
+		Search: sdk.Search{NumCandidates: int(s.GetNumCandidates()), Texts: s.GetTexts()},
 		Fusion: sdk.Fusion{DenseWeight: s.GetDenseWeight(), K: int(s.GetRrfK())},
 		TopK:   int(s.GetTopK()),
 	}

@@ -208,7 +208,7 @@ func fullFilter() *sdk.Filter {
 }
 
 // searchFor encodes a search with these filters as it travels.
-func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.Search {
+func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.SearchRequest {
 	t.Helper()
 	queries := make([]sdk.Query, len(filters))
 	for i, f := range filters {
@@ -222,7 +222,7 @@ func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.Search {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &stagepb.Search{}
+	out := &stagepb.SearchRequest{}
 	if err := proto.Unmarshal(raw, out); err != nil {
 		t.Fatal(err)
 	}
@@ -269,22 +269,22 @@ func TestFiltersAreRefused(t *testing.T) {
 	in := func(values ...*stagepb.Value) *stagepb.Filter {
 		return &stagepb.Filter{Op: stagepb.FilterOp_FILTER_OP_IN, Field: stagepb.Field_FIELD_ID, Values: values}
 	}
-	for name, spoil := range map[string]func(*stagepb.Search){
-		"a number without a filter": func(s *stagepb.Search) { s.QueryFilter[1] = 2 },
-		"a huge number":             func(s *stagepb.Search) { s.QueryFilter[0] = math.MaxUint32 },
-		"numbers missing":           func(s *stagepb.Search) { s.QueryFilter = s.QueryFilter[:1] },
-		"numbers without queries":   func(s *stagepb.Search) { s.Queries = nil },
-		"an unknown operator":       func(s *stagepb.Search) { s.Filters[0].Op = 10 },
-		"no operator":               func(s *stagepb.Search) { s.Filters[0].Op = 0 },
-		"an operator out of range":  func(s *stagepb.Search) { s.Filters[0].Op = 260 },
-		"a negative operator":       func(s *stagepb.Search) { s.Filters[0].Op = -1 },
-		"an unknown field":          func(s *stagepb.Search) { s.Filters[0] = &stagepb.Filter{Op: 4, Field: 257} },
-		"a part without anything":   func(s *stagepb.Search) { s.Filters[0].Parts = append(s.Filters[0].Parts, nil) },
-		"a value without anything":  func(s *stagepb.Search) { s.Filters[0] = in(&stagepb.Value{}) },
-		"no value at all":           func(s *stagepb.Search) { s.Filters[0] = in(nil) },
-		"an id that is a bool":      func(s *stagepb.Search) { s.Filters[0] = in(&stagepb.Value{Value: &stagepb.Value_Truth{}}) },
-		"too deep":                  func(s *stagepb.Search) { s.Filters[0] = deep },
-		"an unused one at fault":    func(s *stagepb.Search) { s.Filters = append(s.Filters, deep) },
+	for name, spoil := range map[string]func(*stagepb.SearchRequest){
+		"a number without a filter": func(s *stagepb.SearchRequest) { s.QueryFilter[1] = 2 },
+		"a huge number":             func(s *stagepb.SearchRequest) { s.QueryFilter[0] = math.MaxUint32 },
+		"numbers missing":           func(s *stagepb.SearchRequest) { s.QueryFilter = s.QueryFilter[:1] },
+		"numbers without queries":   func(s *stagepb.SearchRequest) { s.Queries = nil },
+		"an unknown operator":       func(s *stagepb.SearchRequest) { s.Filters[0].Op = 10 },
+		"no operator":               func(s *stagepb.SearchRequest) { s.Filters[0].Op = 0 },
+		"an operator out of range":  func(s *stagepb.SearchRequest) { s.Filters[0].Op = 260 },
+		"a negative operator":       func(s *stagepb.SearchRequest) { s.Filters[0].Op = -1 },
+		"an unknown field":          func(s *stagepb.SearchRequest) { s.Filters[0] = &stagepb.Filter{Op: 4, Field: 257} },
+		"a part without anything":   func(s *stagepb.SearchRequest) { s.Filters[0].Parts = append(s.Filters[0].Parts, nil) },
+		"a value without anything":  func(s *stagepb.SearchRequest) { s.Filters[0] = in(&stagepb.Value{}) },
+		"no value at all":           func(s *stagepb.SearchRequest) { s.Filters[0] = in(nil) },
+		"an id that is a bool":      func(s *stagepb.SearchRequest) { s.Filters[0] = in(&stagepb.Value{Value: &stagepb.Value_Truth{}}) },
+		"too deep":                  func(s *stagepb.SearchRequest) { s.Filters[0] = deep },
+		"an unused one at fault":    func(s *stagepb.SearchRequest) { s.Filters = append(s.Filters, deep) },
 	} {
 		search := searchFor(t, fullFilter(), nil)
 		spoil(search)
@@ -295,7 +295,7 @@ func TestFiltersAreRefused(t *testing.T) {
 }
 
 func FuzzFilters(f *testing.F) {
-	for _, search := range []*stagepb.Search{
+	for _, search := range []*stagepb.SearchRequest{
 		searchFor(f, fullFilter(), nil), searchFor(f, nil), {QueryFilter: []uint32{1}},
 		{Mode: 1, Fusion: 1, Filters: []*stagepb.Filter{{Op: 3, Parts: []*stagepb.Filter{{Op: 3}}}}},
 	} {
@@ -306,7 +306,7 @@ func FuzzFilters(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		search := &stagepb.Search{}
+		search := &stagepb.SearchRequest{}
 		if proto.Unmarshal(raw, search) != nil {
 			return
 		}
@@ -544,6 +544,6 @@ func FuzzDecode(f *testing.F) {
 		_, _ = DecodeDocuments(rows)
 		_, _ = DecodeVerdicts(rows, n)
 		_, _ = DecodeVectors(rows, n, int(rows.Dimension))
-		_, _, _ = DecodeSearch(&stagepb.Search{Mode: 1, Fusion: 1, Queries: rows})
+		_, _, _ = DecodeSearch(&stagepb.SearchRequest{Mode: 1, Fusion: 1, Queries: rows})
 	})
 }

@@ -2,9 +2,11 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/sdk"
 )
 
 // mustFit reports whether an embedder that learns from the knowledge must do
@@ -15,8 +17,8 @@ func (b *builder) mustFit(rows int) bool {
 	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
 }
 
-// fit lets a fresh embedder learn from all entries (Fit adds to what one
-// knows) and continues with one that has the outcome.
+// fit lets a fresh embedder learn from all entries and continues with one that has the
+// outcome.
 func (b *builder) fit(ctx context.Context) (err error) {
 	if b.Embedder, err = b.Starter.Embedder(ctx, nil); err != nil {
 		return err
@@ -25,8 +27,17 @@ func (b *builder) fit(ctx context.Context) (err error) {
 	if len(b.Enrichers) > 0 {
 		w.doing = "enriching"
 	}
-	err = w.batches(ctx, b.Source.Units, stages.ScanPage, func(made batch) error {
-		return b.Embedder.Fit(ctx, made.texts())
+	err = b.Embedder.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		ended := errors.New("the embedder learns no more")
+		err := w.batches(ctx, b.Source.Units, stages.ScanPage, func(made batch) error {
+			if !yield(made.training(), nil) {
+				return ended
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ended) {
+			yield(nil, err)
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
@@ -37,4 +48,13 @@ func (b *builder) fit(ctx context.Context) (err error) {
 	b.note.Fitted = len(b.Source.Units)
 	b.Embedder, err = b.Starter.Embedder(ctx, b.note.State)
 	return err
+}
+
+// training are the entries as an embedder learns from them: with the texts that it embeds.
+func (m batch) training() []sdk.TrainingRow {
+	rows := make([]sdk.TrainingRow, len(m.entries))
+	for i, text := range m.texts() {
+		rows[i] = sdk.TrainingRow{ID: m.entries[i].ID, Label: m.entries[i].Label, Text: text}
+	}
+	return rows
 }

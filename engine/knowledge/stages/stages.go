@@ -34,8 +34,11 @@ type Enricher interface {
 
 // Embedder is an embed stage that runs.
 type Embedder interface {
+	sdk.Embedder
 	sdk.Fitter
 	Fits() bool // whether Fit must come before Embed
+	// State is what Fit has learnt, at most 64 KiB: it is committed with the vectors.
+	State() ([]byte, error)
 	Fingerprint() string
 }
 

@@ -3,8 +3,13 @@ package hashing
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"math"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/racflow/racflow/sdk"
@@ -15,10 +20,13 @@ type config struct {
 	Dimension int `config:"dimension" default:"4096" min:"64" max:"65536" doc:"Length of the vectors: fewer dimensions take less room, and unlike features share them more often."`
 }
 
+// learnt is the file of what Fit has learnt.
+const learnt = "frequencies"
+
 // Stage describes the embedder.
 func Stage() sdk.Stage {
 	return sdk.EmbedStage("hashing", "Hashed TF-IDF vectors of words and character n-grams; needs no model file and is clearly weaker than a model such as minilm.",
-		open, sdk.Revision("1"), sdk.PreferBatch(128))
+		open, sdk.Revision("1"), sdk.PreferBatch(128), sdk.Fits(sdk.ColumnText))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
@@ -26,46 +34,56 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedder{dimension: c.Dimension, analyzer: analyzer}
-	if len(setup.State) > 0 {
-		return e, e.use(setup.State)
+	e := &embedder{dimension: c.Dimension, analyzer: analyzer, dir: setup.StateDir}
+	if e.dir == "" {
+		return e, nil
 	}
-	return e, nil
+	state, err := os.ReadFile(filepath.Join(e.dir, learnt))
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, e.use(state)
 }
 
 type embedder struct {
 	dimension int
 	analyzer  analyze.Analyzer
+	dir       string // for what Fit has learnt; empty: there is none
 
-	mu      sync.RWMutex
-	learned counts // by Fit
-	state   []byte // in use
-	idf     *idf   // made from state
+	mu    sync.RWMutex
+	state []byte // in use
+	idf   *idf   // made from state
 }
 
 func (e *embedder) Dimension() int { return e.dimension }
 
-// Fit counts in which of the texts the features occur.
-func (e *embedder) Fit(ctx context.Context, texts []string) error {
+// Fit counts in which of the texts the features occur. From then on this process embeds
+// with that, as a later one with the same folder will.
+func (e *embedder) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	var learned counts
 	x := &extractor{analyzer: e.analyzer}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, text := range texts {
-		if err := ctx.Err(); err != nil {
+	for batch, err := range rows {
+		for i := range batch {
+			learned.add(x, batch[i].Text)
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
-		e.learned.add(x, text)
 	}
-	return nil
-}
-
-// State ends the fitting: from here on this process embeds with what was
-// learnt, as a later one that is given the state will.
-func (e *embedder) State() ([]byte, error) {
-	e.mu.RLock()
-	state := e.learned.state()
-	e.mu.RUnlock()
-	return state, e.use(state)
+	if e.dir == "" {
+		return errors.New("there is no folder for what is learnt")
+	}
+	state, file := learned.state(), filepath.Join(e.dir, learnt)
+	if err := os.WriteFile(file+".new", state, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return err
+	}
+	return e.use(state)
 }
 
 func (e *embedder) use(state []byte) error {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +18,23 @@ import (
 
 func open1(t testing.TB, config string, state []byte) *embedder {
 	t.Helper()
-	stage, err := Stage().Open(t.Context(), sdk.Setup{State: state}, []byte(config))
+	stage, err := Stage().Open(t.Context(), sdk.Setup{StateDir: holding(t, state)}, []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return stage.(*embedder)
+}
+
+// holding is a folder with the state of an embedder; nil: without one.
+func holding(t testing.TB, state []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	if state != nil {
+		if err := os.WriteFile(filepath.Join(dir, learnt), state, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 func embed(t testing.TB, e *embedder, texts ...string) [][]float32 {
@@ -36,10 +50,17 @@ func embed(t testing.TB, e *embedder, texts ...string) [][]float32 {
 func fitted(t testing.TB, texts ...string) (*embedder, []byte) {
 	t.Helper()
 	e := open1(t, "", nil)
-	if err := e.Fit(t.Context(), texts); err != nil {
+	err := e.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) {
+		for _, text := range texts {
+			if !yield([]sdk.TrainingRow{{Text: text}}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := e.State()
+	state, err := os.ReadFile(filepath.Join(e.dir, learnt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +169,7 @@ func TestFaults(t *testing.T) {
 	}
 	_, state := fitted(t, "a text")
 	for _, bad := range [][]byte{state[:100], append([]byte{9}, state[1:]...)} {
-		if _, err := Stage().Open(t.Context(), sdk.Setup{State: bad}, nil); err == nil {
+		if _, err := Stage().Open(t.Context(), sdk.Setup{StateDir: holding(t, bad)}, nil); err == nil {
 			t.Errorf("a state of %d bytes was taken", len(bad))
 		}
 	}

@@ -60,9 +60,8 @@ func must(t testing.TB, err error) {
 }
 
 // codebases reads Anthropic's example of contextual retrieval: chunks of source
-// code, of all repositories or of those given. With their context, repository and path
-// are embedded and searched, too.
-func codebases(t testing.TB, context bool, repositories ...string) set {
+// code. With their context, repository and path are embedded and searched, too.
+func codebases(t testing.TB, context bool) set {
 	type document struct{ ID, Repo, Path string }
 	type chunk struct {
 		ID, Text string
@@ -78,13 +77,8 @@ func codebases(t testing.TB, context bool, repositories ...string) set {
 		documents[d.ID] = d
 	}
 	var s set
-	known := map[string]bool{}
 	for _, c := range readLines[chunk](t, folder+"chunks.jsonl") {
 		d := documents[c.Document]
-		if len(repositories) > 0 && !slices.Contains(repositories, d.Repo) {
-			continue
-		}
-		known[c.ID] = true
 		e := sdk.Entry{ID: c.ID, Text: c.Text, Meta: sdk.Meta{"repo": d.Repo, "path": d.Path}}
 		if context {
 			e.Context = d.Repo + " " + d.Path
@@ -92,9 +86,7 @@ func codebases(t testing.TB, context bool, repositories ...string) set {
 		s.entries = append(s.entries, e)
 	}
 	for _, q := range readLines[line](t, folder+"queries_public.jsonl") {
-		if known[q.Gold[0][0]] {
-			s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold})
-		}
+		s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold})
 	}
 	return s
 }

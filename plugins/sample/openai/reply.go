@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -12,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/answer"
 )
 
-// reply is one choice, as it is cached.
+// reply is one choice, as it is kept.
 type reply struct {
 	chatmodel.Reply
 	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
@@ -22,7 +21,7 @@ type reply struct {
 	Output uint64 `json:"output,omitempty"`
 }
 
-// fill takes a cached value and reports whether it is a reply.
+// fill reports whether a kept value is a reply.
 func (s *slot) fill(value []byte) bool {
 	return value != nil && json.Unmarshal(value, &s.reply) == nil
 }
@@ -43,7 +42,8 @@ func (v *voter) read(s *slot) sdk.Sample {
 	}
 }
 
-// unusable is why a reply is no answer; "": it is one.
+// unusable is why a reply is no answer, beyond what its text shows; "": it may
+// be one.
 func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 	if reason := r.Unusable(); reason != "" {
 		return reason
@@ -54,13 +54,18 @@ func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 	return a.Reason
 }
 
-// cutLabel reports whether the label itself may be truncated: a line without an end
-// that is no known label.
+// cutLabel reports whether the label itself may be cut: a line that did not end
+// and is none of the labels that are known.
 func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
 	if p.Fields != nil || len(p.Labels) == 0 || a.Label == "" || strings.Contains(strings.TrimSpace(r.Text), "\n") {
 		return false
 	}
-	return !slices.Contains(p.Labels, a.Label)
+	for _, label := range p.Labels {
+		if label == a.Label {
+			return false
+		}
+	}
+	return true
 }
 
 // token is a piece of an answer with the logarithm of its probability.
@@ -69,7 +74,7 @@ type token struct {
 	log  float64
 }
 
-// least is the smallest probability: an answer of weight 0 would not count.
+// least is the smallest probability: an answer with none would not count.
 const least = 1e-6
 
 // probability multiplies those of the tokens of the label: of the first line,

@@ -108,13 +108,14 @@ func sameRanking(a, b []sdk.Candidate) bool {
 func embedHashed(t testing.TB, entries []sdk.Entry, texts []string) []sdk.Query {
 	t.Helper()
 	ctx := context.Background()
-	stage, err := hashing.Stage().Open(ctx, sdk.Setup{}, []byte(`{"dimension": 384}`))
+	stage, err := hashing.Stage().Open(ctx, sdk.Setup{StateDir: t.TempDir()}, []byte(`{"dimension": 384}`))
 	must(t, err)
-	passages := make([]string, len(entries))
+	passages, rows := make([]string, len(entries)), make([]sdk.TrainingRow, len(entries))
 	for i, e := range entries {
 		passages[i] = e.Context + "\n" + e.Text
+		rows[i] = sdk.TrainingRow{ID: e.ID, Text: passages[i]}
 	}
-	must(t, stage.(sdk.Fitter).Fit(ctx, passages))
+	must(t, stage.(sdk.Fitter).Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) { yield(rows, nil) }))
 	vectors, err := stage.(sdk.Embedder).Embed(ctx, sdk.RolePassage, passages)
 	must(t, err)
 	for i := range entries {

@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// env is what the rules of a stage see of a record. Only what the rule reads
+// is computed.
+func (s *stage) env(rec *record, r *rule.Rule) *rule.Env {
+	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
+	switch {
+	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
+	case r == s.When: // it asks what stands above
+		e.Labels = s.above
+	default: // keep, or a fallback's: it asks what the stage found
+		e.Item.Candidates = rec.outputs[s.index].candidates
+	}
+	if r.Reads("candidate_labels") {
+		e.CandidateLabels = candidateLabels(e.Item.Candidates)
+	}
+	// A verdict has an agreement of its own; see flag.
+	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
+		mean := ballot.Mean(rec.samples(s.in.voters), nil)
+		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+	}
+	if r.Reads("votes") {
+		for _, v := range votes(rec.samples(s.in.voters)) {
+			e.Votes = append(e.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
+		}
+	}
+	return e
+}
+
+// rulesRead reports whether one of the stage's rules reads a name.
+func (s *stage) rulesRead(name string) bool {
+	for _, f := range s.Fallbacks {
+		if f.When.Reads(name) {
+			return true
+		}
+	}
+	return s.When.Reads(name) || s.Keep.Reads(name) || s.Accept.Reads(name) || s.Flag.Reads(name)
+}
+
+func candidateLabels(candidates []sdk.Candidate) []string {
+	var labels []string
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if c.Label != "" && !seen[c.Label] {
+			seen[c.Label] = true
+			labels = append(labels, c.Label)
+		}
+	}
+	return labels
+}
+
+// votes lists the answers of samples one by one.
+func votes(samples []sdk.Sample) []Vote {
+	n := 0
+	for _, s := range samples {
+		n += len(s.Answers)
+	}
+	all := make([]Vote, 0, n)
+	for _, s := range samples {
+		for _, a := range s.Answers {
+			all = append(all, Vote{s.Voter, a.Label, a.Weight, a.Accepted, a.Reason})
+		}
+	}
+	return all
+}
+
+// wanted splits off the records that a stage works on: those that nothing has
+// failed on before and for which its when rule holds. Where what it needs is
+// missing, so is the stage.
+func (s *stage) wanted(ctx context.Context, records []*record) []*record {
+	var wanted []*record
+	for _, rec := range records {
+		if rec.failure(s.in.needs) != nil {
+			continue
+		}
+		lacks := s.lacks(rec)
+		if s.When != nil && (lacks == nil || s.asks(rec)) {
+			ok, err := s.When.Eval(ctx, s.env(rec, s.When))
+			if err != nil {
+				rec.fail(s, fmt.Errorf("when: %w", err))
+				continue
+			}
+			if !ok {
+				continue
+			}
+		}
+		if lacks != nil {
+			rec.outputs[s.index].missing = &Failure{Stage: s.String(), Err: lacks.Err}
+			continue
+		}
+		wanted = append(wanted, rec)
+	}
+	return wanted
+}
+
+// bind finds out what is searched for each record, and splits off those for
+// which that can be said.
+func (s *stage) bind(ctx context.Context, records []*record) []*record {
+	var bound []*record
+	for _, rec := range records {
+		f, err := s.Retrieve.Filter.Bind(ctx, &rule.Env{Item: s.item(rec)})
+		if err != nil {
+			rec.fail(s, fmt.Errorf("filter: %w", err))
+			continue
+		}
+		rec.outputs[s.index].filter = f
+		bound = append(bound, rec)
+	}
+	return bound
+}
+
+// keep drops the candidates for which the keep rule does not hold.
+func (s *stage) keep(ctx context.Context, rec *record) error {
+	if s.Keep == nil {
+		return nil
+	}
+	out := &rec.outputs[s.index]
+	e := s.env(rec, s.Keep)
+	var kept []sdk.Candidate
+	for i := range out.candidates {
+		e.Candidate, e.Rank = &out.candidates[i], i+1
+		ok, err := s.Keep.Eval(ctx, e)
+		if err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+		if ok {
+			kept = append(kept, out.candidates[i])
+		}
+	}
+	out.candidates = kept
+	return nil
+}
+
+// notAccepted is the reason of an answer that an accept rule drops.
+const notAccepted = "accept: the rule does not hold"
+
+// accept takes the mark from those accepted answers that the stage's rule does
+// not accept. That none of the labels fits is not for the rule to judge: it
+// asks about a label.
+func (s *stage) accept(ctx context.Context, rec *record, samples []sdk.Sample) error {
+	if s.Accept == nil {
+		return nil
+	}
+	e := s.env(rec, s.Accept)
+	for _, sample := range samples {
+		for i := range sample.Answers {
+			a := &sample.Answers[i]
+			if !a.Accepted || a.Label == "" {
+				continue
+			}
+			e.Answer = a.Label
+			var err error
+			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
+				return fmt.Errorf("accept: %w", err)
+			}
+			if !a.Accepted {
+				a.Reason = notAccepted
+			}
+		}
+	}
+	return nil
+}
+
+// flag decides whether a person should look at the verdict.
+func (s *stage) flag(ctx context.Context, rec *record) error {
+	if s.Flag == nil {
+		return nil
+	}
+	e := s.env(rec, s.Flag)
+	e.Answer, e.Agreement = rec.verdict.Answer, rec.verdict.Agreement
+	var err error
+	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
+		return fmt.Errorf("flag: %w", err)
+	}
+	return nil
+}

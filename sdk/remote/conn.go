@@ -1,0 +1,207 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+var (
+	// ErrLost says that the connection broke before the reply came. The plugin may
+	// or may not have done what it was asked.
+	ErrLost = errors.New("the plugin's process ended")
+	// ErrUnsent says that the connection was broken before the request was sent.
+	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
+)
+
+// Conn is the connection to a plugin. At most wire.Window calls are under way at a
+// time; further ones wait their turn.
+type Conn struct {
+	grpc      *grpc.ClientConn
+	credits   *semaphore.Weighted
+	done      chan struct{} // closed when the connection has broken
+	answered  atomic.Int64
+	abandoned atomic.Bool // a call has ended before its reply, and nobody has settled since
+}
+
+// NewConn takes over a connection on which a call has been answered. It lasts until the
+// plugin ends, or until Close.
+func NewConn(conn *grpc.ClientConn) *Conn {
+	c := &Conn{grpc: conn, credits: semaphore.NewWeighted(wire.Window), done: make(chan struct{})}
+	go func() {
+		for conn.GetState() == connectivity.Ready {
+			conn.WaitForStateChange(context.Background(), connectivity.Ready)
+		}
+		close(c.done)
+	}()
+	return c
+}
+
+// Close ends the connection and every call on it.
+func (c *Conn) Close() { _ = c.grpc.Close() }
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Ended reports whether the connection has ended.
+func (c *Conn) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Answered is how many calls the plugin has answered.
+func (c *Conn) Answered() int { return int(c.answered.Load()) }
+
+// Alive asks the plugin for a sign of life, and how many calls it still works on
+// that nobody waits for any longer. An answer of any kind is a sign, and so is a broken
+// connection, which Done reports; only the end of ctx is none.
+func (c *Conn) Alive(ctx context.Context) (overdue int, ok bool) {
+	reply, err := stagepb.NewStageClient(c.grpc).Alive(ctx, &stagepb.AliveRequest{})
+	return int(reply.GetOverdue()), status.Code(err) != codes.DeadlineExceeded && ctx.Err() == nil
+}
+
+// Settle waits until the plugin works on no call any more that nobody waits for, or
+// the connection has ended. It returns false where ctx ends first.
+func (c *Conn) Settle(ctx context.Context) bool {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		c.abandoned.Store(false)
+		overdue, ok := c.Alive(ctx)
+		if c.Ended() || ok && overdue == 0 {
+			return true
+		}
+		c.abandoned.Store(true)
+		select {
+		case <-time.After(wait):
+		case <-c.done:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Invoke makes a unary call; it is grpc.ClientConn's, with errors of package sdk. Where ctx
+// is one of Alone, the call waits until the plugin works on nothing else.
+func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	if size := proto.Size(request.(proto.Message)); size > wire.MaxMessage {
+		return tooLarge(size)
+	}
+	credits := int64(1)
+	if IsAlone(ctx) {
+		credits = wire.Window
+	}
+	if err := c.acquire(ctx, credits); err != nil {
+		return err
+	}
+	defer c.credits.Release(credits)
+	if IsAlone(ctx) && c.abandoned.Load() && !c.Settle(ctx) {
+		return Ended(ctx)
+	}
+	return c.explain(ctx, method, c.grpc.Invoke(ctx, method, request, reply, options...))
+}
+
+func tooLarge(size int) error {
+	return sdk.Invalid(fmt.Errorf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, wire.MaxMessage>>20))
+}
+
+// acquire waits for credits, for the end of ctx or for that of the connection.
+func (c *Conn) acquire(ctx context.Context, credits int64) error {
+	waiting := ctx
+	if !c.credits.TryAcquire(credits) {
+		both, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			select {
+			case <-c.done:
+				stop()
+			case <-both.Done():
+			}
+		}()
+		waiting = both
+		if c.credits.Acquire(waiting, credits) != nil {
+			if ctx.Err() != nil {
+				return Ended(ctx)
+			}
+			return ErrUnsent
+		}
+	}
+	if c.Ended() {
+		c.credits.Release(credits)
+		return ErrUnsent
+	}
+	return nil
+}
+
+// explain makes an error of package sdk of one of gRPC's.
+func (c *Conn) explain(ctx context.Context, method string, err error) error {
+	code := status.Code(err)
+	switch {
+	case err == nil:
+		c.answered.Add(1)
+		return nil
+	case ctx.Err() != nil:
+		c.abandoned.Store(true)
+		return Ended(ctx)
+	case code == codes.DeadlineExceeded: // the plugin's clock was ahead of this one
+		c.abandoned.Store(true)
+		return &sdk.Error{Code: sdk.CodeDeadline, Err: context.DeadlineExceeded}
+	case code == codes.ResourceExhausted:
+		return sdk.Invalid(fmt.Errorf("the reply is larger than the %d MiB of a message; use smaller batches", wire.MaxMessage>>20))
+	case code == codes.Unavailable || code == codes.Canceled:
+		select { // gRPC notices a moment later that the connection is broken
+		case <-c.done:
+			return ErrLost
+		case <-time.After(time.Second):
+		}
+	}
+	return &StatusError{Method: method, Code: code, Message: status.Convert(err).Message()}
+}
+
+// StatusError is a call that a plugin answered with a status of gRPC's, in the place of a
+// reply. It is a bug of the plugin, or a method that it lacks.
+type StatusError struct {
+	Method  string
+	Code    codes.Code
+	Message string // as the plugin wrote it
+}
+
+func (e *StatusError) Error() string {
+	if e.Code == codes.Unimplemented {
+		return fmt.Sprintf("the plugin has no method %s, which its description promises; update the plugin", e.Method)
+	}
+	return fmt.Sprintf("the plugin answered %s with the status %s (%s); what goes wrong with the work belongs into a reply's failure", e.Method, e.Code, e.Message)
+}
+
+// Unwrap gives the error its code: no retry helps where a method is missing.
+func (e *StatusError) Unwrap() error {
+	if e.Code == codes.Unimplemented {
+		return sdk.Invalid(errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// Ended is the error of a call whose context ended: cancelled or out of time.
+func Ended(ctx context.Context) error {
+	code := sdk.CodeCancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = sdk.CodeDeadline
+	}
+	return &sdk.Error{Code: code, Err: context.Cause(ctx)}
+}

@@ -1,0 +1,36 @@
+package wire
+
+import (
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// EncodeTraining makes rows of what a stage learns from, with the columns that it wants.
+func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, error) {
+	items := make([]sdk.Item, len(rows))
+	for i, r := range rows {
+		items[i] = sdk.Item{ID: r.ID, Text: r.Text, Vector: r.Vector, Samples: r.Samples}
+	}
+	out, err := EncodeBatch(sdk.Batch{Items: items}, reads)
+	if err != nil {
+		return nil, err
+	}
+	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
+	return out, nil
+}
+
+// DecodeTraining returns what a stage learns from.
+func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
+	b, err := DecodeBatch(rows)
+	if err != nil {
+		return nil, err
+	}
+	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
+		return nil, err
+	}
+	out := make([]sdk.TrainingRow, len(b.Items))
+	for i, it := range b.Items {
+		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples}
+	}
+	return out, nil
+}
