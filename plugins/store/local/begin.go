@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // begin starts a transaction unless one is under way: it takes the lock, makes
@@ -39,7 +42,7 @@ func (c *collection) begin() (err error) {
 		return err
 	}
 	f.Close() // of nil: an error that does not matter
-	if !now.same(known.state) {
+	if !now.Same(known.State) {
 		return sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name), 0)
 	}
 	c.sweep()
@@ -48,37 +51,37 @@ func (c *collection) begin() (err error) {
 		return fmt.Errorf("write collection %q: %w", c.name, explain(err))
 	}
 	c.staged = &transaction{
-		lock: lock, log: a, start: a.end, next: known.next, schema: known.schema,
-		spilt: newRemover(nil, known.analyzer), gone: map[string]struct{}{},
+		Staged: snapshot.NewStaged(nil, known.Analyzer), gone: map[string]struct{}{},
+		lock: lock, log: a, start: a.End, next: known.Next, dimension: known.Dimension,
 	}
 	c.busy.Store(true)
 	return nil
 }
 
 // openLog opens the log at the end of its last commit, or makes a new one.
-func (c *collection) openLog(known *snapshot) (*appender, error) {
-	if known.end > 0 {
+func (c *collection) openLog(known *version) (*wal.Appender, error) {
+	if known.End > 0 {
 		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.Truncate(known.end); err != nil {
+		if err := f.Truncate(known.End); err != nil {
 			f.Close()
 			return nil, err
 		}
-		return &appender{f: f, id: known.id, sync: c.config.Sync, end: known.end}, nil
+		return &wal.Appender{F: f, ID: known.ID, Sync: c.config.Sync, End: known.End}, nil
 	}
-	a, err := createLog(c.path()+".new", known.schema, c.config.Sync)
+	a, err := wal.Create(c.path()+".new", known.Schema, c.config.Sync)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rename(c.path()); err != nil {
-		a.f.Close()
+	if err := a.Rename(c.path()); err != nil {
+		a.F.Close()
 		return nil, err
 	}
 	if c.config.Sync {
-		if err := syncDir(filepath.Dir(c.dir)); err != nil {
-			a.f.Close()
+		if err := wal.SyncDir(filepath.Dir(c.dir)); err != nil {
+			a.F.Close()
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkSizes is one query of both sides, in collections as people have them.
+// BenchmarkSizes is one query of both legs, in collections as people have them.
 func BenchmarkSizes(b *testing.B) {
 	for _, rows := range []int{2_000, 15_000, benchRows} {
 		s, c := benchStore(b, b.TempDir(), rows)

@@ -15,9 +15,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/search"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // collection is one collection that this process has opened.
@@ -34,8 +38,18 @@ type collection struct {
 	dropped bool         // an error undid changes and the writer may not know
 	busy    atomic.Bool  // staged is not nil: nobody else can have written
 
-	// now is what a search reads. It waits for nobody.
-	now atomic.Pointer[snapshot] // nil: not opened yet
+	// Now is what a search reads. It waits for nobody.
+	now atomic.Pointer[version] // nil: not opened yet
+}
+
+// version is a collection at one commit.
+type version struct {
+	wal.State
+	*search.Searcher
+}
+
+func (c *collection) version(now wal.State, s *snapshot.Snapshot) *version {
+	return &version{now, search.New(s, c.config.K1, c.config.B)}
 }
 
 func (c *collection) path() string { return filepath.Join(c.dir, "log") }
@@ -43,8 +57,8 @@ func (c *collection) path() string { return filepath.Join(c.dir, "log") }
 // open reads the committed state, unless this process has it already, and drops
 // what is staged. Beside a change that is under way it does neither.
 func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
-	if schema.Dimension < 0 || schema.Dimension > maxDimension {
-		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most is %d", schema.Dimension, maxDimension))
+	if schema.Dimension < 0 || schema.Dimension > row.MaxDimension {
+		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most is %d", schema.Dimension, row.MaxDimension))
 	}
 	for !c.writing.TryLock() {
 		if s := c.now.Load(); s != nil && c.busy.Load() {
@@ -66,11 +80,11 @@ func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 	return found, err
 }
 
-func (c *collection) opened(s *snapshot, schema sdk.Schema) (sdk.Collection, error) {
-	if err := c.fits(s.state, schema); err != nil {
+func (c *collection) opened(s *version, schema sdk.Schema) (sdk.Collection, error) {
+	if err := c.fits(s.State, schema); err != nil {
 		return sdk.Collection{}, err
 	}
-	return sdk.Collection{Entries: s.living, Dimension: schema.Dimension, Note: slices.Clone(s.note)}, nil
+	return sdk.Collection{Entries: s.Live, Dimension: schema.Dimension, Note: slices.Clone(s.Note)}, nil
 }
 
 // refresh brings the state up to what the log says now.
@@ -80,8 +94,8 @@ func (c *collection) refresh(schema sdk.Schema) error {
 		// A writer that rolls back while the file is read looks like damage. It
 		// does not twice in a row. One that merges removes the files that the log
 		// listed a moment ago.
-		var broken *damaged
-		if errors.As(err, &broken) && broken.path == c.path() && try < 1 || errors.Is(err, errMissing) && try < 5 {
+		var broken *integrity.Error
+		if errors.As(err, &broken) && broken.Path == c.path() && try < 1 || errors.Is(err, errMissing) && try < 5 {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
@@ -95,21 +109,22 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 		return err
 	}
 	defer f.Close() // of nil: an error that does not matter
-	if now.end == 0 {
-		now.schema = schema
+	if now.End == 0 {
+		now.Schema = schema
 	}
 	old := c.now.Load()
-	if old != nil && now.same(old.state) && now.schema == old.schema {
+	if old != nil && now.Same(old.State) && now.Schema == old.Schema {
 		return nil
 	}
 	if err := c.fits(now, schema); err != nil {
 		return err
 	}
-	next, err := c.emptySnapshot(now)
+	empty, err := snapshot.Empty(now.Schema)
 	if err != nil {
 		return err
 	}
-	if now.end > 0 {
+	next := c.version(now, empty)
+	if now.End > 0 {
 		if next, err = c.replay(f, next, old); err != nil {
 			return err
 		}
@@ -119,29 +134,29 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 }
 
 // look opens the log and finds its last commit. Without a log both are zero.
-func (c *collection) look() (*os.File, state, error) {
+func (c *collection) look() (*os.File, wal.State, error) {
 	f, err := os.Open(c.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, state{}, nil
+		return nil, wal.State{}, nil
 	}
 	if err != nil {
-		return nil, state{}, err
+		return nil, wal.State{}, err
 	}
-	var known state
+	var known wal.State
 	if s := c.now.Load(); s != nil {
-		known = s.state
+		known = s.State
 	}
-	s, err := inspect(f, known)
+	s, err := wal.Inspect(f, known)
 	if err != nil {
 		f.Close()
-		return nil, state{}, err
+		return nil, wal.State{}, err
 	}
 	return f, s, nil
 }
 
 // fits reports whether a collection can be used with a schema.
-func (c *collection) fits(s state, schema sdk.Schema) error {
-	switch have := s.schema; {
+func (c *collection) fits(s wal.State, schema sdk.Schema) error {
+	switch have := s.Schema; {
 	case have.Dimension != schema.Dimension:
 		return sdk.Invalid(fmt.Errorf("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or in another state folder", c.name, have.Dimension, schema.Dimension))
 	case have.Analyzer != schema.Analyzer:
@@ -150,21 +165,9 @@ func (c *collection) fits(s state, schema sdk.Schema) error {
 	return nil
 }
 
-func (c *collection) emptySnapshot(now state) (*snapshot, error) {
-	s := &snapshot{state: now, kernel: simd.Best(), k1: c.config.K1, b: c.config.B}
-	if now.schema.Analyzer != "" {
-		analyzer, err := analyze.Named(now.schema.Analyzer)
-		if err != nil {
-			return nil, sdk.Invalid(err)
-		}
-		s.analyzer = &analyzer
-	}
-	return s, nil
-}
-
 // read calls do with the committed state. Until it returns, what do works on
 // stays in memory; what it returns must not be part of a segment.
-func (c *collection) read(do func(s *snapshot) error) error {
+func (c *collection) read(do func(s *version) error) error {
 	s := c.now.Load()
 	if s == nil {
 		return c.notOpen()
@@ -178,8 +181,8 @@ func (c *collection) notOpen() error {
 }
 
 func (c *collection) search(ctx context.Context, ask sdk.Search, queries []sdk.Query) (hits []sdk.Hits, err error) {
-	err = c.read(func(s *snapshot) error {
-		hits, err = s.search(ctx, ask, queries)
+	err = c.read(func(s *version) error {
+		hits, err = s.Search(ctx, ask, queries)
 		return err
 	})
 	return hits, err
@@ -187,10 +190,10 @@ func (c *collection) search(ctx context.Context, ask sdk.Search, queries []sdk.Q
 
 func (c *collection) get(ids []string) (entries []sdk.Entry, err error) {
 	entries = make([]sdk.Entry, len(ids))
-	err = c.read(func(s *snapshot) error {
+	err = c.read(func(s *version) error {
 		for i, id := range ids {
-			if p, r, ok := s.find(id); ok {
-				entries[i] = p.entry(r, true)
+			if p, r, ok := s.Find(id); ok {
+				entries[i] = p.Entry(r, true)
 			}
 		}
 		return nil
@@ -202,11 +205,11 @@ func (c *collection) scan(ask sdk.Scan) (page sdk.Page, err error) {
 	after := uint64(0)
 	if ask.After != "" {
 		if after, err = strconv.ParseUint(ask.After, 10, 64); err != nil {
-			return page, sdk.Invalid(fmt.Errorf("%q is not a place in a collection: use Next of the page before", ask.After))
+			return page, sdk.Invalid(fmt.Errorf("%q is not a position in a collection: use Next of the page before", ask.After))
 		}
 	}
-	err = c.read(func(s *snapshot) error {
-		page = s.page(ask, after)
+	err = c.read(func(s *version) error {
+		page = s.Page(ask, after)
 		return nil
 	})
 	return page, err

@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // smallLog is the size in bytes below which a log is left alone.
 const smallLog = 64 << 10
 
 // commit makes the staged changes durable, then visible, then merges what is
-// due. Searches go on meanwhile.
+// due. Searches continue meanwhile.
 func (c *collection) commit(note []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if now := c.now.Load(); c.staged == nil && now != nil && !c.dropped && now.end > 0 && bytes.Equal(note, now.note) {
+	if now := c.now.Load(); c.staged == nil && now != nil && !c.dropped && now.End > 0 && bytes.Equal(note, now.Note) {
 		return nil
 	}
 	if err := c.begin(); err != nil {
@@ -34,69 +39,67 @@ func (c *collection) commit(note []byte) error {
 	return nil
 }
 
-// advance makes the staged changes durable and returns the snapshot with them.
-func (c *collection) advance(tx *transaction, note []byte) (*snapshot, error) {
+// advance makes the staged changes durable and returns the version with them.
+func (c *collection) advance(tx *transaction, note []byte) (*version, error) {
 	old := c.now.Load()
 	parts := c.survivors(old, tx)
-	now := state{id: tx.log.id, schema: old.schema, base: old.base, listed: old.listed, next: tx.next, note: note}
-	if now.base == 0 {
-		now.base = tx.start
+	now := wal.State{ID: tx.log.ID, Schema: old.Schema, Base: old.Base, Listed: old.Listed, Next: tx.next, Note: note}
+	if now.Base == 0 {
+		now.Base = tx.start
 	}
-	files := filesOf(parts)
-	inMemory := len(tx.rows.rows)
+	files := snapshot.Files(parts)
+	inMemory := len(tx.Rows.Rows)
 	for i := range parts[files:] {
-		inMemory += parts[files+i].segment.rows
+		inMemory += parts[files+i].Segment.Rows
 	}
-	if tx.large || inMemory > c.limits.rows || tx.log.end-now.base > c.limits.bytes {
+	if tx.large || inMemory > c.limits.rows || tx.log.End-now.Base > c.limits.bytes {
 		parts, err := c.toFiles(parts, tx)
 		if err != nil {
 			return nil, err
 		}
-		return c.checkpoint(old.with(now, parts))
+		return c.checkpoint(now, old.With(parts))
 	}
-	parts, err := old.append(parts, &tx.rows)
+	parts, err := old.Append(parts, &tx.Rows)
 	if err != nil {
 		return nil, err
 	}
 	if err := countable(parts); err != nil {
 		return nil, err
 	}
-	if err := tx.log.commit(tx.next, note); err != nil {
+	if err := tx.log.Commit(tx.next, note); err != nil {
 		return nil, err
 	}
-	now.end = tx.log.end
-	return old.with(now, parts), nil
+	now.End = tx.log.End
+	return c.version(now, old.With(parts)), nil
 }
 
 // survivors returns the committed parts without the rows that were deleted or
 // replaced.
-func (c *collection) survivors(old *snapshot, tx *transaction) []part {
-	kept := newRemover(old.parts, old.analyzer)
-	if old.living == 0 {
-		return kept.parts
+func (c *collection) survivors(old *version, tx *transaction) []snapshot.Part {
+	kept := snapshot.NewRemover(old.Parts, old.Analyzer)
+	if old.Live == 0 {
+		return kept.Parts
 	}
 	for id := range tx.gone {
-		kept.remove(id)
+		kept.Remove(id)
 	}
-	for id := range tx.rows.place {
-		kept.remove(id)
+	for id := range tx.Rows.Positions {
+		kept.Remove(id)
 	}
-	for i := range tx.spilt.parts {
-		p := &tx.spilt.parts[i]
-		for r := range int32(p.segment.rows) {
-			if !p.dead.has(r) {
-				kept.remove(p.id(r))
-			}
+	for i := range tx.Parts.Parts {
+		p := &tx.Parts.Parts[i]
+		for r := range p.LiveRows() {
+			kept.Remove(p.ID(r))
 		}
 	}
-	return kept.parts
+	return kept.Parts
 }
 
 // toFiles writes all rows that are in memory to files. The order of the parts
 // stays that of the sequence numbers.
-func (c *collection) toFiles(parts []part, tx *transaction) ([]part, error) {
-	files := filesOf(parts)
-	inputs := inputsOf(parts[files:])
+func (c *collection) toFiles(parts []snapshot.Part, tx *transaction) ([]snapshot.Part, error) {
+	files := snapshot.Files(parts)
+	inputs := snapshot.Inputs(parts[files:])
 	parts = slices.Clip(parts[:files])
 	write := func() error {
 		if len(inputs) == 0 {
@@ -104,19 +107,19 @@ func (c *collection) toFiles(parts []part, tx *transaction) ([]part, error) {
 		}
 		s, err := c.writeFile(inputs)
 		if err == nil {
-			parts = append(parts, wholePart(s))
+			parts = append(parts, snapshot.Whole(s))
 		}
 		inputs = nil
 		return err
 	}
-	if len(tx.spilt.parts) > 0 {
+	if len(tx.Parts.Parts) > 0 {
 		if err := write(); err != nil {
 			return nil, err
 		}
-		parts = append(parts, tx.spilt.parts...)
+		parts = append(parts, tx.Parts.Parts...)
 	}
-	if len(tx.rows.place) > 0 {
-		inputs = append(inputs, input{source: tx.rows.source(c.now.Load().analyzer)})
+	if len(tx.Rows.Positions) > 0 {
+		inputs = append(inputs, segment.Input{Source: tx.Rows.Source(c.now.Load().Analyzer)})
 	}
 	err := write()
 	return parts, errors.Join(err, countable(parts))
@@ -127,33 +130,33 @@ func (c *collection) toFiles(parts []part, tx *transaction) ([]part, error) {
 // needs.
 func (c *collection) tidy() error {
 	now := c.now.Load()
-	parts, files := slices.Clone(now.parts), filesOf(now.parts)
-	replaced := now.id != c.staged.log.id // by the commit
+	parts, files := slices.Clone(now.Parts), snapshot.Files(now.Parts)
+	replaced := now.ID != c.staged.log.ID // by the commit
 	merged := false
 	var err error
 	defer func() {
-		if (replaced || merged) && !errors.Is(err, errUnsure) {
+		if (replaced || merged) && !errors.Is(err, wal.ErrUnsure) {
 			c.sweep()
 		}
 	}()
 	for {
-		first, last := due(parts[:files])
+		first, last := snapshot.Due(parts[:files])
 		if last == 0 {
 			break
 		}
 		merged = true
-		var s *segment
-		if s, err = c.writeFile(inputsOf(parts[first:last])); err != nil {
+		var s *segment.Segment
+		if s, err = c.writeFile(snapshot.Inputs(parts[first:last])); err != nil {
 			return err
 		}
-		parts = slices.Replace(parts, first, last, wholePart(s))
+		parts = slices.Replace(parts, first, last, snapshot.Whole(s))
 		files -= last - first - 1
 	}
-	if !merged && files == len(now.listed) && !wasteful(now) {
+	if !merged && files == len(now.Listed) && !wasteful(now) {
 		return nil
 	}
-	var next *snapshot
-	if next, err = c.checkpoint(now.with(now.state, parts)); err == nil {
+	var next *version
+	if next, err = c.checkpoint(now.State, now.With(parts)); err == nil {
 		replaced = true
 		c.now.Store(next)
 	}
@@ -161,22 +164,22 @@ func (c *collection) tidy() error {
 }
 
 // wasteful reports whether a new log would take at most half as much.
-func wasteful(s *snapshot) bool {
-	var living int64
-	for i := range s.parts {
-		living += s.parts[i].logged
+func wasteful(s *version) bool {
+	var live int64
+	for i := range s.Parts {
+		live += s.Parts[i].Logged
 	}
-	return s.end-s.base > smallLog && s.end-s.base > 2*living+s.base
+	return s.End-s.Base > smallLog && s.End-s.Base > 2*live+s.Base
 }
 
 // countable reports whether the rows of parts can be numbered.
-func countable(parts []part) error {
+func countable(parts []snapshot.Part) error {
 	rows := 0
 	for i := range parts {
-		rows += parts[i].segment.rows
+		rows += parts[i].Segment.Rows
 	}
-	if rows > maxRows {
-		return fmt.Errorf("a collection has at most %d rows", maxRows)
+	if rows > row.MaxRows {
+		return fmt.Errorf("a collection has at most %d rows", row.MaxRows)
 	}
 	return nil
 }

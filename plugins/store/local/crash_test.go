@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 )
 
 // The environment variables that make the test binary a writer or a reader of a
@@ -108,14 +110,14 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 	total, orphans, torn := 0, 0, 0
 	for round := range rounds {
 		acknowledged := runAndKill(t, dir, time.Duration(20+r.IntN(120))*time.Millisecond)
-		files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix))
+		files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segment.Suffix))
 		s := openStore(t, dir)
 		c := mustOpen(t, s, 2)
 		now := s.collections["c"].now.Load()
-		if len(files) > len(now.listed) {
+		if len(files) > len(now.Listed) {
 			orphans++
 		}
-		if logSize(t, dir) > now.end {
+		if logSize(t, dir) > now.End {
 			torn++
 		}
 		n := 0

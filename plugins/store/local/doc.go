@@ -2,30 +2,40 @@
 // search over collections that are kept in a folder each.
 //
 // A collection is a few segments and a log; format.md describes the bytes. A
-// segment is some rows with every index over them: a hash table of ids, vectors
-// and a coarser copy of them, inverted lists of words, of labels and of metadata.
-// It never changes. Large segments are files, mapped into memory and ready to be
-// searched as they are; the rows of small commits are in the log, and in
-// segments in memory. To open a collection takes as long as it takes to read the
-// log, however many rows the files have.
+// segment is some rows with every index over them and never changes. Large segments
+// are files, mapped into memory and searched as they are; the rows of small commits
+// are in the log, and in segments in memory. Opening a collection takes as long as
+// reading the log, however many rows the files have.
 //
 // Put and Delete append to the log, Commit makes what they wrote durable and
 // visible, and whatever follows the last Commit does not exist: a process can be
 // killed at any moment. A deleted or replaced row stays in its segment and is
-// marked beside it. When the log grows large its rows become a file, and when
-// segments become many, or what is removed from one outweighs the rest, they are
-// merged into new ones; a new log that lists them takes the place of the old one.
+// marked beside it. When the log grows large its rows become a file. When segments
+// become many, or most rows of one were removed, they are merged into a new one; a
+// new log that lists it takes the place of the old one.
 //
 // One process writes a collection at a time, from its first change to its
 // Commit. Any number of processes and goroutines search meanwhile and wait for
-// nobody: a search works on the snapshot that was the latest when it began, and
-// a process sees what others commit when it opens the collection again.
+// nobody: a search works on the snapshot that was the latest when it began. A
+// process sees what others commit when it opens the collection again.
 //
-// The package does not embed, fuse or approximate: a search has the result of
-// comparing the query with every vector, though most are ruled out by a coarser
-// copy, and the ranking of the two sides is left to package fuse. A filter costs
-// about what it selects.
+// This package holds the stage, transactions, and what people do with a folder of
+// collections without the engine: Find, Stats, Check, Compact and Export. The rooms
+// below internal, each knowing only those before it:
 //
-// Collections, Stats, Check, Compact and Export look after a folder of
-// collections without the engine.
+//	integrity  checksums, and the error for damage
+//	row        entries as bytes, sets of rows, changes
+//	image      the container of a segment, mapped or in memory
+//	segment    rows with every index over them
+//	wal        the log
+//	snapshot   segments at one commit, and how changes make the next
+//	topk       the best rows
+//	filter     the rows that a filter selects
+//	dense      the dense leg
+//	lexical    the lexical leg
+//	search     queries to hits
+//	check      a collection compared with itself
+//
+// It does not embed, fuse or approximate: a search has the result of comparing the
+// query with every vector. The ranking of the two legs is left to package fuse.
 package local

@@ -125,15 +125,15 @@ func measureLarge(t *testing.T, dir string, n int) {
 	}
 	seen := s.collections["c"].now.Load()
 	texts, pages := 0, []byte(nil) // every page of every segment is touched
-	for i := range seen.parts {
-		p := &seen.parts[i]
-		for r := range int32(p.segment.rows) {
-			row := p.row(r)
-			texts += len(row.text)
+	for i := range seen.Parts {
+		p := &seen.Parts[i]
+		for r := range int32(p.Segment.Rows) {
+			row := p.Row(r)
+			texts += len(row.Text)
 		}
 		sum := byte(0)
-		for at := 0; at < len(p.bytes); at += os.Getpagesize() {
-			sum += p.bytes[at]
+		for at := 0; at < len(p.Bytes); at += os.Getpagesize() {
+			sum += p.Bytes[at]
 		}
 		pages = append(pages, sum)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // dropped begins the name of a folder whose collection was dropped. No
@@ -37,7 +39,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 			continue
 		}
 		now := c.now.Load()
-		list = append(list, sdk.Collection{Name: name, Entries: now.living, Dimension: now.schema.Dimension, Note: slices.Clone(now.note)})
+		list = append(list, sdk.Collection{Name: name, Entries: now.Live, Dimension: now.Schema.Dimension, Note: slices.Clone(now.Note)})
 	}
 	return list, nil
 }
@@ -55,7 +57,7 @@ func (s *store) Drop(_ context.Context, name string) error {
 }
 
 // drop moves the collection out of the way, which is done at once, and then
-// removes it. Who reads it goes on with the files that it has open.
+// removes it. Who reads it continues with the files that it has open.
 func (c *collection) drop() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -91,5 +93,5 @@ func (c *collection) drop() error {
 	if !c.config.Sync {
 		return nil
 	}
-	return syncDir(parent)
+	return wal.SyncDir(parent)
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 var ctx = context.Background()
@@ -184,15 +187,15 @@ func putFrames(t testing.TB, dir string) (rows []int) {
 	f, err := os.Open(filepath.Join(dir, "c", "log"))
 	must(t, err)
 	defer f.Close()
-	frames := newFrameReader(f, int64(headerSize), logSize(t, dir))
+	frames := wal.NewFrameReader(f, int64(wal.HeaderSize), logSize(t, dir))
 	for {
-		fr, err := frames.next()
+		fr, err := frames.Next()
 		if err == io.EOF {
 			return rows
 		}
 		must(t, err)
-		if fr.kind == kindPut {
-			rows = append(rows, int(le.Uint32(fr.payload)))
+		if fr.Kind == wal.KindPut {
+			rows = append(rows, int(binary.LittleEndian.Uint32(fr.Payload)))
 		}
 	}
 }
@@ -278,7 +281,7 @@ func TestRefusals(t *testing.T) {
 		{"query too short", searchErr("c", sdk.ModeDense, 1), "row 0: the query's vector has 1 dimensions"},
 		{"query without vector", searchErr("c", sdk.ModeHybrid), "no vector"},
 		{"query with NaN", searchErr("c", sdk.ModeDense, nan, 1), "NaN"},
-		{"no lexical side", searchErr("dense", sdk.ModeHybrid, 1, 0), `use mode "dense"`},
+		{"no lexical leg", searchErr("dense", sdk.ModeHybrid, 1, 0), `use mode "dense"`},
 		{"no vectors", searchErr("lexical", sdk.ModeDense, 1, 0), `use mode "lexical"`},
 	}
 	for _, tt := range tests {
@@ -367,7 +370,7 @@ func TestRewrittenLogStaysBounded(t *testing.T) {
 		if size := logSize(t, dir); size > 350_000 { // 100 kB live
 			t.Fatalf("the log has %d bytes after round %d", size, round)
 		}
-		if rows := s.collections["c"].now.Load().rows; rows > 300 {
+		if rows := s.collections["c"].now.Load().Rows; rows > 300 {
 			t.Fatalf("%d rows in memory after round %d", rows, round)
 		}
 	}
@@ -390,13 +393,13 @@ func TestScanGoesOnAfterARewrite(t *testing.T) {
 	must(t, s.Commit(ctx, "c", nil))
 	page, err := s.Scan(ctx, "c", sdk.Scan{Limit: 150})
 	must(t, err)
-	before := s.collections["c"].now.Load().id
+	before := s.collections["c"].now.Load().ID
 	for i := range 140 {
 		must(t, s.Delete(ctx, "c", []string{fmt.Sprintf("%03d", i)}))
 	}
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
-	if s.collections["c"].now.Load().id == before {
+	if s.collections["c"].now.Load().ID == before {
 		t.Fatal("the log was not rewritten")
 	}
 	page, err = s.Scan(ctx, "c", sdk.Scan{After: page.Next})

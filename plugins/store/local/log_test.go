@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // threeCommits writes a log of three commits with an entry each and returns its
@@ -32,7 +36,7 @@ func TestTornTails(t *testing.T) {
 	dir := t.TempDir()
 	log, ends := threeCommits(t, dir)
 	path := filepath.Join(dir, "c", "log")
-	for size := int64(headerSize); size <= int64(len(log)); size++ {
+	for size := int64(wal.HeaderSize); size <= int64(len(log)); size++ {
 		var want []string
 		for i, end := range ends {
 			if size >= end {
@@ -62,16 +66,16 @@ func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	log, ends := threeCommits(t, dir)
 	path := filepath.Join(dir, "c", "log")
-	for at := int64(headerSize); at < ends[1]; at++ {
+	for at := int64(wal.HeaderSize); at < ends[1]; at++ {
 		broken := bytes.Clone(log)
 		broken[at] ^= 0x10
 		must(t, os.WriteFile(path, broken, 0o644))
 		f, err := os.Open(path)
 		must(t, err)
-		_, err = inspect(f, state{})
+		_, err = wal.Inspect(f, wal.State{})
 		f.Close()
-		var d *damaged
-		if !errors.As(err, &d) || d.offset > at || !strings.Contains(err.Error(), "restore it from a copy") {
+		var d *integrity.Error
+		if !errors.As(err, &d) || d.Offset > at || !strings.Contains(err.Error(), "restore it from a copy") {
 			t.Fatalf("byte %d changed: %v", at, err)
 		}
 	}
@@ -85,9 +89,9 @@ func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	log, _ := threeCommits(t, dir)
 	newer := bytes.Clone(log)
-	newer[len(magic)] = version + 1
+	newer[len(wal.Magic)] = wal.Version + 1
 	older := bytes.Clone(log)
-	older[len(magic)] = version - 1
+	older[len(wal.Magic)] = wal.Version - 1
 	for name, tt := range map[string]struct {
 		content []byte
 		want    string
@@ -184,13 +188,13 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	must(t, s.Commit(ctx, "c", nil))
 	c := s.collections["c"] // a base with removed rows, as a merge writes it
 	must(t, c.begin())
-	next, err := c.checkpoint(c.now.Load())
+	next, err := c.checkpoint(c.now.Load().State, c.now.Load().Snapshot)
 	must(t, err)
 	c.now.Store(next)
 	c.end()
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "blue", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
-	segment = c.now.Load().listed[0]
+	segment = c.now.Load().Listed[0]
 	content, err = os.ReadFile(segment)
 	must(t, err)
 	log, err = os.ReadFile(c.path())
@@ -203,13 +207,13 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 func TestDamagedBase(t *testing.T) {
 	dir := t.TempDir()
 	_, _, log := basedLog(t, dir)
-	for at := headerSize; at < len(log); at += 7 {
+	for at := wal.HeaderSize; at < len(log); at += 7 {
 		broken := bytes.Clone(log)
 		broken[at] ^= 0x10
 		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), broken, 0o644))
 		s := openStore(t, dir)
 		_, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
-		var d *damaged
+		var d *integrity.Error
 		if err == nil && ids(everything(t, s)) != "b d" || err != nil && !errors.As(err, &d) {
 			t.Fatalf("byte %d changed: %v, entries %q", at, err, ids(everything(t, s)))
 		}
@@ -217,12 +221,12 @@ func TestDamagedBase(t *testing.T) {
 	}
 	// A base without its commit is not the beginning of an empty collection, whose
 	// files the next writer could remove.
-	first := bytes.Index(log, []byte(commitMark)) - frameHeader
-	end := first + frameHeader + int(le.Uint32(log[first:]))
-	for size := headerSize + frameHeader + len("standard") + 4 + 5; size < end; size += 5 {
+	first := bytes.Index(log, []byte(wal.CommitMark)) - wal.FrameHeader
+	end := first + wal.FrameHeader + int(binary.LittleEndian.Uint32(log[first:]))
+	for size := wal.HeaderSize + wal.FrameHeader + len("standard") + 4 + 5; size < end; size += 5 {
 		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log[:size], 0o644))
 		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
-		var d *damaged
+		var d *integrity.Error
 		if !errors.As(err, &d) {
 			t.Fatalf("log cut at %d: %v", size, err)
 		}
@@ -237,21 +241,21 @@ func TestDamagedBase(t *testing.T) {
 // FuzzLog opens any bytes as a log. It must go on writing to what it accepts.
 func FuzzLog(f *testing.F) {
 	log, _ := threeCommits(f, f.TempDir())
-	f.Add(log[headerSize:])
-	f.Add(log[headerSize : len(log)-5])
+	f.Add(log[wal.HeaderSize:])
+	f.Add(log[wal.HeaderSize : len(log)-5])
 	f.Add([]byte{})
 	dir := f.TempDir()
 	segment, content, based := basedLog(f, dir)
-	f.Add(based[headerSize:])
+	f.Add(based[wal.HeaderSize:])
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		path := filepath.Join(dir, "c", "log")
 		if _, err := os.Stat(segment); err != nil { // the last input did not list it
 			must(t, os.WriteFile(segment, content, 0o644))
 		}
-		must(t, os.WriteFile(path, append(log[:headerSize:headerSize], reseal(frames)...), 0o644))
+		must(t, os.WriteFile(path, append(log[:wal.HeaderSize:wal.HeaderSize], reseal(frames)...), 0o644))
 		file, err := os.Open(path)
 		must(t, err)
-		_, err = inspect(file, state{})
+		_, err = wal.Inspect(file, wal.State{})
 		file.Close()
 		if err != nil {
 			return
@@ -275,12 +279,12 @@ func FuzzLog(f *testing.F) {
 // that the fuzzer gets past it.
 func reseal(frames []byte) []byte {
 	b := bytes.Clone(frames)
-	for at := 0; at+frameHeader <= len(b); {
-		end := at + frameHeader + int(le.Uint32(b[at:]))
+	for at := 0; at+wal.FrameHeader <= len(b); {
+		end := at + wal.FrameHeader + int(binary.LittleEndian.Uint32(b[at:]))
 		if end > len(b) {
 			break
 		}
-		le.PutUint32(b[at+5:], checksum(b[at:at+5], b[at+frameHeader:end]))
+		binary.LittleEndian.PutUint32(b[at+5:], wal.FrameChecksum(b[at:at+5], b[at+wal.FrameHeader:end]))
 		at = end
 	}
 	return b

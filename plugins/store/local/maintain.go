@@ -6,22 +6,28 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/check"
+	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // Statistics says what a collection is made of.
 type Statistics struct {
-	Entries   int    `json:"entries"`   // living rows
+	Entries   int    `json:"entries"`   // live rows
 	Removed   int    `json:"removed"`   // deleted and replaced rows that take room until segments are merged
 	Dimension int    `json:"dimension"` // of the vectors; 0: none
-	Analyzer  string `json:"analyzer"`  // of the lexical side; empty: none
+	Analyzer  string `json:"analyzer"`  // of the lexical leg; empty: none
 	Segments  int    `json:"segments"`  // in files
 	Logged    int    `json:"logged"`    // entries that only the log has
 	Words     int64  `json:"words"`     // of the entries' texts and contexts
@@ -82,13 +88,13 @@ func isCollection(dir string) bool {
 		return false
 	}
 	defer f.Close()
-	_, err = readHeader(f)
+	_, err = wal.ReadHeader(f)
 	return err == nil
 }
 
 func hasSegments(dir string) bool {
 	entries, _ := os.ReadDir(dir)
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), segmentSuffix) })
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), segment.Suffix) })
 }
 
 // collections returns the names of the collections in a folder, sorted. A folder
@@ -114,23 +120,8 @@ func collections(dir string) ([]string, error) {
 
 // collectionName is the inverse of folder.
 func collectionName(f string) (name string, ok bool) {
-	var b []byte
-	for i := 0; i < len(f); i++ {
-		if f[i] != '%' {
-			b = append(b, f[i])
-			continue
-		}
-		if i+3 > len(f) {
-			return "", false
-		}
-		c, err := strconv.ParseUint(f[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b = append(b, byte(c))
-		i += 2
-	}
-	return string(b), len(b) > 0 && folder(string(b)) == f
+	name, err := url.PathUnescape(f)
+	return name, err == nil && name != "" && folder(name) == f
 }
 
 // Stats returns what a collection is made of, as of its last commit. The error is
@@ -141,22 +132,20 @@ func Stats(at Location) (Statistics, error) {
 		return Statistics{}, err
 	}
 	var found Statistics
-	err = c.read(func(s *snapshot) error {
-		files := filesOf(s.parts)
+	err = c.read(func(s *version) error {
+		files := snapshot.Files(s.Parts)
 		found = Statistics{
-			Entries: s.living, Removed: s.rows - s.living, Dimension: s.schema.Dimension, Analyzer: s.schema.Analyzer,
-			Segments: files, Words: s.words, Note: s.note,
+			Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: s.Schema.Analyzer,
+			Segments: files, Words: s.Words, Note: s.Note,
 		}
 		labels := map[string]bool{}
-		for i := range s.parts {
-			p := &s.parts[i]
+		for i := range s.Parts {
+			p := &s.Parts[i]
 			if i >= files {
-				found.Logged += p.living()
+				found.Logged += p.Live()
 			}
-			for r := range int32(p.segment.rows) {
-				if !p.dead.has(r) {
-					labels[p.label(r)] = true
-				}
+			for r := range p.LiveRows() {
+				labels[p.Label(r)] = true
 			}
 		}
 		delete(labels, "") // of entries without one
@@ -176,7 +165,7 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	if err != nil {
 		return err
 	}
-	if err := c.read((*snapshot).verifyRest); err != nil {
+	if err := c.read(func(s *version) error { return s.VerifyRest() }); err != nil {
 		return err
 	}
 	ask := sdk.Scan{Texts: true, Vectors: true}
@@ -195,19 +184,27 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	return nil
 }
 
-// verifyRest compares the checksums that opening the files leaves out.
-func (s *snapshot) verifyRest() error {
-	for i := range s.parts {
-		if err := s.parts[i].verifyRest(); err != nil {
-			return err
-		}
+// Check reads all of a collection and compares it with itself: every checksum,
+// and every index with the rows. The error says what is wrong, several things
+// if there are; it is fs.ErrNotExist if there is no such collection. It takes
+// about as long as building the indexes anew.
+func Check(ctx context.Context, at Location) error {
+	c, err := existing(at)
+	if err != nil {
+		return err
 	}
-	return nil
+	return c.read(func(s *version) error {
+		all := check.Parts(ctx, s.Snapshot)
+		if len(all) > 0 && ctx.Err() == nil {
+			all = append(all, errors.New("restore the collection from a copy, or delete its folder and build the knowledge again"))
+		}
+		return errors.Join(all...)
+	})
 }
 
 // Compact merges all rows of a collection into one segment and removes what no
 // search needs. It writes, so it fails while another process does (a transient
-// error); searches go on. It needs as much free room as the entries take.
+// error); searches continue. It needs as much free room as the entries take.
 func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	c, err := existing(at)
 	if err != nil {
@@ -233,18 +230,18 @@ func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 func (c *collection) compact() error {
 	now := c.now.Load()
 	defer runtime.KeepAlive(now)
-	if len(now.parts) == 1 && now.living == now.rows && filesOf(now.parts) == 1 && len(now.listed) == 1 && now.end-now.base < smallLog {
+	if len(now.Parts) == 1 && now.Live == now.Rows && snapshot.Files(now.Parts) == 1 && len(now.Listed) == 1 && now.End-now.Base < smallLog {
 		return nil
 	}
-	var parts []part
-	if now.living > 0 {
-		s, err := c.writeFile(inputsOf(now.parts))
+	var parts []snapshot.Part
+	if now.Live > 0 {
+		s, err := c.writeFile(snapshot.Inputs(now.Parts))
 		if err != nil {
 			return err
 		}
-		parts = append(parts, wholePart(s))
+		parts = append(parts, snapshot.Whole(s))
 	}
-	next, err := c.checkpoint(now.with(now.state, parts))
+	next, err := c.checkpoint(now.State, now.With(parts))
 	if err == nil {
 		c.now.Store(next)
 		c.sweep()
@@ -260,11 +257,11 @@ func existing(at Location) (*collection, error) {
 	}
 	f, now, err := c.look()
 	f.Close() // of nil: an error that does not matter
-	if err == nil && now.end == 0 {
+	if err == nil && now.End == 0 {
 		err = c.absent()
 	}
 	if err == nil {
-		err = c.refresh(now.schema)
+		err = c.refresh(now.Schema)
 	}
 	return c, err
 }
@@ -274,7 +271,7 @@ func existing(at Location) (*collection, error) {
 func (c *collection) absent() error {
 	if hasSegments(c.dir) {
 		if _, err := os.Stat(c.path()); errors.Is(err, fs.ErrNotExist) {
-			return &damaged{c.path(), 0, "it is not there although segments are"}
+			return integrity.Damage(c.path(), 0, "it is not there although segments are")
 		}
 	}
 	return fmt.Errorf("nothing was committed to collection %q in %s: %w", c.name, filepath.Dir(c.dir), fs.ErrNotExist)

@@ -17,6 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/image"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 )
 
 func TestCollections(t *testing.T) {
@@ -70,7 +73,7 @@ func TestMaintenance(t *testing.T) {
 		t.Errorf("compacting while another writes: %v", err)
 	}
 	s.Close()
-	orphan := filepath.Join(dir, "c", "0123456789abcdef"+segmentSuffix)
+	orphan := filepath.Join(dir, "c", "0123456789abcdef"+segment.Suffix)
 	must(t, os.WriteFile(orphan, make([]byte, 5000), 0o644))
 	done, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
@@ -165,13 +168,13 @@ func TestFind(t *testing.T) {
 // does not look at: neither a merge, nor compaction, nor an export may take it
 // for what was written.
 func TestDamageIsNotCopied(t *testing.T) {
-	for part := range unread {
-		t.Run(sectionNames[part], func(t *testing.T) {
+	for part := range image.Unread {
+		t.Run(image.Names[part], func(t *testing.T) {
 			dir := t.TempDir()
 			path, b := oneSegment(t, dir)
-			whole, err := openSegment(path)
+			whole, err := segment.Open(path)
 			must(t, err)
-			b[whole.table[part].offset] ^= 1
+			b[whole.Table[part].Offset] ^= 1
 			must(t, os.WriteFile(path, b, 0o644))
 			s := openStore(t, dir)
 			mustOpen(t, s, 2)
@@ -249,7 +252,7 @@ func TestRemovedFilesAreForgotten(t *testing.T) {
 	must(t, s.Commit(ctx, "c", nil))
 	must(t, s.Put(ctx, "c", []sdk.Entry{entry("newer", "x", 1, 0)}))
 	must(t, s.Commit(ctx, "c", nil))
-	if files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segmentSuffix)); len(files) > 0 {
+	if files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segment.Suffix)); len(files) > 0 {
 		t.Errorf("files %q", files)
 	}
 	if got := ids(everything(t, openSmall(t, dir))); got != "new newer" {
@@ -258,7 +261,7 @@ func TestRemovedFilesAreForgotten(t *testing.T) {
 }
 
 // TestReaderFindsTheNewFiles opens a collection one of whose files is missing for
-// a moment, as if another log had taken the place of the one just read.
+// a moment, as if another log had taken the position of the one just read.
 func TestReaderFindsTheNewFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, _ := oneSegment(t, dir)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
 )
 
 // smallLimits make files, merges and spills happen with few rows.
@@ -82,7 +84,7 @@ func (m *model) change(step int) {
 			m.staged[e.ID] = e
 		}
 		must(m, m.s.Put(ctx, "c", batch))
-		if len(m.s.collections["c"].staged.spilt.parts) > 0 {
+		if len(m.s.collections["c"].staged.Parts.Parts) > 0 {
 			m.seen.spills++
 		}
 	case 0, 1, 2:
@@ -97,8 +99,8 @@ func (m *model) change(step int) {
 		must(m, m.s.Commit(ctx, "c", fmt.Append(nil, step)))
 		m.committed = maps.Clone(m.staged)
 		after := m.s.collections["c"].now.Load()
-		m.seen.files += len(after.listed)
-		if len(after.listed) < len(before.listed) {
+		m.seen.files += len(after.Listed)
+		if len(after.Listed) < len(before.Listed) {
 			m.seen.merges++
 		}
 	case 6:
@@ -140,7 +142,7 @@ func (m *model) compare() error {
 	want := reference{k1: m.k1, b: m.b, entries: all}
 	for _, e := range all {
 		w, ok := m.committed[e.ID]
-		if !ok || !sameEntry(e, w) || math.Abs(want.dense(w.Vector)[e.ID]-1) > 1e-6 && !isZero(w.Vector) {
+		if !ok || !sameEntry(e, w) || math.Abs(want.dense(w.Vector)[e.ID]-1) > 1e-6 && !row.IsZero(w.Vector) {
 			return fmt.Errorf("entry %+v, want %+v", e, w)
 		}
 	}
@@ -180,7 +182,7 @@ func (m *model) search(want reference, queries []sdk.Query) error {
 				delete(lexical, e.ID)
 			}
 		}
-		if chosen := now.selected(q.Filter); chosen != nil && chosen.n > 0 && chosen.rows != nil {
+		if chosen := now.Filters.Selected(q.Filter); chosen != nil && chosen.N > 0 && chosen.Rows != nil {
 			m.seen.sparse++
 		}
 		var wrong error

@@ -4,100 +4,109 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
-// replay returns the snapshot at a log's last commit: empty with everything that
-// the log has, or old with what it has behind old's end, if this is old's log.
-func (c *collection) replay(f *os.File, empty, old *snapshot) (*snapshot, error) {
-	now := empty.state
-	var parts []part
-	from := int64(headerSize)
-	if old != nil && old.end > 0 && old.id == now.id && old.end <= now.end {
-		parts, from, now.listed = old.parts, old.end, old.listed
+// replay returns the version at a log's last commit: empty with everything that the
+// log has, or old with what it has behind old's end, if this is old's log.
+func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
+	now := empty.State
+	changes := snapshot.NewStaged(nil, empty.Analyzer)
+	from := int64(wal.HeaderSize)
+	if old != nil && old.End > 0 && old.ID == now.ID && old.End <= now.End {
+		from, now.Listed = old.End, old.Listed
+		changes = snapshot.NewStaged(old.Parts, empty.Analyzer)
 	}
-	var changes []change
-	frames := newFrameReader(f, from, now.end)
+	frames := wal.NewFrameReader(f, from, now.End)
 	for {
-		fr, err := frames.next()
+		fr, err := frames.Next()
 		if err == io.EOF {
 			break
 		}
-		if err == errTorn {
-			return nil, &damaged{f.Name(), frames.offset, "checksum"}
+		if err == wal.ErrTorn {
+			return nil, integrity.Damage(f.Name(), frames.Offset, "checksum")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", f.Name(), err)
 		}
-		if fr.kind == kindBase {
-			listed, ok := decodeBase(fr.payload)
+		if fr.Kind == wal.KindBase {
+			base, ok := wal.DecodeBase(fr.Payload)
 			if !ok {
-				return nil, &damaged{f.Name(), fr.offset, "unexpected content"}
+				return nil, integrity.Damage(f.Name(), fr.Offset, "unexpected content")
 			}
-			if parts, err = c.openBase(listed, now, old); err != nil {
+			parts, err := c.openBase(base, now, old)
+			if err != nil {
 				return nil, err
 			}
-			now.listed = pathsOf(parts)
+			now.Listed = pathsOf(parts)
+			changes = snapshot.NewStaged(parts, empty.Analyzer)
 			continue
 		}
-		one, ok := decodeChange(fr.kind, fr.payload, now.schema.Dimension)
+		one, ok := wal.DecodeChange(fr, now.Schema.Dimension)
 		if !ok {
-			return nil, &damaged{f.Name(), fr.offset, "unexpected content"}
+			return nil, integrity.Damage(f.Name(), fr.Offset, "unexpected content")
 		}
-		changes = append(changes, one)
+		changes.Apply(one)
 	}
-	parts, err := empty.apply(parts, changes)
+	parts, err := empty.Append(changes.Parts.Parts, &changes.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return empty.with(now, parts), nil
+	return c.version(now, empty.With(parts)), nil
 }
 
-// apply returns the parts that come of changes: rows that they put are in a new
-// one, in memory.
-func (s *snapshot) apply(parts []part, changes []change) ([]part, error) {
-	if len(changes) == 0 {
-		return parts, nil
-	}
-	var rows draft
-	removed := newRemover(parts, s.analyzer)
-	for _, one := range changes {
-		for _, id := range one.delete {
-			delete(rows.place, id)
-			removed.remove(id)
-		}
-		if one.put != nil {
-			for _, r := range one.put.rows {
-				removed.remove(r.id)
-			}
-			rows.add(one.put, s.schema.Dimension)
-		}
-	}
-	return s.append(removed.parts, &rows)
-}
+// errMissing says that a file that a log lists is not there: another log took
+// the place of that one and the file was removed, or somebody else removed it.
+var errMissing = errors.New("a segment is missing")
 
-// append returns the parts and the rows of a draft in memory behind them, merged
-// where it is time.
-func (s *snapshot) append(parts []part, rows *draft) ([]part, error) {
-	if len(rows.place) > 0 {
-		fresh, err := s.inMemory([]input{{source: rows.source(s.analyzer)}})
+// openBase returns the parts that a base lists. Segments that old has are not
+// opened again.
+func (c *collection) openBase(base []wal.Listed, now wal.State, old *version) ([]snapshot.Part, error) {
+	known := map[uint64]*segment.Segment{}
+	if old != nil {
+		for i := range old.Parts[:snapshot.Files(old.Parts)] {
+			known[old.Parts[i].Name] = old.Parts[i].Segment
+		}
+	}
+	var parts []snapshot.Part
+	for _, b := range base {
+		path := segment.Path(c.dir, b.Name)
+		s, err := known[b.Name], error(nil)
+		if s == nil {
+			s, err = segment.Open(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %s is not there although %s lists it: restore it from a copy, or delete the collection's folder and build the knowledge again",
+				errMissing, path, filepath.Base(c.path()))
+		}
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, memoryPart(fresh))
+		p := snapshot.Part{Segment: s, Dead: b.Dead, Removed: int(b.Removed), Words: int64(b.Words), Gone: b.Gone}
+		switch {
+		case uint64(len(s.Bytes)) != b.Size, uint64(s.Rows) != b.Rows, s.Name != b.Name,
+			s.Dimension != now.Schema.Dimension, s.Lexical != (now.Schema.Analyzer != ""):
+			return nil, integrity.Damage(path, 0, "it is another segment than the log lists")
+		case b.Dead.Count() != p.Removed, !b.Dead.Within(s.Rows), s.Lexical && p.Removed > 0 && len(p.Gone) != s.Terms.Len(), !s.Lexical && p.Gone != nil:
+			return nil, integrity.Damage(c.path(), int64(wal.HeaderSize), "unexpected content")
+		}
+		parts = append(parts, p)
 	}
-	return s.settle(parts)
+	return parts, nil
 }
 
-// inMemory builds a segment in memory.
-func (s *snapshot) inMemory(inputs []input) (*segment, error) {
-	var m memory
-	if err := build(newImageWriter(&m), 0, s.schema.Dimension, s.analyzer != nil, inputs); err != nil {
-		return nil, err
+// pathsOf are the files of parts.
+func pathsOf(parts []snapshot.Part) []string {
+	paths := make([]string, len(parts))
+	for i := range parts {
+		paths[i] = parts[i].Path
 	}
-	made, err := newSegment(aligned(m.bytes), "")
-	if err != nil {
-		return nil, errors.Join(errors.New("a segment in memory cannot be read back"), err)
-	}
-	return made, nil
+	return paths
 }

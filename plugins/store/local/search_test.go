@@ -13,6 +13,8 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
 )
 
 // reference is search as its definition reads: everything scored, everything
@@ -84,7 +86,7 @@ func best(scores map[string]float64, depth int) []string {
 }
 
 // sameRanking compares hits with the reference; hits whose scores differ by
-// rounding only may change places.
+// rounding only may change positions.
 func sameRanking(hits []sdk.Hit, score func(sdk.Hit) float32, want map[string]float64, depth int) error {
 	wanted := best(want, depth)
 	if len(hits) != len(wanted) {
@@ -286,7 +288,7 @@ func TestSides(t *testing.T) {
 				t.Error("a side is nil exactly if it was not asked")
 			}
 			for _, h := range append(hits.Dense, hits.Lexical...) {
-				unscoredDense := tt.query.Vector == nil || isZero(tt.query.Vector)
+				unscoredDense := tt.query.Vector == nil || row.IsZero(tt.query.Vector)
 				if (h.Dense != h.Dense) != unscoredDense || (h.Lexical != h.Lexical) != (tt.mode == sdk.ModeDense) {
 					t.Errorf("scores of %s: %v and %v", h.ID, h.Dense, h.Lexical)
 				}

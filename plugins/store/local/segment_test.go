@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,12 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/image"
+	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 )
 
 // oneSegment writes a collection that is one segment in a file, and returns the
@@ -28,7 +35,7 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	s.Close()
 	_, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
-	files, err := fs.Glob(os.DirFS(dir), "c/*"+segmentSuffix)
+	files, err := fs.Glob(os.DirFS(dir), "c/*"+segment.Suffix)
 	must(t, err)
 	if len(files) != 1 {
 		t.Fatalf("files %q", files)
@@ -46,38 +53,38 @@ func TestMergingIsBuilding(t *testing.T) {
 	analyzer, _ := analyze.Named("standard")
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		s := &snapshot{state: state{schema: sdk.Schema{Dimension: dimension, Analyzer: "standard"}}, analyzer: &analyzer}
-		var whole, some draft
-		var parts []part
+		s := &snapshot.Snapshot{Dimension: dimension, Analyzer: &analyzer}
+		var whole, some segment.Draft
+		var parts []snapshot.Part
 		var gone []string
 		for i := range 1 + r.IntN(100) {
 			e := randomEntry(r, fmt.Sprint(i), dimension)
-			meta, _ := appendMeta(nil, e.Meta)
-			vector, _ := normalise(nil, e.Vector)
-			p := &batch{rows: []row{{sequence: uint64(i), id: e.ID, label: e.Label, context: e.Context, text: e.Text, meta: string(meta)}}, vectors: vector}
-			some.add(p, dimension)
+			meta, _ := row.AppendMeta(nil, e.Meta)
+			vector, _ := row.Normalise(nil, e.Vector)
+			p := &row.Batch{Rows: []row.Row{{Sequence: uint64(i), ID: e.ID, Label: e.Label, Context: e.Context, Text: e.Text, Meta: string(meta)}}, Vectors: vector}
+			some.Add(p)
 			if r.IntN(3) == 0 {
 				gone = append(gone, e.ID)
 			} else {
-				whole.add(p, dimension)
+				whole.Add(p)
 			}
 			if r.IntN(10) == 0 {
 				var err error
-				parts, err = s.append(parts, &some)
+				parts, err = s.Append(parts, &some)
 				must(t, err)
 			}
 		}
-		parts, err := s.append(parts, &some)
+		parts, err := s.Append(parts, &some)
 		must(t, err)
-		removed := newRemover(parts, &analyzer)
+		removed := snapshot.NewRemover(parts, &analyzer)
 		for _, id := range gone {
-			removed.remove(id)
+			removed.Remove(id)
 		}
-		var merged, built memory
-		must(t, build(newImageWriter(&merged), 1, dimension, true, inputsOf(removed.parts)))
-		must(t, build(newImageWriter(&built), 1, dimension, true, []input{{source: whole.source(&analyzer)}}))
-		if !bytes.Equal(merged.bytes, built.bytes) {
-			t.Fatalf("seed %d: %d bytes merged and %d built differ", seed, len(merged.bytes), len(built.bytes))
+		var merged, built image.Memory
+		must(t, segment.Build(image.NewWriter(&merged), 1, dimension, true, snapshot.Inputs(removed.Parts)))
+		must(t, segment.Build(image.NewWriter(&built), 1, dimension, true, []segment.Input{{Source: whole.Source(&analyzer)}}))
+		if !bytes.Equal(merged.Bytes, built.Bytes) {
+			t.Fatalf("seed %d: %d bytes merged and %d built differ", seed, len(merged.Bytes), len(built.Bytes))
 		}
 	}
 }
@@ -87,20 +94,20 @@ func TestMergingIsBuilding(t *testing.T) {
 func TestDamagedSegment(t *testing.T) {
 	dir := t.TempDir()
 	path, whole := oneSegment(t, dir)
-	s, err := openSegment(path)
+	s, err := segment.Open(path)
 	must(t, err)
 	inside := func(at int) bool { // not in the gaps between sections
-		for _, e := range s.table {
-			if uint64(at) >= e.offset && uint64(at) < e.offset+e.length {
+		for _, e := range s.Table {
+			if uint64(at) >= e.Offset && uint64(at) < e.Offset+e.Length {
 				return true
 			}
 		}
-		return at < imageHeader-4 || at >= imageHeader && at < imageHeader+int(sections)*tableEntry
+		return at < image.HeaderSize-4 || at >= image.HeaderSize && at < image.HeaderSize+int(image.SectionCount)*image.EntrySize
 	}
 	for at := range whole {
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0x21
-		if at%151 > 0 && at > imageStart || !inside(at) {
+		if at%151 > 0 && at > image.Start || !inside(at) {
 			continue
 		}
 		must(t, os.WriteFile(path, broken, 0o644))
@@ -108,12 +115,12 @@ func TestDamagedSegment(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("byte %d changed: %v", at, err)
 		}
-		search(t, dir)
+		askAll(t, dir)
 	}
 }
 
-// search asks all that there is to ask of a collection that may be damaged.
-func search(t testing.TB, dir string) {
+// askAll asks all that there is to ask of a collection that may be damaged.
+func askAll(t testing.TB, dir string) {
 	t.Helper()
 	s := openStore(t, dir)
 	defer s.Close()
@@ -135,7 +142,7 @@ func TestForeignSegments(t *testing.T) {
 	dir := t.TempDir()
 	path, whole := oneSegment(t, dir)
 	newer := bytes.Clone(whole)
-	newer[8] = segmentVersion + 1
+	newer[8] = image.Version + 1
 	other := t.TempDir()
 	_, another := oneSegment(t, other)
 	for name, tt := range map[string]struct {
@@ -168,24 +175,24 @@ func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	path, whole := oneSegment(f, dir)
 	f.Add(uint16(0), uint32(0), []byte{1})
-	for i := range uint16(sections) {
+	for i := range uint16(image.SectionCount) {
 		f.Add(i, uint32(4), []byte{255, 255, 255, 127, 0, 1})
 	}
-	m, err := parseImage(whole, path)
+	m, err := image.Parse(whole, path)
 	must(f, err)
 	f.Fuzz(func(t *testing.T, number uint16, at uint32, change []byte) {
-		b := aligned(whole)
-		if number < uint16(sections) { // in a section, or anywhere
-			e := m.table[number]
-			if e.length > 0 {
-				copy(b[e.offset : e.offset+e.length][uint64(at)%e.length:], change)
+		b := image.Aligned(whole)
+		if number < uint16(image.SectionCount) { // in a section, or anywhere
+			e := m.Table[number]
+			if e.Length > 0 {
+				copy(b[e.Offset : e.Offset+e.Length][uint64(at)%e.Length:], change)
 			}
 		} else {
 			copy(b[int(at)%len(b):], change)
 		}
 		resealSegment(b)
 		must(t, os.WriteFile(path, b, 0o644))
-		search(t, dir)
+		askAll(t, dir)
 		if err := Check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
 			t.Skip() // the change means the same
 		}
@@ -195,12 +202,12 @@ func FuzzSegment(f *testing.F) {
 // resealSegment gives the header and the sections valid checksums, so that the
 // fuzzer gets past them.
 func resealSegment(b []byte) {
-	for i := range int(sections) {
-		at := imageHeader + i*tableEntry
-		from, length := le.Uint64(b[at:]), le.Uint64(b[at+8:])
+	for i := range int(image.SectionCount) {
+		at := image.HeaderSize + i*image.EntrySize
+		from, length := binary.LittleEndian.Uint64(b[at:]), binary.LittleEndian.Uint64(b[at+8:])
 		if from <= uint64(len(b)) && length <= uint64(len(b))-from {
-			le.PutUint32(b[at+16:], checksum(nil, b[from:from+length]))
+			binary.LittleEndian.PutUint32(b[at+16:], integrity.Checksum(0, b[from:from+length]))
 		}
 	}
-	le.PutUint32(b[56:], headerChecksum(b))
+	binary.LittleEndian.PutUint32(b[56:], image.HeaderChecksum(b))
 }

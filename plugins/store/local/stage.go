@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/image"
 )
 
 type config struct {
@@ -25,7 +27,7 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
-	if !littleEndian() {
+	if !image.LittleEndian() {
 		return nil, errors.New("store local keeps numbers as little-endian machines do and cannot run on this one: use another store")
 	}
 	if c.Path == "" {

@@ -3,26 +3,42 @@ package local
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"slices"
 	"syscall"
 
 	"github.com/racflow/racflow/sdk"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 )
 
 // transaction is what was written since the last commit.
 type transaction struct {
-	lock   *os.File
-	log    *appender
-	start  int64 // of its first frame
-	next   uint64
-	rows   draft               // put, and in no file yet
-	spilt  *remover            // the parts that rows went to before the commit
-	gone   map[string]struct{} // ids to be removed from what is committed
-	large  bool                // it no longer writes to the log
-	schema sdk.Schema
+	*snapshot.Staged                     // its parts are those that rows went to before the commit
+	gone             map[string]struct{} // ids to be removed from what is committed
+	lock             *os.File
+	log              *wal.Appender
+	start            int64 // of its first frame
+	next             uint64
+	large            bool // it no longer writes to the log
+	dimension        int
 }
+
+// limits say when rows go from memory to a file and when segments are merged.
+type limits struct {
+	rows  int   // in memory
+	bytes int64 // of the log behind its base, and so of rows in memory
+	// A transaction that is past these stops writing to the log. It writes its
+	// rows to a file whenever there are spill times as many.
+	spill int
+}
+
+func defaultLimits() limits { return limits{rows: 16 << 10, bytes: 32 << 20, spill: 4} }
 
 // frameBytes bounds what is put into one frame, and so what is read at a time.
 const frameBytes = 8 << 20
@@ -43,33 +59,48 @@ func (c *collection) put(entries []sdk.Entry) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if now := c.now.Load(); now != nil {
-		if err := check(now.schema, entries); err != nil {
+		if err := validate(now.Schema, entries); err != nil {
 			return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
 		}
 	}
 	return c.change(func(tx *transaction) error {
-		p, size := &batch{}, int64(0)
-		var err error
-		for i, e := range entries {
-			meta, _ := appendMeta(nil, e.Meta) // checked before
-			p.vectors, _ = normalise(p.vectors, e.Vector)
-			r := row{sequence: tx.next, id: e.ID, label: e.Label, hash: string(e.Hash), context: e.Context, text: e.Text, meta: string(meta)}
-			p.rows = append(p.rows, r)
-			tx.next++
-			size += r.size(len(e.Vector))
-			if size < frameBytes && i+1 < len(entries) {
-				continue
+		rows := func(yield func(row.Row, []float32) bool) {
+			for _, e := range entries {
+				meta, _ := row.AppendMeta(nil, e.Meta) // validated
+				vector, _ := row.Normalise(nil, e.Vector)
+				r := row.Row{Sequence: tx.next, ID: e.ID, Label: e.Label, Hash: string(e.Hash), Context: e.Context, Text: e.Text, Meta: string(meta)}
+				tx.next++
+				if !yield(r, vector) {
+					return
+				}
 			}
-			if err = tx.write(kindPut, func(b []byte) []byte { return appendPut(b, p) }, change{put: p}); err != nil {
-				return err
-			}
-			if err := c.spill(tx); err != nil {
-				return err
-			}
-			p, size = &batch{}, 0
 		}
-		return nil
+		return batches(rows, func(p *row.Batch) error {
+			if err := tx.write(row.Change{Put: p}); err != nil {
+				return err
+			}
+			return c.spill(tx)
+		})
 	})
+}
+
+// batches calls do with rows and their vectors, about as many at a time as a frame
+// should have.
+func batches(rows iter.Seq2[row.Row, []float32], do func(*row.Batch) error) error {
+	p, size := &row.Batch{}, int64(0)
+	for r, vector := range rows {
+		p.Rows, p.Vectors = append(p.Rows, r), append(p.Vectors, vector...)
+		if size += r.Size(len(vector)); size >= frameBytes {
+			if err := do(p); err != nil {
+				return err
+			}
+			p, size = &row.Batch{}, 0
+		}
+	}
+	if len(p.Rows) == 0 {
+		return nil
+	}
+	return do(p)
 }
 
 func (c *collection) delete(ids []string) error {
@@ -77,7 +108,7 @@ func (c *collection) delete(ids []string) error {
 	defer c.writing.Unlock()
 	return c.change(func(tx *transaction) error {
 		for part := range slices.Chunk(ids, 1<<16) {
-			if err := tx.write(kindDelete, func(b []byte) []byte { return appendDelete(b, part) }, change{delete: part}); err != nil {
+			if err := tx.write(row.Change{Delete: part}); err != nil {
 				return err
 			}
 		}
@@ -85,60 +116,43 @@ func (c *collection) delete(ids []string) error {
 	})
 }
 
-// write appends a frame to the log and stages what a reader would make of it, so
+// write appends a change to the log and stages what a reader would make of it, so
 // that memory and log cannot differ. A large transaction only stages.
-func (tx *transaction) write(k kind, payload func([]byte) []byte, one change) error {
+func (tx *transaction) write(one row.Change) (err error) {
 	if !tx.large {
-		written, err := tx.log.append(k, payload)
-		if err != nil {
+		if one, err = tx.log.ChangeAndRead(one, tx.dimension); err != nil {
 			return err
 		}
-		read, ok := decodeChange(k, written, tx.schema.Dimension)
-		if !ok {
-			return errors.New("a record cannot be read back")
-		}
-		one = read
 	}
-	tx.stage(one)
-	return nil
-}
-
-func (tx *transaction) stage(one change) {
-	for _, id := range one.delete {
-		delete(tx.rows.place, id)
-		tx.spilt.remove(id)
+	for _, id := range one.Delete {
 		tx.gone[id] = struct{}{}
 	}
-	if one.put != nil {
-		for _, r := range one.put.rows {
-			tx.spilt.remove(r.id)
-		}
-		tx.rows.add(one.put, tx.schema.Dimension)
-	}
+	tx.Apply(one)
+	return nil
 }
 
 // spill makes a transaction with many rows a large one, and writes its rows to a
 // file where they are too many for memory.
 func (c *collection) spill(tx *transaction) error {
 	full := func(times int) bool {
-		return len(tx.rows.rows) > times*c.limits.rows || tx.rows.bytes > int64(times)*c.limits.bytes
+		return len(tx.Rows.Rows) > times*c.limits.rows || tx.Rows.Bytes > int64(times)*c.limits.bytes
 	}
 	tx.large = tx.large || full(1)
 	if !full(c.limits.spill) {
 		return nil
 	}
-	s, err := c.writeFile([]input{{source: tx.rows.source(c.now.Load().analyzer)}})
+	s, err := c.writeFile([]segment.Input{{Source: tx.Rows.Source(c.now.Load().Analyzer)}})
 	if err == nil {
-		tx.spilt.parts, tx.spilt.owned = append(tx.spilt.parts, wholePart(s)), append(tx.spilt.owned, false)
+		tx.Parts.Add(snapshot.Whole(s))
 	}
 	return err
 }
 
 // undo drops the staged changes because of an error, and returns it with
 // advice. Until the collection is opened again it takes no changes: a writer
-// that went on would commit only the later ones.
+// that continued would commit only the later ones.
 func (c *collection) undo(cause error) error {
-	c.rollback(!errors.Is(cause, errUnsure))
+	c.rollback(!errors.Is(cause, wal.ErrUnsure))
 	c.dropped = true
 	return fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, explain(cause))
 }
@@ -146,7 +160,7 @@ func (c *collection) undo(cause error) error {
 // rollback drops the staged changes. What it cannot cut off the log or remove,
 // the next writer does, and all of it where it is not sure which log stands.
 func (c *collection) rollback(sure bool) {
-	if err := c.staged.log.f.Truncate(c.staged.start); err != nil {
+	if err := c.staged.log.F.Truncate(c.staged.start); err != nil {
 		c.log.Warn("could not cut uncommitted changes off the log", "collection", c.name, "error", err)
 	}
 	if sure {
@@ -167,7 +181,7 @@ func (c *collection) close() {
 
 // end closes the transaction.
 func (c *collection) end() {
-	c.staged.log.f.Close()
+	c.staged.log.F.Close()
 	c.staged.lock.Close()
 	c.staged = nil
 	c.busy.Store(false)
@@ -181,8 +195,8 @@ func explain(err error) error {
 	return err
 }
 
-// check reports the first entry that the collection cannot take.
-func check(schema sdk.Schema, entries []sdk.Entry) error {
+// validate reports the first entry that the collection cannot take.
+func validate(schema sdk.Schema, entries []sdk.Entry) error {
 	for i, e := range entries {
 		if e.ID == "" {
 			return fmt.Errorf("entry %d of the batch has no id", i)
@@ -195,7 +209,7 @@ func check(schema sdk.Schema, entries []sdk.Entry) error {
 				return fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
 			}
 		}
-		if _, ok := appendMeta(nil, e.Meta); !ok {
+		if _, ok := row.AppendMeta(nil, e.Meta); !ok {
 			return fmt.Errorf("entry %q has metadata that is neither string, float64 nor bool", e.ID)
 		}
 	}

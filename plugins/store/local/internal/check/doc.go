@@ -1,0 +1,3 @@
+// Package check compares a collection with itself: every checksum, and every index with
+// the rows. It repairs nothing.
+package check

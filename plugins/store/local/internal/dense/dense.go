@@ -1,0 +1,257 @@
+package dense
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/filter"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/local/internal/topk"
+)
+
+const (
+	// queryGroup is how many queries pass over the vectors at a time.
+	queryGroup = 64
+	// pendingRows bounds the rows that a probe puts off, and so its memory.
+	pendingRows = 4096
+	// blockRows is the number of vectors that a worker takes at a time.
+	blockRows = 256
+	// workerBlocks is how many of them, times queries, make another worker pay: each
+	// has to find out for itself what is good.
+	workerBlocks = 24
+	// passRows is how many of them many queries pass over one after another: few
+	// enough that the codes stay in the first-level cache meanwhile, and as
+	// many as a word of a bitmap has bits.
+	passRows = 64
+	// fewRows is how many of them are scored in full at once, where no more are
+	// selected.
+	fewRows = 6
+)
+
+// Leg searches the vectors of a snapshot. It is safe for concurrent use.
+type Leg struct {
+	of     *snapshot.Snapshot
+	kernel *simd.Kernel
+}
+
+// NewLeg returns the dense leg of a snapshot, with the kernel that does the work.
+func NewLeg(of *snapshot.Snapshot, kernel *simd.Kernel) *Leg { return &Leg{of, kernel} }
+
+// Cosine returns that of a normalised query and a row.
+func (s *Leg) Cosine(query []float32, row int32) float32 {
+	return s.kernel.Dot(query, s.of.Vector(row))
+}
+
+// Search returns for each query the depth rows of highest cosine among those
+// selected, best first. The queries are normalised; an empty one finds nothing.
+func (s *Leg) Search(ctx context.Context, queries [][]float32, among []*filter.Selection, depth int) ([][]topk.Scored, error) {
+	asked := make([]probe, 0, len(queries))
+	for i, q := range queries {
+		if len(q) > 0 {
+			asked = append(asked, s.newProbe(i, q, among[i], depth))
+		}
+	}
+	// Where few rows are selected, to score them is cheaper than to pass over all.
+	few := 0
+	for i := range asked {
+		if asked[i].among != nil && asked[i].among.Rows != nil {
+			asked[i], asked[few] = asked[few], asked[i]
+			few++
+		}
+	}
+	if err := topk.Each(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
+		return nil, err
+	}
+	for group := range slices.Chunk(asked[few:], queryGroup) {
+		if err := s.scan(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	found := make([][]topk.Scored, len(queries))
+	for i := range asked {
+		found[asked[i].number] = asked[i].best.Sorted()
+	}
+	return found, nil
+}
+
+// block is some neighbouring rows of a part.
+type block struct {
+	part *snapshot.Part
+	at   int // of the part
+	from int
+}
+
+// scan passes all blocks by the probes, on every core.
+func (s *Leg) scan(ctx context.Context, probes []probe) error {
+	var blocks []block
+	for i := range s.of.Parts {
+		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
+			blocks = append(blocks, block{&s.of.Parts[i], i, from})
+		}
+	}
+	if len(blocks) == 0 {
+		return ctx.Err()
+	}
+	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
+	var next atomic.Int64
+	work := func(w int) {
+		var dots [passRows]int32
+		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
+			to := min(blocks[b].from+blockRows, blocks[b].part.Segment.Rows)
+			for from := blocks[b].from; from < to; from += passRows {
+				for i := range workers[w] {
+					workers[w][i].pass(s, blocks[b], from, &dots)
+				}
+			}
+		}
+		for i := range workers[w] {
+			workers[w][i].settle(s)
+		}
+	}
+	var running sync.WaitGroup
+	for w := range workers {
+		workers[w] = slices.Clone(probes)
+	}
+	for w := 1; w < len(workers); w++ {
+		running.Go(func() { work(w) })
+	}
+	work(0)
+	running.Wait()
+	for _, found := range workers {
+		for i := range found {
+			probes[i].best.Merge(&found[i].best)
+		}
+	}
+	return ctx.Err()
+}
+
+// probe is one query on its way over the vectors. Only rows that their coarse
+// vectors do not rule out are scored in full, and as late as possible, because
+// by then fewer are left. The result is that of scoring every row in full.
+type probe struct {
+	number int // of the query
+	exact  []float32
+	codes  []int8            // nil: plain Go, where bytes take no less time than floats
+	among  *filter.Selection // nil: all live rows
+	// The cosine is the dot product of the int8 codes times both scales, give
+	// or take slope times what the row lost plus slack.
+	scale, slope, slack float32
+
+	best    topk.Top      // by cosine, of the rows scored in full
+	sure    topk.Top      // by the least that the cosine can be
+	pending []topk.Scored // by the most that the cosine can be
+}
+
+// newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
+// where q' and x' are what the int8 codes stand for,
+//
+//	|q·x - q'·x'| = |q·f + e·x - e·f| <= |f|·(1 + |e|) + |e|
+//
+// by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. On top comes what
+// float32 arithmetic may be off by: n·2⁻²⁴ for a product of n terms, and the
+// same again for the norms, the lengths and the bounds themselves.
+func (s *Leg) newProbe(number int, query []float32, among *filter.Selection, depth int) probe {
+	p := probe{number: number, exact: query, among: among}
+	if s.kernel != simd.Portable() {
+		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
+		var lost float32
+		p.scale, lost = s.kernel.Quantise(p.codes, query)
+		p.slope = 1 + lost
+		p.slack = lost + float32(Arithmetic(s.of.Dimension))
+	}
+	p.best = topk.Top{Of: s.of, Depth: min(depth, s.of.Rows)}
+	p.sure = p.best
+	return p
+}
+
+// Arithmetic bounds what float32 arithmetic is off by in n dimensions.
+func Arithmetic(n int) float64 { return float64(n+32) / (1 << 23) }
+
+// wanted returns which of the 64 rows from a position on are searched.
+func (p *probe) wanted(b block, from int) uint64 {
+	if p.among != nil {
+		return p.among.Bits[b.at][from/64]
+	}
+	if b.part.Dead == nil {
+		return ^uint64(0)
+	}
+	return ^b.part.Dead[from/64]
+}
+
+// pass looks at the vectors of one block, passRows of them at most.
+func (p *probe) pass(s *Leg, b block, from int, dots *[passRows]int32) {
+	wanted := p.wanted(b, from)
+	n := min(passRows, b.part.Segment.Rows-from)
+	if n < passRows {
+		wanted &= 1<<n - 1
+	}
+	if wanted == 0 {
+		return
+	}
+	first := b.part.Base + int32(from)
+	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
+		for ; wanted != 0; wanted &= wanted - 1 {
+			i := bits.TrailingZeros64(wanted)
+			p.score(s.kernel, b.part.Vector(int32(from+i)), first+int32(i))
+		}
+		return
+	}
+	size := len(p.codes)
+	s.kernel.DotInt8(dots[:n], p.codes, b.part.Codes[from*size:(from+n)*size])
+	floor := p.floor()
+	for i, g := range b.part.Quantisations[from : from+n] {
+		estimate, bound := float32(dots[i])*p.scale*g.Scale, p.slope*g.Lost+p.slack
+		if estimate+bound < floor || wanted>>i&1 == 0 {
+			continue
+		}
+		row := first + int32(i)
+		p.sure.Offer(topk.Scored{Score: estimate - bound, Row: row})
+		p.pending = append(p.pending, topk.Scored{Score: estimate + bound, Row: row})
+		if len(p.pending) == pendingRows {
+			p.settle(s)
+		}
+		floor = p.floor()
+	}
+}
+
+// settle scores the pending rows that may still be among the best.
+func (p *probe) settle(s *Leg) {
+	floor := p.floor()
+	p.pending = slices.DeleteFunc(p.pending, func(s topk.Scored) bool { return s.Score < floor })
+	slices.SortFunc(p.pending, func(a, b topk.Scored) int { return cmp.Compare(b.Score, a.Score) })
+	for _, pending := range p.pending {
+		if pending.Score < p.floor() {
+			break
+		}
+		p.score(s.kernel, s.of.Vector(pending.Row), pending.Row)
+	}
+	p.pending = p.pending[:0]
+}
+
+// gather scores the selected rows, where they are few.
+func (p *probe) gather(s *Leg) {
+	for i, rows := range p.among.Rows {
+		part := &s.of.Parts[i]
+		for _, r := range rows {
+			p.score(s.kernel, part.Vector(int32(r)), part.Base+int32(r))
+		}
+	}
+}
+
+// score offers a row with its cosine, which is 0 for a row without direction.
+func (p *probe) score(kernel *simd.Kernel, vector []float32, row int32) {
+	if score := kernel.Dot(p.exact, vector); score >= p.best.Floor() {
+		p.best.Offer(topk.Scored{Score: score, Row: row})
+	}
+}
+
+// floor is the cosine that a row must bound to be among the best.
+func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }

@@ -1,0 +1,71 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/racflow/racflow/sdk/analyze"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+)
+
+// remover takes rows out of parts that others may be reading: it copies what it
+// changes.
+type remover struct {
+	Parts    []Part
+	owned    []bool
+	analyzer *analyze.Analyzer
+	words    []string
+}
+
+// NewRemover leaves the parts given as they are. A nil analyzer is none.
+func NewRemover(parts []Part, analyzer *analyze.Analyzer) *remover {
+	return &remover{Parts: slices.Clone(parts), owned: make([]bool, len(parts)), analyzer: analyzer}
+}
+
+// Add takes in another part, behind the others.
+func (r *remover) Add(p Part) {
+	r.Parts, r.owned = append(r.Parts, p), append(r.owned, false)
+}
+
+// Remove takes out the row with an id, if there is one.
+func (r *remover) Remove(id string) {
+	h := segment.Hash(id)
+	for i := len(r.Parts) - 1; i >= 0; i-- {
+		if at := r.Parts[i].Find(h, id); at >= 0 {
+			r.removeRow(i, at)
+			return
+		}
+	}
+}
+
+func (r *remover) removeRow(number int, at int32) {
+	p := &r.Parts[number]
+	if !r.owned[number] {
+		r.owned[number] = true
+		p.Dead, p.Gone = slices.Clone(p.Dead), slices.Clone(p.Gone)
+		if p.Dead == nil {
+			p.Dead = row.NewSet(p.Segment.Rows)
+		}
+		if p.Gone == nil && r.analyzer != nil {
+			p.Gone = make([]uint32, p.Terms.Len())
+		}
+	}
+	p.Dead.Add(at)
+	p.Removed++
+	row := p.Row(at)
+	if p.Path == "" {
+		p.Logged -= row.Size(p.Dimension)
+	}
+	if r.analyzer == nil {
+		return
+	}
+	r.words = segment.AppendWords(r.words[:0], *r.analyzer, row.Context, row.Text)
+	p.Words -= int64(p.Lengths[at])
+	slices.Sort(r.words)
+	for _, w := range slices.Compact(r.words) {
+		if term := p.Terms.Find(segment.Hash(w), w); term >= 0 {
+			p.Gone[term]++
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package topk
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+)
+
+// Scored is a row with its score.
+type Scored struct {
+	Score float32
+	Row   int32
+}
+
+// Top keeps the best of the rows that it is offered, in a heap with the worst
+// of them at the root. Ties go to the smaller id.
+type Top struct {
+	Of    *snapshot.Snapshot
+	Depth int
+	Heap  []Scored
+}
+
+// Floor is the score that a row must reach to be worth offering.
+func (t *Top) Floor() float32 {
+	if len(t.Heap) < t.Depth {
+		return float32(math.Inf(-1))
+	}
+	return t.Heap[0].Score
+}
+
+// Offer takes a live row in, unless all that is kept is better.
+func (t *Top) Offer(s Scored) {
+	full := len(t.Heap) == t.Depth
+	if full && t.Compare(s, t.Heap[0]) >= 0 {
+		return
+	}
+	if !full {
+		t.Heap = append(t.Heap, s)
+		for i := len(t.Heap) - 1; i > 0; {
+			up := (i - 1) / 2
+			if t.Compare(t.Heap[up], t.Heap[i]) >= 0 {
+				return
+			}
+			t.Heap[up], t.Heap[i] = t.Heap[i], t.Heap[up]
+			i = up
+		}
+		return
+	}
+	t.Heap[0] = s
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= len(t.Heap) {
+			return
+		}
+		if r := down + 1; r < len(t.Heap) && t.Compare(t.Heap[r], t.Heap[down]) > 0 {
+			down = r
+		}
+		if t.Compare(t.Heap[down], t.Heap[i]) <= 0 {
+			return
+		}
+		t.Heap[i], t.Heap[down] = t.Heap[down], t.Heap[i]
+		i = down
+	}
+}
+
+// Merge takes in what another top of the same snapshot kept.
+func (t *Top) Merge(other *Top) {
+	for _, s := range other.Heap {
+		t.Offer(s)
+	}
+}
+
+// Sorted returns what was kept, best first. The heap is gone then.
+func (t *Top) Sorted() []Scored {
+	slices.SortFunc(t.Heap, t.Compare)
+	return t.Heap
+}
+
+// Compare is negative if a is better than b.
+func (t *Top) Compare(a, b Scored) int {
+	if a.Score > b.Score {
+		return -1
+	}
+	if a.Score < b.Score {
+		return 1
+	}
+	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
+}
