@@ -2,35 +2,36 @@ package answer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// Options say how far a text may be from the label that it stands for. The
-// zero Options take only what is written exactly so.
+// Options say how much a text may differ from the label that it stands for. The zero
+// Options take labels only as they are written.
 type Options struct {
-	// Normalise takes a text for the label that is equal to it but for case,
-	// spaces, underscores and hyphens, if there is one such label.
+	// Normalise takes a text for the one label that differs from it only in case,
+	// spaces, underscores and hyphens.
 	Normalise bool
-	// Nearest takes a text that is no label for the one that shares most of its
-	// words, if their F1 is at least this: between 0 and 1, 0 is off. Two labels
-	// that share as much leave the text as it is.
+	// Nearest takes a text that is no label for the label with the greatest F1 of its
+	// words and the text's, if that is at least this: between 0 and 1, 0 is off. A text
+	// as near to two labels stays as it is.
 	Nearest float64
 }
 
 // Read returns the answer that a model's text holds to a prompt, with weight 1.
 //
-// A prompt without Fields is answered by a line: the text up to the first
-// newline behind its first word. One with Fields is answered by a JSON object,
-// of which only sdk.LabelProperty counts; text and code fences around it are
-// passed over. What a model thought aloud is no part of its answer. A text that is the prompt's None gives an answer without a label,
-// which is a vote for none of them.
+// A prompt without Fields is answered by a line: the text up to the first newline behind
+// its first word. One with Fields is answered by a JSON object, of which only
+// sdk.LabelProperty counts; text and code fences around it are skipped. What a model
+// thought aloud is no part of its answer. A text equal to the prompt's None gives an
+// answer without a label, a vote for none of them.
 //
-// A prompt with Passages is answered by the whole text, line breaks and all, if it
-// cites passages, and only those that there are: see Citations. Options do not
-// count then, and None may have a full stop, quotes, emphasis and citations, or not.
+// A prompt with Passages is answered by the whole text, line breaks included, if it
+// cites passages, and only those that exist: see Citations. Options do not count then,
+// and None may come with a full stop, quotes, emphasis and citations.
 func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 	text = strings.TrimSpace(text[Thoughts(text):])
 	if text == "" {
@@ -40,17 +41,18 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
 		return cited(text, p)
 	}
 	if p.Fields != nil {
-		var fault string
-		if text, fault = property(text); fault != "" {
-			return refused(fault)
+		var reason string
+		if text, reason = property(text); reason != "" {
+			return refused(reason)
 		}
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	return sdk.Answer{Label: meant(strings.TrimSpace(line), p, o), Weight: 1}
+	return sdk.Answer{Label: labelOf(strings.TrimSpace(line), p, o), Weight: 1}
 }
 
-// Thoughts is where a model's text ends that it thought aloud, in bytes: behind the
-// last </think>, or at the end where <think> begins the text and is not closed.
+// Thoughts returns where the part of a text ends in which a model thought aloud, in
+// bytes: behind the last </think>, or at the end where <think> begins the text and is
+// not closed.
 func Thoughts(text string) int {
 	const opened, closed = "<think>", "</think>"
 	if at := strings.LastIndex(text, closed); at >= 0 {
@@ -69,7 +71,7 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 	}
 	numbers, stray := Citations(text, len(p.Passages))
 	switch {
-	case len(p.Passages) == 0: // it is to cite nothing
+	case len(p.Passages) == 0: // no citations are wanted
 	case stray != "":
 		return refused(fmt.Sprintf("it cites [%s], which is none of the passages that it was given", stray))
 	case len(numbers) == 0:
@@ -82,26 +84,24 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// bare is a sentence without what may stand around it.
+// bare is a sentence without the quotes, emphasis and full stop around it.
 func bare(text string) string {
 	return strings.Join(strings.Fields(strings.Trim(text, " \t\r\n.!\"'`*_“”„«»")), " ")
 }
 
 func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }
 
-// meant returns the label that a text stands for: one of those allowed, "" for
-// none of them, or the text itself.
-func meant(text string, p sdk.Prompt, o Options) string {
+// labelOf returns the label that a text stands for: one of those allowed, "" for none of
+// them, or the text itself.
+func labelOf(text string, p sdk.Prompt, o Options) string {
 	if p.None != "" && text == p.None {
 		return ""
 	}
-	for _, label := range p.Labels {
-		if label == text {
-			return label
-		}
+	if slices.Contains(p.Labels, text) {
+		return text
 	}
 	for _, label := range p.Labels {
-		// A line cannot hold such a label otherwise, and prompts show it so.
+		// Prompts show labels on one line, so the model writes it with single spaces.
 		if line := strings.Join(strings.Fields(label), " "); line != label && line == text {
 			return label
 		}

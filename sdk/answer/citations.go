@@ -14,13 +14,12 @@ var (
 )
 
 // Citations returns the numbers of the passages that a text cites, each once, in
-// the order in which they first come up. Passages are numbered from 1 to n. stray
-// is the first number that is cited and belongs to none of them, as it is written,
-// or empty.
+// the order in which they first occur. Passages are numbered from 1 to n. stray is the
+// first cited number that belongs to none of them, as it is written, or empty.
 //
 // A citation is a number in brackets, or several, with commas or semicolons between
 // them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. Models
-// also write [passage 1] and 【1】, however they are asked. These are none:
+// also write [passage 1] and 【1】, whatever they are told. These are no citations:
 //
 //   - what stands in code, which is between backticks or in a fence as in Markdown;
 //   - the text of a link, [1](guide.md), and what stands directly behind another
@@ -57,8 +56,8 @@ func Citations(text string, n int) (cited []int, stray string) {
 	}
 }
 
-// uncited leads from each number that is cited on towards the next that is not, so
-// that a text which cites the same thousands again and again is read in its length.
+// uncited leads from each cited number towards the next that is not, so that reading a
+// text which cites the same thousands again and again stays linear.
 type uncited map[int]int
 
 // from is the first number from i on that is not cited.
@@ -67,7 +66,7 @@ func (u uncited) from(i int) int {
 	for u[first] != 0 {
 		first = u[first]
 	}
-	for u[i] != 0 { // a shorter way for the next time
+	for u[i] != 0 { // path compression
 		i, u[i] = u[i], first
 	}
 	return first
@@ -106,5 +105,5 @@ func numbersIn(bracket string, n int) (numbers []span, unknown string) {
 	return numbers, unknown
 }
 
-// maxDigits bounds how much of a number is shown.
+// maxDigits bounds how much of a stray number is shown.
 const maxDigits = 12

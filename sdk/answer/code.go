@@ -2,10 +2,10 @@ package answer
 
 import "strings"
 
-// withoutCode puts spaces in place of the code in a Markdown text: what stands in
-// a fence, and in a paragraph between two runs of as many backticks (CommonMark
-// 0.31, sections 4.5 and 6.1). A fence that nothing closes goes to the end.
-// Indented blocks are taken for text, as lists are indented, too.
+// withoutCode replaces the code in a Markdown text by spaces: fenced blocks, and in
+// paragraphs what stands between two runs of equally many backticks (CommonMark 0.31,
+// sections 4.5 and 6.1). An unclosed fence extends to the end. Indented blocks count as
+// text, since lists are indented, too.
 func withoutCode(text string) string {
 	if !strings.ContainsAny(text, "`~") {
 		return text
@@ -56,9 +56,9 @@ func fenceOf(line string) string {
 	return trimmed[:n]
 }
 
-// blankSpans blanks what stands between two runs of as many backticks.
+// blankSpans blanks what stands between two runs of equally many backticks.
 func blankSpans(paragraph []byte) {
-	type run struct{ at, n, closing int } // closing is the place among all of the next with its length
+	type run struct{ at, n, closing int } // closing is the index of the next run of its length
 	var runs []run
 	for at := 0; at < len(paragraph); at++ {
 		n := 0

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// same returns the one name that is equal to a text but for case, spaces,
-// underscores and hyphens.
+// same returns the one name that differs from a text only in case, spaces, underscores
+// and hyphens.
 func same(text string, names []string) (found string, ok bool) {
 	want := fold(text)
 	if want == "" {
@@ -29,8 +29,8 @@ func fold(text string) string {
 		if r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Hyphen, r) {
 			return -1
 		}
-		// By way of the upper case: it brings more of the forms of a letter
-		// together, such as the two of sigma.
+		// Through the upper case, which unites more forms of a letter, such as the
+		// two of sigma.
 		return unicode.ToLower(unicode.ToUpper(r))
 	}, text)
 }
@@ -61,8 +61,8 @@ func words(text string) []string {
 	})
 }
 
-// f1 is the harmonic mean of precision and recall of the words in a as an
-// answer where b is right. A word counts as often as it is in both.
+// f1 is the harmonic mean of precision and recall of the words in a as an answer where b
+// is right. A word counts as often as both have it.
 func f1(a, b []string) float64 {
 	left := make(map[string]int, len(b))
 	for _, w := range b {

@@ -8,14 +8,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxObjects bounds how many opening braces are tried: a text that opens many
-// objects and closes none would take time in the square of its length.
+// maxObjects bounds how many opening braces are tried: a text that opens many objects and
+// closes none would take quadratic time.
 const maxObjects = 64
 
-// property returns the label in the first JSON object of a text that has one,
-// or what is wrong.
-func property(text string) (label, fault string) {
-	fault = fmt.Sprintf("not a JSON object with %q", sdk.LabelProperty)
+// property returns the label in the first JSON object of a text that has one, or the
+// reason why there is none.
+func property(text string) (label, reason string) {
+	reason = fmt.Sprintf("not a JSON object with %q", sdk.LabelProperty)
 	from := 0
 	for range maxObjects {
 		at := strings.IndexByte(text[from:], '{')
@@ -27,17 +27,15 @@ func property(text string) (label, fault string) {
 		if json.NewDecoder(strings.NewReader(text[from-1:])).Decode(&object) != nil {
 			continue
 		}
-		raw, ok := object[sdk.LabelProperty]
-		if !ok {
-			continue
+		if raw, ok := object[sdk.LabelProperty]; ok {
+			return value(raw)
 		}
-		return value(raw)
 	}
-	return "", fault
+	return "", reason
 }
 
 // value reads a label. A number is taken as it is written.
-func value(raw json.RawMessage) (label, fault string) {
+func value(raw json.RawMessage) (label, reason string) {
 	var number json.Number
 	if json.Unmarshal(raw, &label) != nil {
 		if json.Unmarshal(raw, &number) != nil {

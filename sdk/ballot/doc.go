@@ -1,6 +1,6 @@
-// Package ballot holds the arithmetic of voting that the engine and the
-// voting stages share: a voter's ballot, the mean of all ballots, and what
-// margin and agreement mean in rules.
+// Package ballot holds the arithmetic of voting that the engine and the voting stages
+// share: a voter's ballot, the mean of all ballots, and what margin and agreement mean
+// in rules. NewElection is an elector for whoever has a function that elects.
 //
 // A ballot is a list of labels with weights that sum to 1, best first. A
 // statistical voter hands in one sample that is a ballot already; a language

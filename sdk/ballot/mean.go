@@ -36,7 +36,7 @@ func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	return sum.Shares()
 }
 
-// accepted sums what Tally.Add would count.
+// accepted is the weight of the accepted answers that Tally.Add would count.
 func accepted(s sdk.Sample) float64 {
 	sum := 0.0
 	for _, a := range s.Answers {
@@ -64,8 +64,8 @@ func Margin(shares []sdk.Answer) float64 {
 	return shares[0].Weight - shares[1].Weight
 }
 
-// Best returns the label of a sample's best accepted answer, which is what the
-// sample votes for where each has one vote.
+// Best returns the label of a sample's best accepted answer: its vote, where each sample
+// has one.
 func Best(s sdk.Sample) (label string, ok bool) {
 	for _, a := range s.Answers {
 		if a.Accepted {
@@ -75,7 +75,7 @@ func Best(s sdk.Sample) (label string, ok bool) {
 	return "", false
 }
 
-// NoLabelFits is the reason of a verdict where the voters say that.
+// NoLabelFits is the reason of a verdict where that wins.
 const NoLabelFits = "the voters say that none of the labels fits"
 
 // Verdict elects the best of a ballot; its share is the agreement.
@@ -90,8 +90,8 @@ func Verdict(shares []sdk.Answer) sdk.Verdict {
 	return v
 }
 
-// Weighed is Verdict for the shares of samples under weights: where the only
-// acceptable answers are of voters with weight 0, it says so.
+// Weighed is Verdict for the weighted shares of samples, with another reason where the
+// only acceptable answers are of voters with weight 0.
 func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 	if len(shares) == 0 && slices.ContainsFunc(samples, func(s sdk.Sample) bool { return accepted(s) > 0 }) {
 		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}

@@ -11,14 +11,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Roll notes who votes, so that a name that was mistyped in an argument does
-// not pass for a voter that is at its default. The zero Roll is ready.
+// Roll records who votes, so that a mistyped name in an argument is found: its voter
+// would silently have the default. The zero Roll is ready.
 type Roll struct {
 	mu    sync.Mutex
 	voted map[string]bool
 }
 
-// Note takes down the voters of a batch.
+// Note records the voters of a batch.
 func (r *Roll) Note(b sdk.Batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,10 +32,10 @@ func (r *Roll) Note(b sdk.Batch) {
 	}
 }
 
-// Report warns of the names that an argument gives that no voter had, where
-// another one voted that the argument does not name: it may be the one that was
-// meant. Where all that voted are named, the others were just not asked. Call it
-// when the stage ends: a voter may be asked about few items.
+// Report warns of names in an argument that no voter had, where a voter voted that the
+// argument does not name: it may be the one that was meant. Where the argument names
+// all that voted, the others were just not asked. Call it when the stage ends: a voter
+// may be asked about few items.
 func (r *Roll) Report(log *slog.Logger, argument string, given iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,14 +14,13 @@ type Tally struct {
 	index   map[string]int32
 }
 
-// few is how many labels are looked through one by one: an index of them
-// would cost more than it saves.
-const few = 16
+// minIndexed is the number of labels from which an index of them pays.
+const minIndexed = 16
 
 // Grow makes room for that many more labels.
 func (t *Tally) Grow(labels int) {
 	t.answers = slices.Grow(t.answers, labels)
-	if t.index == nil && cap(t.answers) > few {
+	if t.index == nil && cap(t.answers) > minIndexed {
 		t.index = make(map[string]int32, cap(t.answers))
 		for i := range t.answers {
 			t.index[t.answers[i].Label] = int32(i)
@@ -37,8 +36,8 @@ func (t *Tally) Add(label string, weight float64) {
 	}
 	i := t.find(label)
 	if i < 0 {
-		if t.index == nil && len(t.answers) == few {
-			t.Grow(few)
+		if t.index == nil && len(t.answers) == minIndexed {
+			t.Grow(minIndexed)
 		}
 		i = len(t.answers)
 		if t.index != nil {
@@ -49,7 +48,7 @@ func (t *Tally) Add(label string, weight float64) {
 	t.answers[i].Weight += weight
 }
 
-// find returns the place of a label among the answers, or -1.
+// find returns the index of a label among the answers, or -1.
 func (t *Tally) find(label string) int {
 	if t.index != nil {
 		if i, ok := t.index[label]; ok {
@@ -75,15 +74,16 @@ func (t *Tally) Shares() []sdk.Answer {
 	for _, a := range t.answers {
 		total += a.Weight
 	}
-	order := make([]place, len(t.answers))
-	for i, a := range t.answers {
-		order[i] = place{math.Round(a.Weight / total * 1e9), int32(i)}
+	type entry struct {
+		share float64 // of the whole, in units of 1e-9
+		at    int32   // among the answers
 	}
-	slices.SortFunc(order, func(a, b place) int {
-		if a.share != b.share {
-			return cmp.Compare(b.share, a.share)
-		}
-		return cmp.Compare(a.at, b.at)
+	order := make([]entry, len(t.answers))
+	for i, a := range t.answers {
+		order[i] = entry{math.Round(a.Weight / total * 1e9), int32(i)}
+	}
+	slices.SortFunc(order, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.at, b.at))
 	})
 	shares := make([]sdk.Answer, len(order))
 	for i, o := range order {
@@ -91,12 +91,6 @@ func (t *Tally) Shares() []sdk.Answer {
 		shares[i].Weight /= total
 	}
 	return shares
-}
-
-// place is what an answer is sorted by.
-type place struct {
-	share float64 // of the whole, in units of 1e-9
-	at    int32   // among the answers
 }
 
 // Softmax returns weights in proportion to exp(sharpness * score), which sum

@@ -1,7 +1,7 @@
 package ballot
 
-// Weights says how much the voters count, by the names of their blocks. A
-// voter that is not in it counts 1; one with weight 0 does not vote.
+// Weights are the weights of voters, by the names of their blocks. A voter that is not
+// in it has weight 1; one with weight 0 does not vote.
 type Weights map[string]float64
 
 // Of returns the weight of a voter.

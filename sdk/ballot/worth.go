@@ -2,14 +2,13 @@ package ballot
 
 import "math"
 
-// Unmeasured is the accuracy that a voter is taken to have where nobody has
-// measured it: half way between chance and certainty.
+// Unmeasured is the assumed accuracy of a voter without a measured one: half way between
+// chance and certainty.
 func Unmeasured(labels int) float64 { return (1/float64(max(2, labels)) + 1) / 2 }
 
-// surest is the greatest accuracy that counts. A voter that made no mistake on
-// a small file is not infallible: at this one it outvotes others as often as
-// its 999 of 1,000 right answers tell.
-const surest = 0.999
+// maxAccuracy is the greatest accuracy that counts: a voter that made no mistake on a
+// small file is not infallible.
+const maxAccuracy = 0.999
 
 // Worth is the weight of a vote by a voter that is right on a share p of the
 // items, among so many labels (at least 2):
@@ -24,9 +23,9 @@ const surest = 0.999
 // of Kuncheva and Rodríguez, "A weighted voting framework for classifiers
 // ensembles", Knowledge and Information Systems 38, 2014.
 //
-// Accuracies above 0.999 count as that. A voter that is no better than chance
-// has no weight: what it says is not turned into its opposite.
+// Accuracies above 0.999 count as 0.999. A voter no better than chance has no weight, not
+// a negative one.
 func Worth(p float64, labels int) float64 {
-	p = min(p, surest)
+	p = min(p, maxAccuracy)
 	return max(0, math.Log(float64(max(2, labels)-1)*p/(1-p)))
 }

@@ -14,19 +14,11 @@ func Stage() sdk.Stage {
 	return sdk.ElectStage("first", "Takes the first acceptable answer, in the order of the voters.", open, sdk.Revision("1"))
 }
 
-func open(context.Context, sdk.Setup, config) (sdk.Elector, error) { return election{}, nil }
-
-type election struct{}
-
-func (election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	verdicts := make([]sdk.Verdict, len(b.Items))
-	for i, item := range b.Items {
-		verdicts[i] = elect(item.Samples)
-	}
-	return verdicts, nil
+func open(context.Context, sdk.Setup, config) (sdk.Elector, error) {
+	return ballot.NewElection(nil, "", nil, elect), nil
 }
 
-func elect(samples []sdk.Sample) sdk.Verdict {
+func elect(samples []sdk.Sample, _ int) sdk.Verdict {
 	var winner []sdk.Answer // one, or none yet
 	same, all := 0, 0
 	for _, s := range samples {

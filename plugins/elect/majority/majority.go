@@ -2,8 +2,6 @@ package majority
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -19,32 +17,13 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
-	return &election{weights: c.Weights, log: setup.Log}, nil
-}
-
-type election struct {
-	weights ballot.Weights
-	roll    ballot.Roll
-	log     *slog.Logger
-}
-
-func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	e.roll.Note(b)
-	verdicts := make([]sdk.Verdict, len(b.Items))
-	for i, item := range b.Items {
+	return ballot.NewElection(setup.Log, "weights", c.Weights, func(samples []sdk.Sample, _ int) sdk.Verdict {
 		var votes ballot.Tally
-		for _, s := range item.Samples {
+		for _, s := range samples {
 			if label, ok := ballot.Best(s); ok {
-				votes.Add(label, e.weights.Of(s.Voter))
+				votes.Add(label, ballot.Weights(c.Weights).Of(s.Voter))
 			}
 		}
-		verdicts[i] = ballot.Weighed(votes.Shares(), item.Samples)
-	}
-	return verdicts, nil
-}
-
-// Close warns of weights that were nobody's.
-func (e *election) Close() error {
-	e.roll.Report(e.log, "weights", maps.Keys(e.weights))
-	return nil
+		return ballot.Weighed(votes.Shares(), samples)
+	}), nil
 }

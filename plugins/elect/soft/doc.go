@@ -2,8 +2,8 @@
 // over labels are averaged, and the label with the greatest share wins; that
 // share is the agreement. It is soft voting, the average rule of Kuncheva,
 // "Combining Pattern Classifiers" (2nd ed. 2014, section 5.2). All samples of
-// a language model form one ballot, so asking it more often does not drown the
-// other voters; weights do that where it is wanted.
+// a language model form one ballot, so that asking it more often does not outweigh the
+// other voters; weights can do that.
 //
 // An accepted answer without a label is a share for none of the labels. Where it
 // wins, the verdict has no answer.

@@ -2,8 +2,6 @@ package soft
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -19,26 +17,7 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
-	return &election{weights: c.Weights, log: setup.Log}, nil
-}
-
-type election struct {
-	weights ballot.Weights
-	roll    ballot.Roll
-	log     *slog.Logger
-}
-
-func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	e.roll.Note(b)
-	verdicts := make([]sdk.Verdict, len(b.Items))
-	for i, item := range b.Items {
-		verdicts[i] = ballot.Weighed(ballot.Mean(item.Samples, e.weights), item.Samples)
-	}
-	return verdicts, nil
-}
-
-// Close warns of weights that were nobody's.
-func (e *election) Close() error {
-	e.roll.Report(e.log, "weights", maps.Keys(e.weights))
-	return nil
+	return ballot.NewElection(setup.Log, "weights", c.Weights, func(samples []sdk.Sample, _ int) sdk.Verdict {
+		return ballot.Weighed(ballot.Mean(samples, c.Weights), samples)
+	}), nil
 }

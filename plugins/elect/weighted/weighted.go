@@ -2,8 +2,6 @@ package weighted
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -20,25 +18,10 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
-	return &election{accuracies: c.Accuracy, log: setup.Log}, nil
+	return ballot.NewElection(setup.Log, "accuracy", c.Accuracy, c.elect), nil
 }
 
-type election struct {
-	accuracies map[string]float64
-	roll       ballot.Roll
-	log        *slog.Logger
-}
-
-func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	e.roll.Note(b)
-	verdicts := make([]sdk.Verdict, len(b.Items))
-	for i, item := range b.Items {
-		verdicts[i] = e.elect(item.Samples, len(b.Labels))
-	}
-	return verdicts, nil
-}
-
-func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
+func (c config) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	counted := map[string]int{} // samples with a vote, by voter
 	for _, s := range samples {
 		if _, ok := ballot.Best(s); ok {
@@ -48,7 +31,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	var votes ballot.Tally
 	for _, s := range samples {
 		if label, ok := ballot.Best(s); ok {
-			votes.Add(label, e.worth(s.Voter, labels)/float64(counted[s.Voter]))
+			votes.Add(label, c.worth(s.Voter, labels)/float64(counted[s.Voter]))
 		}
 	}
 	shares := votes.Shares()
@@ -58,16 +41,10 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	return ballot.Verdict(shares)
 }
 
-func (e *election) worth(voter string, labels int) float64 {
-	p, ok := e.accuracies[voter]
+func (c config) worth(voter string, labels int) float64 {
+	p, ok := c.Accuracy[voter]
 	if !ok {
 		p = ballot.Unmeasured(labels)
 	}
 	return ballot.Worth(p, labels)
-}
-
-// Close warns of accuracies that were nobody's.
-func (e *election) Close() error {
-	e.roll.Report(e.log, "accuracy", maps.Keys(e.accuracies))
-	return nil
 }
