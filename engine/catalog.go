@@ -127,5 +127,5 @@ func (c *Catalog) Explain(use string) error {
 		}
 	}
 	return fmt.Errorf("there is no plugin %q: no folder of %s holds a program named %s; "+
-		"name the folder that does with --plugins or in %s", plugin, strings.Join(c.dirs, ", "), file, pluginsVariable)
+		"name the folder that does with Options.Plugins or in %s", plugin, strings.Join(c.dirs, ", "), file, pluginsVariable)
 }

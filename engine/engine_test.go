@@ -83,7 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 		path, o := write(t, several)
 		_, err := engine.Open(t.Context(), path, o)
 		var option *engine.OptionError
-		if !errors.As(err, &option) || !strings.Contains(err.Error(), "choose one with Options.Pipeline: p, q") || !strings.Contains(option.With("--this"), "with --this: p") {
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), "choose one with Options.Pipeline: p, q") || option.Option != "Pipeline" {
 			t.Fatalf("%v does not name the option", err)
 		}
 		o.Pipeline = "q"

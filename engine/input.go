@@ -57,30 +57,12 @@ func (p *Pipeline) InputPath() string {
 	return ""
 }
 
-// Rereadable reports whether the input can be read more than once. Standard
+// rereadable reports whether the input can be read more than once. Standard
 // input and pipes cannot. That a file is not there shows when it is read.
-func (p *Pipeline) Rereadable() bool {
+func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
 	info, err := os.Stat(path)
 	return path != "-" && (err != nil || info.Mode().IsRegular())
-}
-
-// Look calls each with the rows of a rereadable input, until it returns false.
-func (p *Pipeline) Look(each func(source.Row) bool) error {
-	rows, err := p.Rows()
-	if err != nil {
-		return err
-	}
-	defer rows.Close() //nolint:errcheck // it was only read
-	for {
-		row, err := rows.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil || !each(row) {
-			return err
-		}
-	}
 }
 
 // Reads are the files that a run reads.

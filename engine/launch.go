@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/sdk"
 )
 
 // launch starts the process of a stage.
-func (p *Pipeline) launch(ctx context.Context, l run.LaunchRequest) (any, error) {
+func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	w := p.workspace
 	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
 	switch {
@@ -34,7 +34,7 @@ func (p *Pipeline) launch(ctx context.Context, l run.LaunchRequest) (any, error)
 
 // launchHere opens a built-in election in this process, where it is the same
 // code: many are needed, each for a moment.
-func (p *Pipeline) launchHere(ctx context.Context, l run.LaunchRequest) (any, error) {
+func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error) {
 	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
 		return p.launch(ctx, l)
 	}

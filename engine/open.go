@@ -2,10 +2,14 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/stage"
 )
 
 // Pipeline is a checked file with one of its pipelines. Its stages start when they
@@ -15,6 +19,8 @@ type Pipeline struct {
 	workspace *Workspace
 	file      *pipeline.File
 	chosen    *pipeline.Pipeline // nil: work is on the file's knowledge alone
+
+	invalid atomic.Int64 // rows of the knowledge that were left out, and passages without their enrichment
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
@@ -74,8 +80,15 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	o := p.workspace.options
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Launch: p.launch, Stdin: o.Stdin, Again: o.Again, Lists: o.Lists, Strict: o.Strict, Refuses: p.refuses,
-		Knowledge: o.Events.Knowledge, Building: o.Events.Building, Waiting: o.Events.Locked,
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses},
+		Launch:  p.launch, Stdin: o.Stdin,
+		Knowledge: func(r build.Report) {
+			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
+			if o.Events.Knowledge != nil {
+				o.Events.Knowledge(r)
+			}
+		},
+		Building: o.Events.Building, Waiting: o.Events.Locked,
 	})
 	if err != nil {
 		return nil, p.explain(err)
@@ -84,23 +97,23 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	return r, nil
 }
 
-// Again holds elections of the run again, by the pipeline with arguments set in
-// place of those of Options. The run needs Options.Again.
-func (p *Pipeline) Again(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
-	r, err := p.Start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	file, diags, err := p.workspace.read(p.file.Path, p.chosen.Input.Path, set)
-	if err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() {
-		return nil, &DiagnosticsError{diags, file.Sources}
-	}
-	again, err := p.workspace.Choose(file)
-	if err != nil {
-		return nil, err
-	}
-	return r.Again(ctx, again, p.launchHere)
+// Invalid is how many rows of the knowledge were left out, and passages kept without
+// their enrichment, when the stages were started.
+func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
+
+// variant opens the same pipeline with other arguments, for figures. It shares what
+// calls of services share.
+func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
+	o := p.workspace.options
+	o.Set = overridden(o.Set, set)
+	o.strict, o.Events.Warnings = true, nil
+	change(&o)
+	return Open(ctx, p.file.Path, o)
+}
+
+// overridden is what is set where some of it is set anew.
+func overridden(before, set []pipeline.Override) []pipeline.Override {
+	return slices.Concat(slices.DeleteFunc(slices.Clone(before), func(old pipeline.Override) bool {
+		return slices.ContainsFunc(set, func(s pipeline.Override) bool { return s.Target == old.Target })
+	}), set)
 }

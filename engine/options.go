@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -33,14 +33,16 @@ type Options struct {
 	// Journal keeps the results of Run over the input in the state folder as they are
 	// reached, if that can be read again. Resume is the ID of a run that left items
 	// unanswered, or Newest: its results come from there, and the others are added.
-	Journal bool
-	Resume  string
+	Journal      bool
+	Resume       string
+	ResumeAnyway bool // although the file, the input or the knowledge has changed
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
-	Again  bool // keep ballots with the results, so that Again can elect
-	Lists  bool // keep what each retrieve and rerank stage found with the results
-	Strict bool // end early where a stage has to stop, rather than answer without it
+	Lists bool // keep what each retrieve and rerank stage found with the results
+
+	ballots bool // keep what voters returned, to hold elections again
+	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method
 
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events
@@ -49,6 +51,20 @@ type Options struct {
 // Events are called with what happens meanwhile, by several goroutines at once.
 // nil: nobody wants to know.
 type Events struct {
+	// Begun says that items are taken from now on.
+	Begun func(Begun)
+	// Answered is given results of the input as they come, a batch at a time; total is
+	// Options.Limit.
+	Answered func(batch []outcome.Result, total int)
+	// Ended says what came of the input.
+	Ended func(*Outcome)
+	// Measuring says which variant of a pipeline Evaluate measures now.
+	Measuring func(variant string)
+	// Advice is a sentence about something that makes figures worth less.
+	Advice func(string)
+	// Spent is what the calls of services came to when a workspace is closed whose
+	// stages call some.
+	Spent func(governor.Snapshot)
 	// Warnings are diagnostics of a file that is used all the same.
 	Warnings func(*DiagnosticsError)
 	// Knowledge is ready, and this was done for it.
@@ -65,20 +81,25 @@ type Events struct {
 	Calls func(governor.Wait)
 }
 
-// OptionError says that one of the Options does not suit a file.
-type OptionError struct {
-	Option string // the name of its field
-	text   string // with a placeholder for that name
+// Begun says with which journal a run begins.
+type Begun struct {
+	Pipeline *pipeline.Pipeline
+	Run      string // its ID; empty: there is no journal
+	Resumed  bool
+	Answered int    // items that the journal has the answers of
+	Earlier  string // the newest run of this file and input, where it ended early and is not resumed
 }
 
-const placeholder = "\x00"
+// OptionError says that one of the Options does not suit a file. Its text names the
+// option as Options.NAME, as texts of the engine do.
+type OptionError struct {
+	Option string // the name of its field
+	text   string
+}
 
-func (e *OptionError) Error() string { return e.With("Options." + e.Option) }
-
-// With is the message with another name of the option, such as that of a flag.
-func (e *OptionError) With(name string) string { return strings.Replace(e.text, placeholder, name, 1) }
+func (e *OptionError) Error() string { return e.text }
 
 // optionError makes an OptionError; format has %[1]s where the option is named.
 func optionError(option, format string, args ...any) error {
-	return &OptionError{option, fmt.Sprintf(format, append([]any{placeholder}, args...)...)}
+	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }

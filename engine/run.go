@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -75,19 +76,7 @@ func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Resu
 }
 
 func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<- Result) error {
-	journalled := false
-	var next func() (source.Row, error)
-	if items != nil {
-		next = each(ctx, items)
-	} else {
-		rows, err := p.Rows()
-		if err != nil {
-			return err
-		}
-		defer rows.Close() //nolint:errcheck // it was only read
-		next, journalled = rows.Next, p.workspace.options.Journal && p.Rereadable()
-	}
-	totals, err := p.work(ctx, next, journalled, func(batch []run.Result) error {
+	send := func(batch []outcome.Result) error {
 		for _, one := range batch {
 			select {
 			case results <- result.Of(one, p.chosen.Cost):
@@ -96,7 +85,20 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 			}
 		}
 		return nil
-	})
+	}
+	var totals outcome.Totals
+	var err error
+	if items == nil {
+		var out *Outcome
+		if out, err = p.Work(ctx, send, nil); out != nil {
+			totals = out.Totals
+		}
+	} else {
+		var r *run.Run
+		if r, err = p.Start(ctx); err == nil {
+			totals, err = r.Items(ctx, each(ctx, items), nil, send)
+		}
+	}
 	if err == nil && totals.Left > 0 { // the other voters have no answers
 		err = fmt.Errorf("%d items are not answered: %w", totals.Left, totals.Missing[0].First)
 	}
@@ -147,12 +149,12 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 }
 
 // AnswerRow is Answer with all that the run knows of the item.
-func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (run.Result, error) {
+func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Result, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
-		return run.Result{}, err
+		return outcome.Result{}, err
 	}
-	var answered run.Result
+	var answered outcome.Result
 	given := false
 	totals, err := r.Items(ctx, func() (source.Row, error) {
 		if given {
@@ -160,7 +162,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (run.Result, e
 		}
 		given = true
 		return row, nil
-	}, func(batch []run.Result) error {
+	}, nil, func(batch []outcome.Result) error {
 		if len(batch) > 0 { // else the run breaks off
 			answered = batch[0]
 		}

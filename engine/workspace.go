@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
 )
 
 // Workspace is what files are loaded and stages started with: a state folder,
@@ -71,7 +71,12 @@ func (w *Workspace) Catalog() *Catalog { return w.catalog }
 func (w *Workspace) State() string { return w.state }
 
 // Close ends all processes.
-func (w *Workspace) Close() { w.host.Close() }
+func (w *Workspace) Close() {
+	w.host.Close()
+	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
+		w.options.Events.Spent(spent)
+	}
+}
 
 // Spent is what the calls of services came to so far; false: no stage calls one.
 func (w *Workspace) Spent() (governor.Snapshot, bool) {
@@ -160,7 +165,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 		blocks = p.chosen.Knowledge()
 	}
 	for _, block := range blocks {
-		h, err := generation.List(ctx, block, run.Stages(block, p.launch))
+		h, err := generation.List(ctx, block, launch.Knowledge(block, p.launch))
 		if err != nil {
 			return p.explain(err)
 		}

@@ -195,8 +195,8 @@ func (a Argument) checkLength(n int) error {
 	return fmt.Errorf("it must have %s, and has %d", length.Bounds(), n)
 }
 
-// checkText does not quote what a pattern refuses: it may hold a password, as an address
-// may, that nobody marked.
+// checkText does not quote a text that its pattern refuses: it may hold a password, as in an
+// address, that is not marked as a secret.
 func (a Argument) checkText(text string) error {
 	switch {
 	case len(a.OneOf) > 0 && !slices.Contains(a.OneOf, text):
@@ -211,7 +211,7 @@ func (a Argument) checkText(text string) error {
 	return fmt.Errorf("it must match %s", a.Pattern)
 }
 
-// quote hides a value that nobody may see.
+// quote quotes a value, or redacts a secret one.
 func (a Argument) quote(value string) string {
 	if a.Secret {
 		return "(secret)"

@@ -9,22 +9,22 @@ import (
 
 func TestContext(t *testing.T) {
 	tests := []struct {
-		name             string
-		situating, terms []string
-		want             string
-		before           string
-		behind           []string
+		name           string
+		placing, terms []string
+		want           string
+		before         string
+		behind         []string
 	}{
 		{name: "nothing"},
-		{name: "blanks", situating: []string{" \n"}, terms: []string{"", "\t"}},
-		{name: "situated", situating: []string{"guide / Set-up", "It is about\n ports."}, want: "guide / Set-up\nIt is about ports.", before: "guide / Set-up\nIt is about ports."},
+		{name: "blanks", placing: []string{" \n"}, terms: []string{"", "\t"}},
+		{name: "placed", placing: []string{"guide / Set-up", "It is about\n ports."}, want: "guide / Set-up\nIt is about ports.", before: "guide / Set-up\nIt is about ports."},
 		{name: "terms", terms: []string{"port", "which port?"}, want: "---\nport\nwhich port?", behind: []string{"port", "which port?"}},
-		{name: "both", situating: []string{"guide"}, terms: []string{"a  b"}, want: "guide\n---\na b", before: "guide", behind: []string{"a b"}},
-		{name: "delimiters inside", situating: []string{"---", "a --- b", "a\n---\nb"}, terms: []string{"---", "c"}, want: "a --- b\na --- b\n---\nc", before: "a --- b\na --- b", behind: []string{"c"}},
+		{name: "both", placing: []string{"guide"}, terms: []string{"a  b"}, want: "guide\n---\na b", before: "guide", behind: []string{"a b"}},
+		{name: "delimiters inside", placing: []string{"---", "a --- b", "a\n---\nb"}, terms: []string{"---", "c"}, want: "a --- b\na --- b\n---\nc", before: "a --- b\na --- b", behind: []string{"c"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := sdk.JoinContext(test.situating, test.terms)
+			got := sdk.JoinContext(test.placing, test.terms)
 			if got != test.want {
 				t.Errorf("joined %q, want %q", got, test.want)
 			}

@@ -13,8 +13,7 @@ type Chunk struct {
 	Meta       Meta // what the chunker knows: "headings", "declaration", ...
 }
 
-// Passage is a chunk where it stands in its document. A document that is not cut
-// is one passage.
+// Passage is a chunk with its document. A document that is not cut is one passage.
 type Passage struct {
 	Document *Document // the same for all of its passages
 	Chunk
@@ -23,12 +22,11 @@ type Passage struct {
 // Text is the passage's own text.
 func (p Passage) Text() string { return p.Document.Text[p.Start:p.End] }
 
-// Addition is what an enricher has found for a passage. Either part may be empty.
+// Addition is what an enricher adds to a passage. Either part may be empty.
 type Addition struct {
-	// Context says where the passage stands and what it is about. The engine makes
-	// one line of it.
+	// Context places the passage in its document. The engine makes one line of it.
 	Context string
-	// Terms are what people may search for who want this passage: keywords,
-	// questions. The engine makes one line of each.
+	// Terms are keywords or questions by which people may search for the passage. The
+	// engine makes one line of each.
 	Terms []string
 }

@@ -26,13 +26,13 @@ type Code uint8
 
 // The codes of an error. An error without one counts as CodeInternal.
 const (
-	CodeInternal  Code = iota // a fault of the stage
+	CodeInternal  Code = iota // an error of the stage itself
 	CodeInvalid               // the same input will fail again
 	CodeTransient             // another try may succeed
 	CodeCancelled
 	CodeDeadline
 	CodeUnavailable // a service that the stage needs is down: not worth another try now
-	CodeStopped     // the stage has to stop: the budget of the run is spent, or its service stays away
+	CodeStopped     // the stage has to stop: the budget of the run is spent, or its service stays down
 )
 
 // Error is an error with a code. Err's text should say what to do next.
@@ -45,7 +45,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Invalid says that the input is at fault: no retry will help.
+// Invalid says that the input is wrong: no retry will help.
 func Invalid(err error) error { return &Error{Code: CodeInvalid, Err: err} }
 
 // Transient says that another try may succeed, not before after has passed.
@@ -53,8 +53,7 @@ func Transient(err error, after time.Duration) error {
 	return &Error{Code: CodeTransient, RetryAfter: after, Err: err}
 }
 
-// ErrCrashed says that a stage's process ended while it worked on a batch, each
-// time it was given it.
+// ErrCrashed says that a stage's process ended each time it worked on a batch.
 var ErrCrashed = errors.New("the stage's process ended")
 
 // ArgumentError says that one argument of a stage's config is wrong. Open and
@@ -87,8 +86,8 @@ func (e *ArgumentError) Place() string {
 	return place
 }
 
-// ArgumentErrors takes apart an error that may be several, joined. An error that
-// names no argument is one of the stage as a whole. None is nil.
+// ArgumentErrors splits a joined error. An error that names no argument concerns the stage as
+// a whole. The result of nil is nil.
 func ArgumentErrors(err error) []*ArgumentError {
 	if err == nil {
 		return nil

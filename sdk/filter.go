@@ -12,9 +12,9 @@ import (
 // is a tree: And, Or and Not combine Parts, the other operators compare one
 // field with Values.
 //
-// A comparison fits an entry whose field has a value of the same type and that
-// compares as asked; metadata that is missing or of another type fits none, so
-// that Not of a comparison does fit it. Strings are compared by their bytes.
+// A comparison matches an entry whose field has a value of the same type for which it is true.
+// Metadata that is missing or of another type match no comparison, so Not of a comparison
+// matches such entries. Strings are compared by their bytes.
 type Filter struct {
 	Op     FilterOp
 	Parts  []Filter // And, Or: any number, none selects all or nothing; Not: one
@@ -51,8 +51,8 @@ const (
 	FieldMeta
 )
 
-// MaxFilterDepth bounds how deep filters nest, so that recursion over one from
-// another process is safe.
+// MaxFilterDepth bounds the nesting of filters, so that recursion over one from another
+// process is safe.
 const MaxFilterDepth = 32
 
 // Check reports what is wrong with a filter. The other methods, and stores,
@@ -97,8 +97,8 @@ func (f *Filter) check(depth int) error {
 	return nil
 }
 
-// Match reports whether a filter selects an entry. It is the definition that
-// every store has to agree with. A nil filter selects all.
+// Match reports whether a filter selects an entry. Every store has to agree with it. A nil
+// filter selects all.
 func (f *Filter) Match(id, label string, meta Meta) bool {
 	if f == nil {
 		return true
@@ -158,7 +158,7 @@ var operators = map[FilterOp]string{
 	FilterGreater: " > ", FilterGreaterEqual: " >= ", FilterPrefix: " startsWith ",
 }
 
-// String returns the filter as it would be written in a pipeline file. Equal
+// String returns the filter as a pipeline file would have it. Equal
 // filters give equal strings.
 func (f *Filter) String() string {
 	if f == nil {

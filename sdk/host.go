@@ -32,7 +32,7 @@ const MaxCached = 16 << 20
 // other's values.
 type Key [sha256.Size]byte
 
-// KeyOf makes a key of parts. No two different lists of parts make the same.
+// KeyOf makes a key of parts; different lists of parts make different keys.
 func KeyOf(parts ...string) Key {
 	h := sha256.New()
 	for _, p := range parts {
@@ -49,7 +49,7 @@ type Call struct {
 	// tokens per minute of a limit while the call is under way. 0: no such thing.
 	Tokens int
 	// Most is what it can take at most: what a budget sets aside for it. The zero
-	// Usage: nobody knows, as where an answer has no limit.
+	// Usage: unknown, as for answers without a limit.
 	Most Usage
 }
 
@@ -58,7 +58,7 @@ type Result struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
-	Lost       bool   // it was sent and got no whole reply: nobody knows what it took, and it may have to be paid for
+	Lost       bool   // it was sent and got no complete reply: its cost is unknown, and it may have to be paid for
 	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, for people to read, without a secret
 }
 
@@ -71,8 +71,8 @@ const (
 	StatusBusy                      // it asks for fewer calls: 429, or 503 with a time to wait
 	StatusDown                      // it could not be reached, or failed: 5xx
 	StatusLeft                      // the caller gave up first
-	StatusRefused                   // it said that it will not do this
-	StatusDenied                    // it said that it will do nothing for this caller: a wrong key, an unknown model
+	StatusRefused                   // it refuses this request
+	StatusDenied                    // it refuses this caller: a wrong key, an unknown model
 )
 
 // Alone returns the Host of a stage that is opened without an engine: it caches

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Meta is what a source knows of an entry or item beyond its text and label.
+// Meta is what a source has of an entry or item beside text and label.
 // Values are strings, float64 or bool.
 type Meta map[string]any
 
@@ -14,7 +14,7 @@ type Entry struct {
 	ID      string
 	Text    string
 	Label   string    // empty where the knowledge has no labels
-	Context string    // what situates the text, and terms added to it (JoinContext); embedded and searched with it, never shown as the text
+	Context string    // lines and terms added to the text (JoinContext); embedded and searched with it, never shown as the text
 	Meta    Meta      // nil: none
 	Vector  []float32 // as the embedder gave it; nil where it was not asked for
 	Hash    []byte    // of the content that the entry was made from
@@ -33,7 +33,7 @@ type Item struct {
 	Random     []Candidate // seeded examples from the knowledge, with their texts
 	Prompts    []Prompt
 	Samples    []Sample // of the voters above, in file order
-	Drawn      int      // samples that this very stage has given for the item before: the next has this number
+	Drawn      int      // samples that this stage has given for the item before; the next has this number
 }
 
 // Candidate is an entry that a search proposes for an item.
@@ -80,7 +80,7 @@ type Message struct {
 	Role string // MessageSystem, MessageUser or MessageAssistant
 	Text string
 	// Shared says that many prompts begin with the same messages up to this one:
-	// it is worth caching where the service does so only when it is asked.
+	// a mark for services that cache only marked beginnings.
 	Shared bool
 }
 

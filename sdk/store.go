@@ -7,19 +7,18 @@ import "context"
 // every store ranks alike.
 //
 // What is written to a collection by Put and Delete becomes visible and
-// durable all at once with Commit: who reads, at any time, finds the state of one
-// Commit. A store that is closed or killed before that forgets it.
+// durable all at once with Commit: a reader always finds the state of one
+// Commit. Changes that are not committed are lost when the store is closed or killed.
 //
-// Any non-empty name makes a collection of its own. All strings may be any valid
+// Any non-empty name may be that of a collection. All strings may be any valid
 // UTF-8, NUL included. Ids have 1 to 512 bytes, labels up to 512, texts and
-// contexts up to 60,000; a store may refuse longer ones. What a store refuses it
-// refuses with an error made by Invalid, and leaves everything, changes that wait
-// for Commit too, as it was. Where not said otherwise, methods but Open refuse a
-// collection that this process has not opened.
+// contexts up to 60,000; a store may refuse longer ones, with an error made by
+// Invalid, and then changes nothing, not even uncommitted changes. Unless stated otherwise,
+// methods but Open refuse a collection that this process has not opened.
 type Store interface {
-	// Open makes a collection ready and tells what is in it; one that does
-	// not exist is created. It drops what was left uncommitted, by an earlier
-	// process or by this one. A collection that was made with another schema is
+	// Open makes a collection ready and returns its state; one that does
+	// not exist is created. It drops uncommitted changes of earlier
+	// processes and of this one. A collection that was made with another schema is
 	// refused.
 	Open(ctx context.Context, collection string, schema Schema) (Collection, error)
 	// Put adds entries, replacing those with the same id; of several with one id
@@ -43,8 +42,7 @@ type Store interface {
 	// entry that is neither put nor deleted meanwhile is in exactly one page,
 	// whatever is committed between two pages.
 	Scan(ctx context.Context, collection string, s Scan) (Page, error)
-	// List tells which collections of this store's there are, opened or not,
-	// sorted by name. Those that cannot be read are left out.
+	// List returns the collections of this store, opened or not, by name. Those that cannot be read are left out.
 	List(ctx context.Context) ([]Collection, error)
 	// Drop removes a collection and all that is in it, at once. It need not be
 	// open; one that does not exist is no error, and one that another process
@@ -60,7 +58,7 @@ type Schema struct {
 
 // Collection is the committed state of a collection.
 type Collection struct {
-	Name      string // as List tells it; Open may leave it out
+	Name      string // as in List; Open may leave it out
 	Entries   int
 	Dimension int
 	Note      []byte // of the last Commit
@@ -83,8 +81,7 @@ type Search struct {
 	Texts         bool // with Text, Context and Meta of what is found; else ID and Label are enough
 }
 
-// Query is what is searched for, and among what. Its vector is nil in a lexical
-// search.
+// Query is one query of a search. Its vector is nil in a lexical search.
 type Query struct {
 	Text   string
 	Vector []float32
@@ -111,7 +108,7 @@ type Hits struct {
 }
 
 // Hit is an entry that one leg found. A store that knows the other leg's
-// score too should give it; Unscored is the honest alternative.
+// score too should set it, and otherwise Unscored.
 type Hit struct {
 	ID             string
 	Dense, Lexical float32
@@ -134,7 +131,7 @@ type Page struct {
 	Next    string // empty: this was the last page
 }
 
-// Fusion says how the SDK makes one ranking of a search's sides; see package
+// Fusion says how the SDK makes one ranking of a search's legs; see package
 // fuse for the formulas.
 type Fusion struct {
 	Method      string  // "weighted" or "rrf"
@@ -142,14 +139,14 @@ type Fusion struct {
 	K           int     // rrf: the rank constant
 }
 
-// Ranking is a search, the fusion of its sides, and how much of it is wanted.
+// Ranking is a search, the fusion of its legs, and the length of the result.
 type Ranking struct {
 	Search
 	Fusion
 	TopK int
 }
 
-// Retriever is a Store as the engine sees it: the sides come back fused.
+// Retriever is a Store as the engine sees it: the legs come back fused.
 type Retriever interface {
 	// Retrieve returns for each query its candidates, best first.
 	Retrieve(ctx context.Context, collection string, r Ranking, queries []Query) ([][]Candidate, error)

@@ -11,18 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/terminal"
 )
 
 func newAsk() *cobra.Command {
 	var flags fileFlags
-	flags.lists = true // with the texts of what was found
+	flags.more.Lists = true // with the texts of what was found
 	var format string
 	var passages int
 	c := &cobra.Command{
@@ -55,45 +55,42 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 			if err != nil {
 				return err
 			}
-			s, err := flags.start(c.Context(), args[0], &inputFlags{}, stdin)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			result, err := s.pipeline.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
-			if err != nil {
-				return err
-			}
-			s.progress.Clear()
-			out, errs := c.OutOrStdout(), c.ErrOrStderr()
-			if result.Failure != nil {
-				fmt.Fprintf(errs, "the question failed: %s\n", terminal.Sanitize(result.Failure.Error()))
-			}
-			for _, skipped := range result.Skipped {
-				fmt.Fprintf(errs, "it went on without %s\n", terminal.Sanitize(fmt.Sprint(skipped)))
-			}
-			for _, missing := range result.Missing {
-				fmt.Fprintf(errs, "it was answered without %s\n", terminal.Sanitize(missing.Error()))
-			}
-			if format == "json" {
-				err = writeResult(out, result)
-			} else {
-				err = report.Ask(out, result, report.Asking{Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them"})
-			}
-			if err != nil {
-				return fmt.Errorf("write the result: %w", err)
-			}
-			if text := s.missing(); text != "" && result.Answer == "" && len(result.Candidates) > 0 {
-				fmt.Fprintln(errs, text)
-			}
-			if result.Failure != nil || len(result.Missing) > 0 || s.faults > 0 {
-				return &exitError{code: exitItemsFailed}
-			}
-			return nil
+			return flags.pipelineOf(c, args[0], stdin, func(a *app, p *engine.Pipeline) error {
+				r, err := p.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
+				if err != nil {
+					return err
+				}
+				out := c.OutOrStdout()
+				if r.Failure != nil {
+					a.print("the question failed: %v", r.Failure)
+				}
+				for _, skipped := range r.Skipped {
+					a.print("it went on without %v", skipped)
+				}
+				for _, missing := range r.Missing {
+					a.print("it was answered without %v", missing)
+				}
+				a.progress.Clear()
+				if format == "json" {
+					err = writeResult(out, r)
+				} else {
+					err = report.Ask(out, r, report.Asking{Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them"})
+				}
+				if err != nil {
+					return fmt.Errorf("write the result: %w", err)
+				}
+				if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
+					a.print("%s", text)
+				}
+				if r.Failure != nil || len(r.Missing) > 0 || p.Invalid() > 0 {
+					return &exitError{code: exitItemsFailed}
+				}
+				return nil
+			})
 		},
 	}
 	flags.register(c)
-	flags.calls.register(c)
+	flags.registerCalls(c)
 	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
 	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
 	return c
@@ -123,7 +120,7 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 	return question, stdin, nil
 }
 
-func writeResult(w io.Writer, r run.Result) error {
+func writeResult(w io.Writer, r outcome.Result) error {
 	results, err := result.NewWriter(result.JSONL, w, "")
 	if err != nil {
 		return err
@@ -133,9 +130,10 @@ func writeResult(w io.Writer, r run.Result) error {
 
 // missing says what a language model would add, and how to give one; nothing
 // where one answers.
-func (s *session) missing() string {
+func missing(p *engine.Pipeline) string {
+	definition := p.Definition()
 	var off []string
-	for _, k := range s.pipeline.Definition().Knowledge() {
+	for _, k := range definition.Knowledge() {
 		for _, stage := range k.Enrich {
 			if !stage.Enabled && stage.Info.Network {
 				off = append(off, stage.Block+"."+stage.Name)
@@ -146,8 +144,9 @@ func (s *session) missing() string {
 	if len(off) > 0 {
 		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
 	}
-	voter := ""
-	for _, stage := range s.pipeline.Definition().Stages {
+	voter, searches := "", false
+	for _, stage := range definition.Stages {
+		searches = searches || stage.Retrieve != nil
 		if stage.Block == "sample" && stage.Info.Network {
 			if stage.Enabled {
 				return ""
@@ -156,25 +155,23 @@ func (s *session) missing() string {
 		}
 	}
 	switch {
-	case !slices.ContainsFunc(s.pipeline.Definition().Stages, func(s *pipeline.Stage) bool { return s.Retrieve != nil }):
+	case !searches:
 		return ""
 	case voter == "":
 		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
 	default:
 		off = append(off, voter)
 	}
+	has := func(variable string) bool {
+		return slices.ContainsFunc(p.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
+	}
 	switch {
-	case len(off) > 0 && s.has("model") && s.has("base_url"):
+	case len(off) > 0 && has("model") && has("base_url"):
 		text += "; add -var model=NAME (and -var base_url=URL for a server of your own)"
-	case len(off) > 0 && s.has("model"):
+	case len(off) > 0 && has("model"):
 		text += "; add -var model=NAME"
 	case len(off) > 0:
 		text += "; turn on " + strings.Join(off, " and ")
 	}
 	return text
-}
-
-// has reports whether the file has a variable.
-func (s *session) has(variable string) bool {
-	return slices.ContainsFunc(s.pipeline.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
 }

@@ -40,16 +40,13 @@ No stage is started, so what stages would find is what :item says. Secrets show 
 (secret). Where the input is no terminal, the exit code is 1 if a line failed.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := flags.session(c.Context())
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			file, err := s.Load(args[0])
-			if err != nil {
-				return err
-			}
-			return (&console{session: s, ctx: c.Context(), file: file, env: &rule.Env{}, in: c.InOrStdin(), out: c.OutOrStdout(), errs: c.ErrOrStderr()}).run()
+			return flags.files(c, func(a *app) error {
+				file, err := a.Load(args[0])
+				if err != nil {
+					return err
+				}
+				return (&console{app: a, ctx: c.Context(), file: file, env: &rule.Env{}, in: c.InOrStdin(), out: c.OutOrStdout(), errs: c.ErrOrStderr()}).run()
+			})
 		},
 	}
 	flags.register(c)
@@ -59,9 +56,9 @@ No stage is started, so what stages would find is what :item says. Secrets show 
 // maxLine is how many bytes a line may have.
 const maxLine = 1 << 20
 
-// console is a session that evaluates lines.
+// console evaluates lines.
 type console struct {
-	*session
+	*app
 	ctx       context.Context // of the command
 	file      *pipeline.File
 	env       *rule.Env

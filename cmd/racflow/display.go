@@ -5,26 +5,28 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
-// maxTold is how many failures are told one by one on standard error; the
+// maxReported is how many failures are reported one by one on standard error; the
 // results hold all of them.
-const maxTold = 20
+const maxReported = 20
 
-// display is standard error, where what happens meanwhile is shown.
+// display shows the engine's events on standard error.
 type display struct {
 	progress *terminal.Progress
-	building string // what was told of a build last
-	faults   int    // rows of the knowledge that could not be used, and passages without their enrichment
-	failures int    // items that failed
+	building string // what was reported of a build last
+	done     int    // items of the run
+	failures int    // of these
 }
 
 func newDisplay() *display {
@@ -39,30 +41,43 @@ func newLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// events shows those of the engine.
-func (s *display) events() engine.Events {
+// print writes a line. What a terminal would obey is taken out.
+func (d *display) print(format string, args ...any) {
+	d.progress.Clear()
+	fmt.Fprintln(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+}
+
+func (d *display) events() engine.Events {
 	return engine.Events{
-		Warnings:  func(d *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, d) },
-		Knowledge: s.tellKnowledge,
-		Building:  s.tellBuilding,
-		Silent:    s.tellWaiting,
-		Locked: func(name string, why error) {
-			s.progress.Clear()
-			fmt.Fprintf(os.Stderr, "knowledge %q: waiting: %v\n", name, why)
+		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, found) },
+		Advice:    func(text string) { d.print("warning: %s", text) },
+		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
+		Knowledge: d.knowledge,
+		Building: func(doing, name string, done, total int) {
+			if what := doing + " " + name; what != d.building {
+				d.building = what
+				d.progress.Restart()
+			}
+			d.progress.Update(d.building, done, total)
 		},
-		Calls: func(w governor.Wait) {
-			s.progress.Clear()
-			fmt.Fprintln(os.Stderr, terminal.Sanitize(w.String()))
+		Locked: func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
+		Silent: func(stage string, waited time.Duration) {
+			d.print("waiting for %s: no answer for %s", stage, waited.Round(time.Second))
 		},
+		Calls:    func(w governor.Wait) { d.print("%s", w) },
+		Begun:    d.begun,
+		Answered: d.answered,
+		Ended:    d.ended,
+		Spent:    d.spent,
 	}
 }
 
-// tellOff tells what the file has and does not use.
-func tellOff(p *pipeline.Pipeline) {
+// off says what the file has and does not use.
+func (d *display) off(p *pipeline.Pipeline) {
 	for _, k := range p.Knowledge() {
 		for _, stage := range k.Enrich {
 			if !stage.Enabled {
-				fmt.Fprintf(os.Stderr, "enrich.%s (%s) is off: passages are kept without it\n", stage.Name, stage.Use)
+				d.print("enrich.%s (%s) is off: passages are kept without it", stage.Name, stage.Use)
 			}
 		}
 	}
@@ -72,55 +87,77 @@ func tellOff(p *pipeline.Pipeline) {
 	}
 	for _, stage := range p.Stages {
 		if !stage.Enabled && stage.Block == "sample" {
-			fmt.Fprintf(os.Stderr, "sample.%s (%s) is off: %s\n", stage.Name, stage.Use, without)
+			d.print("sample.%s (%s) is off: %s", stage.Name, stage.Use, without)
 		}
 	}
 }
 
-// tellWaiting says that a stage has not answered for a while.
-func (s *display) tellWaiting(stage string, waited time.Duration) {
-	s.progress.Clear()
-	fmt.Fprintf(os.Stderr, "waiting for %s: no answer for %s\n", stage, waited.Round(time.Second))
-}
-
-// tellBuilding says how far a build is with what it is doing.
-func (s *display) tellBuilding(doing, name string, done, total int) {
-	if what := doing + " " + name; what != s.building {
-		s.building = what
-		s.progress.Restart()
+func (d *display) begun(b engine.Begun) {
+	d.done, d.failures = 0, 0
+	d.off(b.Pipeline)
+	if b.Earlier != "" {
+		d.print("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
 	}
-	s.progress.Update(s.building, done, total)
+	if b.Resumed {
+		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
+	}
+	d.progress.Restart()
 }
 
-func (s *display) tellKnowledge(r build.Report) {
-	s.progress.Clear()
-	s.progress.Restart()
-	s.faults += r.InvalidCount + r.Unenriched
+func (d *display) answered(batch []outcome.Result, total int) {
+	d.done += len(batch)
+	d.progress.Update("answered", d.done, total)
+	for _, r := range batch {
+		if r.Failure == nil {
+			continue
+		}
+		if d.failures++; d.failures <= maxReported {
+			d.print("line %d failed: %v", r.Line, r.Failure)
+		}
+	}
+}
+
+func (d *display) ended(o *engine.Outcome) {
+	if d.failures > maxReported {
+		d.print("... and %d more failed", d.failures-maxReported)
+	}
+	for _, skipped := range o.Skipped {
+		d.print("%s: %s went on without it, the first because: %v", skipped.Stage, terminal.Plural(skipped.Items, "item"), skipped.First)
+	}
+	for _, dropped := range o.Dropped() {
+		d.print("warning: %s", report.Dropped(dropped, o.Voter(dropped.Voter), o.Labels))
+	}
+	d.progress.Clear()
+}
+
+func (d *display) knowledge(r build.Report) {
+	name := fmt.Sprintf("knowledge %q", r.Name)
 	for _, why := range r.Anew {
-		fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, terminal.Sanitize(why))
+		d.print("%s: %s", name, why)
 	}
-	fmt.Fprintf(os.Stderr, "knowledge %q: %s\n", r.Name, describeKnowledge(r))
-	for i, f := range r.Invalid {
-		if i == maxTold {
-			fmt.Fprintf(os.Stderr, "... and %d more that cannot be used\n", r.InvalidCount-maxTold)
+	d.print("%s: %s", name, describeKnowledge(r))
+	for i, invalid := range r.Invalid {
+		if i == maxReported {
+			d.print("... and %d more that cannot be used", r.InvalidCount-maxReported)
 			break
 		}
 		what := "the row"
-		if f.Line == 0 {
+		if invalid.Line == 0 {
 			what = "it"
 		}
-		fmt.Fprintf(os.Stderr, "%s (%s is left out)\n", terminal.Sanitize(f.String()), what)
+		d.print("%s (%s is left out)", invalid, what)
 	}
 	if r.Unenriched > 0 {
-		fmt.Fprintf(os.Stderr, "knowledge %q: %s without what an enrichment adds, which the next build tries again; the first because %s\n",
-			r.Name, terminal.Plural(r.Unenriched, "passage"), terminal.Sanitize(r.FirstUnenriched.String()))
+		d.print("%s: %s without what an enrichment adds, which the next build tries again; the first because %s",
+			name, terminal.Plural(r.Unenriched, "passage"), r.FirstUnenriched)
 	}
 	for _, g := range r.Retired {
-		fmt.Fprintf(os.Stderr, "knowledge %q: removed %s (%s), which this build replaces\n", r.Name, g.Collection, terminal.Plural(g.Entries, "entry"))
+		d.print("%s: removed %s (%s), which this build replaces", name, g.Collection, terminal.Plural(g.Entries, "entry"))
 	}
 	for _, err := range r.Kept {
-		fmt.Fprintf(os.Stderr, "knowledge %q: warning: what this build replaces stays: %v; racflow knowledge gc removes it\n", r.Name, err)
+		d.print("%s: warning: what this build replaces stays: %v; racflow knowledge gc removes it", name, err)
 	}
+	d.progress.Restart()
 }
 
 // describeKnowledge says how a knowledge compares with its source.
@@ -132,21 +169,49 @@ func describeKnowledge(r build.Report) string {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}
 	}
+	what = terminal.Plural(r.Entries, "entry") + ", " + what
 	if r.Documents > 0 {
-		return fmt.Sprintf("%s, %s, %s", terminal.Plural(r.Documents, "document"), terminal.Plural(r.Entries, "entry"), what)
+		what = terminal.Plural(r.Documents, "document") + ", " + what
 	}
-	return fmt.Sprintf("%s, %s", terminal.Plural(r.Entries, "entry"), what)
+	return what
 }
 
-func (s *display) tellFailure(r run.Result) {
-	if s.failures++; s.failures <= maxTold {
-		s.progress.Clear()
-		fmt.Fprintf(os.Stderr, "line %d failed: %s\n", r.Line, terminal.Sanitize(r.Failure.Error()))
+// spent says what calls of services came to.
+func (d *display) spent(s governor.Snapshot) {
+	reported := 0
+	for _, stage := range s.Stages {
+		if text := describeCalls(stage.Counts); text != "" {
+			d.print("%s: %s", stage.Stage, text)
+			reported++
+		}
+	}
+	if reported > 1 {
+		d.print("all calls: %s", describeCalls(s.Total))
 	}
 }
 
-func (s *display) tellMoreFailures() {
-	if s.failures > maxTold {
-		fmt.Fprintf(os.Stderr, "... and %d more failed\n", s.failures-maxTold)
+// describeCalls says what calls came to; nothing where there were none.
+func describeCalls(c governor.Counts) string {
+	var parts []string
+	if c.Calls > 0 {
+		text := terminal.Plural(c.Calls, "call")
+		if c.Failed > 0 {
+			text += fmt.Sprintf(" (%d failed)", c.Failed)
+		}
+		parts = append(parts, text)
 	}
+	if c.InputTokens+c.OutputTokens > 0 {
+		text := fmt.Sprintf("%d tokens in", c.InputTokens)
+		if c.CachedTokens > 0 {
+			text += fmt.Sprintf(" (%d cached)", c.CachedTokens)
+		}
+		parts = append(parts, text, fmt.Sprintf("%d out", c.OutputTokens))
+	}
+	if c.Cost > 0 {
+		parts = append(parts, "cost "+governor.Money(c.Cost))
+	}
+	if c.CacheHits > 0 {
+		parts = append(parts, terminal.Plural(c.CacheHits, "answer")+" from the cache")
+	}
+	return strings.Join(parts, ", ")
 }

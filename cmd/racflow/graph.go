@@ -13,16 +13,13 @@ func newGraph() *cobra.Command {
 		Short: "Draw the stages of a file as a Mermaid flowchart",
 		Args:  oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := flags.session(c.Context())
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			file, err := s.Load(args[0])
-			if err != nil {
-				return err
-			}
-			return report.Graph(c.OutOrStdout(), file)
+			return flags.files(c, func(a *app) error {
+				file, err := a.Load(args[0])
+				if err != nil {
+					return err
+				}
+				return report.Graph(c.OutOrStdout(), file)
+			})
 		},
 	}
 	flags.register(c)

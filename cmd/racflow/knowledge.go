@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,13 +24,8 @@ one before; changed rows do not.`,
 
 // histories calls do with what the stores hold of the file's knowledge: of what
 // the pipeline searches that is chosen with --pipeline, or of every block.
-func (f *fileFlags) histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
-	s, err := f.session(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return s.Histories(ctx, path, do)
+func (f *fileFlags) histories(c *cobra.Command, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
+	return f.files(c, func(a *app) error { return a.Histories(c.Context(), path, do) })
 }
 
 func newKnowledgeList() *cobra.Command {
@@ -57,7 +51,7 @@ script it is the script that counts, not its interpreter and what it imports.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			list := report.NewGenerations(c.OutOrStdout())
-			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *generation.History) error {
+			err := flags.histories(c, args[0], func(block *pipeline.Knowledge, h *generation.History) error {
 				list.Add(block.Name, block.Store.Use, h)
 				switch now := h.Current(); {
 				case h.Doubt != nil:

@@ -36,7 +36,7 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed, because
 another process writes them or the current one is not complete.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			err := flags.histories(c.Context(), args[0], func(block *pipeline.Knowledge, h *generation.History) error {
+			err := flags.histories(c, args[0], func(block *pipeline.Knowledge, h *generation.History) error {
 				return gc.collect(c.Context(), c, block, h)
 			})
 			if err == nil && gc.stayed > 0 {

@@ -23,16 +23,13 @@ Files are checked as validate does while they are edited. No program is started:
 a third-party plugin is known when validate or another verb has asked it.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := flags.session(c.Context())
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			options, err := s.LoadOptions()
-			if err != nil {
-				return err
-			}
-			return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: newLog()})
+			return flags.files(c, func(a *app) error {
+				options, err := a.LoadOptions()
+				if err != nil {
+					return err
+				}
+				return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: newLog()})
+			})
 		},
 	}
 	flags.register(c)

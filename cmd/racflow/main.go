@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/nodump"
 )
@@ -24,7 +23,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the command with a code; a nil Err has been told already.
+// exitError ends the command with a code; a nil err has been reported already.
 type exitError struct {
 	code int
 	err  error
@@ -70,26 +69,22 @@ func execute(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
 	var found *engine.DiagnosticsError
-	var option *engine.OptionError
-	switch {
-	case errors.As(err, &found):
-		writeDiagnostics(os.Stderr, found)
-		err = &exitError{code: exitFailed}
-	case errors.As(err, &option):
-		err = errors.New(option.With(flagOf[option.Option]))
-	}
+	code := exitFailed
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &found):
+		writeDiagnostics(os.Stderr, found)
+		err = nil
+	case errors.As(err, &exit):
+		code, err = exit.code, exit.err
+	}
+	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "racflow: interrupted")
 		return exitInterrupted
-	case errors.As(err, &exit):
-		if exit.err != nil {
-			fmt.Fprintln(os.Stderr, "racflow:", terminal.Sanitize(exit.err.Error()))
-		}
-		return exit.code
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "racflow:", message(err))
 	}
-	fmt.Fprintln(os.Stderr, "racflow:", terminal.Sanitize(err.Error()))
-	return exitFailed
+	return code
 }

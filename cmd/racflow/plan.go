@@ -3,12 +3,12 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/report"
 )
 
 func newPlan() *cobra.Command {
 	var flags fileFlags
-	var input inputFlags
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what a run would build and call, and what that would cost",
@@ -25,19 +25,16 @@ answer has no limit, as of a model that thinks without max_tokens, a plugin does
 say what a request takes, or there are more items than were looked at.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := flags.start(c.Context(), args[0], &input, nil)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			p, err := s.pipeline.Plan(c.Context())
-			if err != nil {
-				return err
-			}
-			return report.Plan(c.OutOrStdout(), p)
+			return flags.pipelineOf(c, args[0], nil, func(_ *app, p *engine.Pipeline) error {
+				plan, err := p.Plan(c.Context())
+				if err != nil {
+					return err
+				}
+				return report.Plan(c.OutOrStdout(), plan)
+			})
 		},
 	}
 	flags.register(c)
-	input.register(c)
+	flags.registerInput(c)
 	return c
 }

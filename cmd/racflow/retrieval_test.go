@@ -12,7 +12,6 @@ import (
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/model"
-	"github.com/racflow/racflow/engine/report"
 )
 
 const passagesFile = `
@@ -75,7 +74,7 @@ func compared(t *testing.T, dir string, args ...string) map[string]eval.Ranking 
 		errors.As(err, &failed)
 		t.Fatalf("%v\n%s", err, failed.Stderr)
 	}
-	var table struct{ Rows []report.SweepRow }
+	var table struct{ Rows []eval.Row }
 	if err := json.Unmarshal(out, &table); err != nil {
 		t.Fatal(err)
 	}

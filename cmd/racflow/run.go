@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,29 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
-// inputFlags say which items to work on.
-type inputFlags struct {
-	input string
-	limit int
-}
-
-func (f *inputFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv or jsonl; - is standard input) in place of the pipeline's input")
-	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
-}
-
 func newRun() *cobra.Command {
 	var flags fileFlags
-	var input inputFlags
-	var keep journalFlags
 	var to, format string
+	var noJournal bool
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Take the items of the input through a pipeline",
@@ -63,75 +54,50 @@ broke off, was killed or has provisional answers is resumed by the same command
 and --resume: what was answered is not asked again, items that failed are tried
 again, and FILE is written whole. Unfinished runs are kept until they are resumed
 or removed with racflow runs remove; of the others the newest 20.`,
-		Args: keep.args,
-		RunE: func(c *cobra.Command, args []string) (err error) {
+		// A file and, for --resume ID, the run.
+		Args: func(c *cobra.Command, args []string) error {
+			if i := slices.IndexFunc(args, journal.IsID); flags.more.Resume == engine.Newest && len(args) == 2 && i >= 0 {
+				flags.more.Resume, args = args[i], slices.Delete(slices.Clone(args), i, i+1)
+			}
+			return oneFile(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			file := args[0]
+			if len(args) == 2 && file == flags.more.Resume {
+				file = args[1]
+			}
 			if to == "-" {
 				to = ""
 			}
-			// A wrong format shows before anything starts.
 			format := resultFormat(format, to, c.OutOrStdout())
-			if _, err := result.NewWriter(format, io.Discard, ""); err != nil {
+			switch _, err := result.NewWriter(format, io.Discard, ""); {
+			case err != nil: // before anything starts
 				return err
+			case flags.more.Resume != "" && noJournal:
+				return errors.New("--resume needs a journal: leave out --no-journal")
 			}
-			if err := keep.check(input.input); err != nil {
-				return err
-			}
-			var out *output.File
-			j, err := newJob(c.Context(), c.InOrStdin(), &flags, &input, keep.file(args), func(j *job) (err error) {
-				out, err = output.Open(to, c.OutOrStdout(), j.pipeline.Reads()...)
-				return err
-			})
-			if out != nil {
+			flags.more.Journal = !noJournal
+			return flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+				out, err := output.Open(to, c.OutOrStdout(), p.Reads()...)
+				if err != nil {
+					return err
+				}
 				defer func() { err = errors.Join(err, out.Close()) }()
-			}
-			if err != nil {
-				return err
-			}
-			defer j.close()
-			if err := j.open(c.Context(), &keep); err != nil {
-				return err
-			}
-			results, err := result.NewWriter(format, out, "--output FILE keeps them all")
-			if err != nil {
-				return err
-			}
-			counter := eval.NewCounter(j.ready.Labels()...)
-			o, err := j.run(c.Context(), func(batch []run.Result) error {
-				for _, r := range batch {
-					counter.Add(r)
-					if err := results.Write(r); err != nil {
-						return fmt.Errorf("write results: %w", err)
-					}
+				results, err := result.NewWriter(format, out, "--output FILE keeps them all")
+				if err != nil {
+					return err
 				}
-				if !results.Streams() {
-					return nil
-				}
-				return results.Flush() // what was answered is not lost with the process
+				return runTo(c, a, p, results, out)
 			})
-			written := results.Flush()
-			if written == nil && err == nil {
-				written = out.Commit()
-			}
-			if written != nil {
-				written = fmt.Errorf("write results: %w", written)
-			}
-			if written == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
-				where := ""
-				if err == nil {
-					where = out.Name()
-				}
-				o.summarize(c.ErrOrStderr(), counter, where)
-			}
-			if err := j.end(c.ErrOrStderr(), o, out, errors.Join(err, written)); err != nil {
-				return err
-			}
-			return o.exit()
 		},
 	}
 	flags.register(c)
-	input.register(c)
-	keep.register(c)
-	flags.calls.register(c)
+	flags.registerInput(c)
+	c.Flags().StringVar(&flags.more.Resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
+	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
+	c.Flags().BoolVar(&flags.more.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
+	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
+	flags.registerCalls(c)
 	c.Flags().StringVar(&to, "output", "", "write results to `FILE` (- is standard output)")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c
@@ -149,27 +115,85 @@ func resultFormat(format, output string, out io.Writer) string {
 	return result.JSONL
 }
 
-// outcome is what came of a run.
-type outcome struct {
-	totals run.Totals
-	faults int // rows of the knowledge that could not be used
+// runTo takes the input through a pipeline, and writes the results to a file.
+func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results result.Writer, file *output.File) error {
+	var written error // why results are not written
+	o, err := p.Work(c.Context(), func(batch []outcome.Result) error {
+		for _, r := range batch {
+			if err := results.Write(r); err != nil {
+				return fmt.Errorf("write results: %w", err)
+			}
+		}
+		if !results.Streams() {
+			return nil
+		}
+		return results.Flush() // what was answered is not lost with the process
+	}, func(err error) error {
+		if written = results.Flush(); written == nil && err == nil {
+			written = file.Commit()
+		}
+		if written != nil {
+			written = fmt.Errorf("write results: %w", written)
+		}
+		return errors.Join(err, written)
+	})
+	if o == nil {
+		return err
+	}
+	w := c.ErrOrStderr()
+	if written == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
+		where := ""
+		if err == nil {
+			where = file.Name()
+		}
+		summarize(w, o, where)
+	}
+	reportMissing(w, o)
+	reportUnfinished(w, p, o, file)
+	if n := a.Runs().Unfinished(); o.Run != "" && n > manyRuns {
+		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, c.Flag("state").Value)
+	}
+	if err == nil && o.Incomplete() {
+		err = &exitError{code: exitItemsFailed}
+	}
+	return err
 }
 
-func (o *outcome) exit() error {
-	if t := o.totals; t.Failed > 0 || t.Provisional > 0 || t.Left > 0 || o.faults > 0 {
-		return &exitError{code: exitItemsFailed}
-	}
-	return nil
-}
+// manyRuns is how many unfinished runs there may be before a person is reminded
+// of them.
+const manyRuns = 20
 
 const undecided = "without an answer"
 
-// why tells the most frequent reason of items without an answer.
-func (o *outcome) why() string {
-	if len(o.totals.Reasons) == 0 {
+// summarize says in a line what came of a run.
+func summarize(w io.Writer, o *engine.Outcome, where string) {
+	fmt.Fprintf(w, "%d items in %.1f s", o.Items, o.Elapsed.Seconds())
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{o.Undecided, undecided}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Left, "read and left"}} {
+		if part.n > 0 {
+			fmt.Fprintf(w, ", %d %s", part.n, part.name)
+			if part.name == undecided {
+				fmt.Fprint(w, commonest(o.Reasons))
+			}
+		}
+	}
+	if r := o.Evaluation; r.Scored > 0 && r.Scored >= o.Items/2 {
+		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
+	}
+	if where != "" {
+		fmt.Fprintf(w, "; results in %s", where)
+	}
+	fmt.Fprintln(w)
+}
+
+// commonest is the most frequent reason of items without an answer.
+func commonest(reasons []outcome.Reason) string {
+	if len(reasons) == 0 {
 		return ""
 	}
-	most := slices.MaxFunc(o.totals.Reasons, func(a, b run.Reason) int { return cmp.Compare(a.Items, b.Items) })
+	most := slices.MaxFunc(reasons, func(a, b outcome.Reason) int { return cmp.Compare(a.Items, b.Items) })
 	text := fmt.Sprintf(" (%d: %s", most.Items, most.Text)
 	if most.Example != "" {
 		text += fmt.Sprintf(", %.80q", most.Example)
@@ -177,25 +201,58 @@ func (o *outcome) why() string {
 	return text + ")"
 }
 
-func (o *outcome) summarize(w io.Writer, counter *eval.Counter, where string) {
-	t := o.totals
-	fmt.Fprintf(w, "%d items in %.1f s", t.Items, t.Elapsed.Seconds())
-	for _, part := range []struct {
-		n    int
-		name string
-	}{{t.Undecided, undecided}, {t.Flagged, "flagged"}, {t.Failed, "failed"}, {t.Provisional, "provisional"}, {t.Earlier, "from before"}, {t.Left, "read and left"}} {
-		if part.n > 0 {
-			fmt.Fprintf(w, ", %d %s", part.n, part.name)
-			if part.name == undecided {
-				fmt.Fprint(w, o.why())
-			}
+// reportMissing names the stages that had to stop.
+func reportMissing(w io.Writer, o *engine.Outcome) {
+	again := ""
+	if o.Run != "" {
+		again = fmt.Sprintf("; the same command with --resume=%s asks for it", o.Run)
+	}
+	for _, m := range o.Missing {
+		why := terminal.Sanitize(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
+		switch {
+		case m.Items > 0:
+			fmt.Fprintf(w, "%s answered without %s: %s%s\n", terminal.Plural(m.Items, "item"), m.Stage, why, again)
+		case o.Err == nil:
+			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
 		}
 	}
-	if r := counter.Report(t); r.Scored > 0 && r.Scored >= t.Items/2 {
-		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
+}
+
+// reportUnfinished says where the results of a run are that ended early, and how to
+// resume it where something is left to do.
+func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *output.File) {
+	part := ""
+	if file.Partial() != "" {
+		part = fmt.Sprintf("results so far are in %s, and %s is unchanged", file.Partial(), file.Name())
 	}
-	if where != "" {
-		fmt.Fprintf(w, "; results in %s", where)
+	if o.Run == "" {
+		if o.Err != nil && part != "" {
+			fmt.Fprintf(w, "the run ended early: %s\n", part)
+		}
+		if (o.Err != nil || len(o.Missing) > 0) && p.InputPath() == "-" {
+			fmt.Fprintln(w, "standard input cannot be read again, so this run cannot be resumed: items in a file can")
+		}
+		return
 	}
-	fmt.Fprintln(w)
+	resume := fmt.Sprintf("the same command with --resume=%s", o.Run)
+	completes := ""
+	if file.Name() != "" {
+		completes = " and completes " + file.Name()
+	}
+	switch {
+	case o.Err != nil && part != "":
+		fmt.Fprintf(w, "run %s ended early: %s\n%s resumes it%s\n", o.Run, part, resume, completes)
+	case o.Err != nil:
+		fmt.Fprintf(w, "run %s ended early: %s resumes it%s\n", o.Run, resume, completes)
+	case o.Failed > 0:
+		fmt.Fprintf(w, "%s tries the failed items again\n", resume)
+	}
+}
+
+// withoutFigures explains a measurement that a stage ended which had to stop.
+func withoutFigures(err error) error {
+	if sdk.CodeOf(err) == sdk.CodeStopped && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)
+	}
+	return err
 }

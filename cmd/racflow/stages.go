@@ -35,11 +35,11 @@ A plugin that was never asked before is started to describe itself when its stag
 is named; a list has those plugins only that have been asked.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := flags.session(c.Context())
+			a, err := flags.open(c, nil)
 			if err != nil {
 				return err
 			}
-			defer s.close()
+			defer a.close()
 			kind, use, named := "", "", false
 			if len(args) == 1 {
 				kind, use, named = strings.Cut(args[0], "/")
@@ -47,7 +47,7 @@ is named; a list has those plugins only that have been asked.`,
 					return fmt.Errorf("there is no kind %q; there are %s", kind, strings.Join(texts(kinds), ", "))
 				}
 			}
-			stages, err := explain(s.Catalog(), sdk.Kind(kind), use)
+			stages, err := explain(a.Catalog(), sdk.Kind(kind), use)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ is named; a list has those plugins only that have been asked.`,
 			return schema.List(out, stages)
 		},
 	}
-	c.Flags().StringArrayVar(&flags.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
+	flags.registerPlugins(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print descriptions as JSON")
 	c.Flags().BoolVar(&asMarkdown, "markdown", false, "print a page of the reference")
 	c.MarkFlagsMutuallyExclusive("json", "markdown")

@@ -26,29 +26,24 @@ asked to describe its stages: its program is started for that, so name only
 plugins that you trust. Its answer is kept in --state until the program changes.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := flags.session(c.Context())
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			file, diags, err := s.Read(args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if err := writeJSON(c.OutOrStdout(), validation(diags)); err != nil {
+			return flags.files(c, func(a *app) error {
+				file, diags, err := a.Read(args[0])
+				switch {
+				case err != nil:
 					return err
+				case asJSON:
+					err = writeJSON(c.OutOrStdout(), validation(diags))
+				case len(diags) > 0:
+					writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
 				}
-			} else if len(diags) > 0 {
-				writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
-			}
-			if diags.HasErrors() {
-				return &exitError{code: exitFailed}
-			}
-			if !asJSON {
-				fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
-			}
-			return nil
+				switch {
+				case err == nil && diags.HasErrors():
+					return &exitError{code: exitFailed}
+				case !asJSON:
+					fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
+				}
+				return err
+			})
 		},
 	}
 	flags.register(c)

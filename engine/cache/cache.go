@@ -16,11 +16,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// lookEvery is how often at most a miss looks for what others have written.
+// lookEvery is the shortest time between two looks for records of other processes.
 const lookEvery = time.Second
 
-// Cache is an open folder of answers. Its methods may be called by several
-// goroutines at once, and several processes may have a folder open.
+// Cache is an open folder. It is safe for concurrent use, and several processes may have a
+// folder open.
 type Cache struct {
 	dir string
 	log *slog.Logger
@@ -28,9 +28,9 @@ type Cache struct {
 	mu     sync.Mutex
 	index  map[sdk.Key]place
 	files  map[string]*file // by name
-	looked time.Time        // when the folder was last looked through
-	opened int64            // when this cache was, as the time of a record
-	told   map[string]bool  // files whose damage has been told
+	looked time.Time        // when the folder was last read
+	opened int64            // when this cache was opened, as the time of a record
+	logged map[string]bool  // files whose damage was logged
 
 	writing sync.Mutex // taken before mu
 	own     *file      // that this process writes; nil: none yet
@@ -46,16 +46,15 @@ type place struct {
 	at     int64
 }
 
-// Open opens the cache in a folder, which is made with the first Put. Log is
-// told of damage.
+// Open opens the cache in a folder, which the first Put creates. Log gets damage.
 func Open(dir string, log *slog.Logger) (*Cache, error) {
-	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, told: map[string]bool{}, opened: time.Now().UnixNano()}
+	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, logged: map[string]bool{}, opened: time.Now().UnixNano()}
 	err := private.Tighten(dir)
 	if err == nil {
 		err = c.look()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the cache of answers: %w", err), c.Close())
+		return nil, errors.Join(fmt.Errorf("open the response cache: %w", err), c.Close())
 	}
 	return c, nil
 }
@@ -76,7 +75,7 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 		delete(c.index, key)
 	}
 	if !c.closed {
-		c.tell(p.file.path, err)
+		c.report(p.file.path, err)
 	}
 	return nil, false
 }
@@ -87,15 +86,15 @@ func (c *Cache) find(key sdk.Key) (place, bool) {
 	p, ok := c.index[key]
 	if !ok && time.Since(c.looked) >= lookEvery && !c.closed {
 		if err := c.look(); err != nil {
-			c.tell(c.dir, err)
+			c.report(c.dir, err)
 		}
 		p, ok = c.index[key]
 	}
 	return p, ok
 }
 
-// look reads what others have written since the last time. The caller holds
-// mu, except in Open.
+// look reads what other processes have written since the last time. The caller holds mu,
+// except in Open.
 func (c *Cache) look() error {
 	c.looked = time.Now()
 	entries, err := os.ReadDir(c.dir)
@@ -110,13 +109,13 @@ func (c *Cache) look() error {
 			continue
 		}
 		if err := c.follow(e.Name()); err != nil {
-			c.tell(filepath.Join(c.dir, e.Name()), err)
+			c.report(filepath.Join(c.dir, e.Name()), err)
 		}
 	}
 	return nil
 }
 
-// follow indexes what a file holds beyond what is known of it.
+// follow indexes the new records of a file.
 func (c *Cache) follow(name string) error {
 	f := c.files[name]
 	if f == nil {
@@ -134,8 +133,8 @@ func (c *Cache) follow(name string) error {
 	return f.follow(c.adder(f))
 }
 
-// adder returns a function that puts a file's records into the index, unless a
-// later one stands there.
+// adder returns a function that puts a file's records into the index, unless a later one
+// is there.
 func (c *Cache) adder(f *file) func(record) {
 	return func(r record) {
 		if have, ok := c.index[r.key]; !ok || r.at >= have.at {
@@ -144,53 +143,51 @@ func (c *Cache) adder(f *file) func(record) {
 	}
 }
 
-// tell logs a fault once for each file.
-func (c *Cache) tell(path string, err error) {
-	if !c.told[path] {
-		c.told[path] = true
-		c.log.Warn("some kept answers cannot be used and will be asked for again; racflow cache clear removes them", "error", err)
+// report logs damage once for each file.
+func (c *Cache) report(path string, err error) {
+	if !c.logged[path] {
+		c.logged[path] = true
+		c.log.Warn("some cached responses are damaged and will be asked for again; racflow cache clear removes them", "error", err)
 	}
 }
 
-// Put stores a value, of at most sdk.MaxCached bytes, under a key, and a few words
-// on what it is, such as a stage's name, of which 44 bytes are kept. It takes
-// the place of what was there.
+// Put stores a value of at most sdk.MaxCached bytes under a key, in place of an earlier one.
+// About says in a few words what it is, such as a stage's name; 44 bytes of it are stored.
 func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
-	return c.keep(key, about, value, true)
+	return c.put(key, about, value, true)
 }
 
-// Add is Put unless a value was put under the key since the cache was opened, by
-// any process: of several that ask for the same at the same time, the first
-// answer stays. One from before was there to be got; who asks in spite of it has
-// no use for it.
+// Add is Put unless any process has put a value under the key since this cache was opened:
+// of concurrent requests for the same, the first response stays. An earlier value is
+// replaced, since the caller could have used it.
 func (c *Cache) Add(key sdk.Key, about string, value []byte) error {
-	return c.keep(key, about, value, false)
+	return c.put(key, about, value, false)
 }
 
-func (c *Cache) keep(key sdk.Key, about string, value []byte, replace bool) error {
+func (c *Cache) put(key sdk.Key, about string, value []byte, replace bool) error {
 	if len(value) > sdk.MaxCached {
-		return sdk.Invalid(fmt.Errorf("an answer of %d bytes is too large to be kept: at most %d are", len(value), sdk.MaxCached))
+		return sdk.Invalid(fmt.Errorf("a response of %d bytes is too large to be cached: at most %d are", len(value), sdk.MaxCached))
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.closed {
-		return errors.New("the cache of answers is closed")
+		return errors.New("the response cache is closed")
 	}
 	if !replace && c.fresh(key) {
 		return nil
 	}
 	if c.own == nil {
 		if err := c.takeFile(); err != nil {
-			return fmt.Errorf("keep an answer: %w", err)
+			return fmt.Errorf("cache a response: %w", err)
 		}
 	}
 	r := record{key: key, at: c.now(key), about: about, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
 	start, err := c.own.append(r.encode(value))
 	if err != nil {
 		if c.own.damaged {
-			c.own = nil // it could not be mended: the next one goes elsewhere
+			c.own = nil // it could not be repaired: the next record goes to another file
 		}
-		return fmt.Errorf("keep an answer: %w", err)
+		return fmt.Errorf("cache a response: %w", err)
 	}
 	r.offset = start + headerSize
 	c.mu.Lock()
@@ -199,27 +196,25 @@ func (c *Cache) keep(key sdk.Key, about string, value []byte, replace bool) erro
 	return nil
 }
 
-// fresh reports whether a record was put under a key since the cache was opened.
+// fresh reports whether a record was put under a key since this cache was opened.
 func (c *Cache) fresh(key sdk.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.look(); err != nil {
-		c.tell(c.dir, err)
+		c.report(c.dir, err)
 	}
 	p, ok := c.index[key]
 	return ok && p.at >= c.opened
 }
 
-// now is the time for a record that takes the place of those before it, even
-// if the clock was put back.
+// now is a time after those of all earlier records of a key, even if the clock was set back.
 func (c *Cache) now(key sdk.Key) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(time.Now().UnixNano(), c.index[key].at+1)
 }
 
-// Close gives the file that was written free for others. Values cannot be got
-// or put any more.
+// Close releases the file that this process writes. The cache cannot be used afterwards.
 func (c *Cache) Close() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()

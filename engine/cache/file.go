@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/lock"
 )
 
-// suffix is how the names of the cache's files end.
+// suffix of the cache's files.
 const suffix = ".answers"
 
 func newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), suffix) }
@@ -19,8 +19,8 @@ func newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), suffix) }
 type file struct {
 	path    string
 	in      *os.File
-	known   int64    // up to where its records have been seen
-	out     *os.File // that this process writes; nil: it only reads
+	known   int64    // the end of the records that were read
+	out     *os.File // for writing; nil: this process only reads it
 	damaged bool
 }
 
@@ -40,7 +40,7 @@ func (f *file) close() error {
 	return err
 }
 
-// follow calls each with the records that were appended since the last time.
+// follow calls each with the records appended since the last time.
 func (f *file) follow(each func(record)) error {
 	info, err := f.in.Stat()
 	if err != nil || info.Size() <= f.known {
@@ -52,8 +52,8 @@ func (f *file) follow(each func(record)) error {
 	return err
 }
 
-// take makes a file the one that this process writes. It reports false where
-// it cannot be: another process writes it, or it is gone, or damaged.
+// take makes this process the writer of a file. It reports false if another process writes
+// it, or if it is gone or damaged.
 func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.damaged {
 		return false, nil
@@ -69,7 +69,7 @@ func (f *file) take(each func(record)) (bool, error) {
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
 			if err = f.begin(out); err != nil && f.known == 0 {
-				_ = os.Remove(f.path) // while it is locked: nobody else has begun it
+				_ = os.Remove(f.path) // it is locked, so no other process has begun it
 			}
 		}
 	}
@@ -80,9 +80,9 @@ func (f *file) take(each func(record)) (bool, error) {
 	return true, nil
 }
 
-// begin makes the file ready to be written behind its last whole record.
+// begin prepares the file for writing after its last complete record.
 func (f *file) begin(out *os.File) error {
-	if f.known == 0 { // new, or cut off before its first line was whole
+	if f.known == 0 { // new, or its first line is incomplete
 		if _, err := out.WriteAt([]byte(magic), 0); err != nil {
 			return err
 		}
@@ -91,8 +91,7 @@ func (f *file) begin(out *os.File) error {
 	return out.Truncate(f.known)
 }
 
-// append writes a record and returns where it begins. What could not be
-// written whole is taken back.
+// append writes a record and returns its offset. An incomplete write is undone.
 func (f *file) append(b []byte) (int64, error) {
 	start := f.known
 	if _, err := f.out.WriteAt(b, start); err != nil {

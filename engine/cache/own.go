@@ -24,7 +24,7 @@ func (c *Cache) takeFile() error {
 		for _, name := range slices.Sorted(maps.Keys(c.files)) {
 			path := c.files[name].path
 			if ok, err := c.take(name); err != nil {
-				c.tell(path, err)
+				c.report(path, err)
 			} else if ok {
 				return nil
 			}
@@ -37,7 +37,7 @@ func (c *Cache) takeFile() error {
 }
 
 // takeNew makes a file and takes it. Where that fails, as on a full disk, the file
-// is removed: every answer that is to be kept would leave another one.
+// is removed: every later response would leave another one.
 func (c *Cache) takeNew() (bool, error) {
 	name := newName()
 	path := filepath.Join(c.dir, name)

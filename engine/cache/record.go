@@ -12,8 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// A file begins with its format's name and version, which is text so that a
-// person can tell what the file is.
+// A file begins with the name and version of its format, as text for people.
 const magic = "racflow cache 1\n"
 
 // A record is a header and a value. Numbers are little-endian.
@@ -21,9 +20,9 @@ const magic = "racflow cache 1\n"
 //	 0  4  CRC-32C of the rest of the header
 //	 4  4  length of the value
 //	 8  4  CRC-32C of the value
-//	12  8  when it was kept, in nanoseconds since 1970
+//	12  8  when it was written, in nanoseconds since 1970
 //	20 32  key
-//	52 44  what it is, in a few words, filled up with zeros
+//	52 44  what it is, in a few words, padded with zeros
 const (
 	headerSize = 96
 	aboutAt    = 52
@@ -31,7 +30,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is where a value stands and what is known of it.
+// record is the place of a value, with its header.
 type record struct {
 	key    sdk.Key
 	at     int64 // nanoseconds since 1970
@@ -53,12 +52,12 @@ func (r record) encode(value []byte) []byte {
 	binary.LittleEndian.PutUint32(b[8:], r.sum)
 	binary.LittleEndian.PutUint64(b[12:], uint64(r.at))
 	copy(b[20:], r.key[:])
-	copy(b[aboutAt:], r.about) // as much as there is room for
+	copy(b[aboutAt:], r.about) // cut to its field
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
 	return append(b, value...)
 }
 
-// damage says that a file does not hold what was written.
+// damage is the error of a file whose content is not what was written.
 type damage struct {
 	path   string
 	offset int64
@@ -69,10 +68,9 @@ func (d *damage) Error() string {
 	return fmt.Sprintf("%s is damaged at byte %d (%s)", d.path, d.offset, d.what)
 }
 
-// scan calls each with the whole records of a file of the given size, from an
-// offset on, and returns the offset at which the next one will stand. What is
-// not whole ends it without an error; what cannot be is damage. The values are
-// not read.
+// scan calls each with the complete records of a file of the given size, from an offset on,
+// and returns the offset of the next one. An incomplete record ends it without an error;
+// anything else is damage. It does not read values.
 func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
 	if from == 0 {
 		head := make([]byte, min(size, int64(len(magic))))
@@ -83,7 +81,7 @@ func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int6
 			return 0, &damage{path, 0, "not a file of this cache, or one of a newer racflow"}
 		}
 		if len(head) < len(magic) {
-			return 0, nil // it was cut off before it began
+			return 0, nil // its first line is incomplete
 		}
 		from = int64(len(magic))
 	}
@@ -113,7 +111,7 @@ func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int6
 	return from, nil
 }
 
-// cutOff passes over the end of a file that has become shorter meanwhile.
+// cutOff ignores the end of a file that was truncated meanwhile.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

@@ -122,16 +122,20 @@ func TestPDFBombs(t *testing.T) {
 	}
 	far := strings.Replace(pdfOf(""), "xref\n0 ", "xref\n2000000000 ", 1)
 	const packed = "/Filter/FlateDecode"
-	bombs := map[string]string{
-		"a table of 4 billion objects": xref("4000000000"),
-		"a table without end":          xref("9000000000000000000"),
-		"an object far away":           far,
-		"a text of 3 GB":               pdfWith(packed, swollen(t, "BT /F1 10 Tf (", "a", 3<<30)),
-		"lists in lists":               pdfWith(packed, swollen(t, "", "[", 1<<30)), // it takes for ever
-		"a text of many words":         pdfWith(packed, swollen(t, "BT /F1 10 Tf ", "(word) Tj ", 1<<30)),
-	}
-	for name, content := range bombs {
-		text, _, err := fromPDF([]byte(content), MaxBytes, 5*time.Second)
+	const memory, most = pdfTime, MaxBytes // long enough to ask for all memory
+	for name, bomb := range map[string]struct {
+		content string
+		most    int64
+		within  time.Duration
+	}{
+		"a table of 4 billion objects": {xref("4000000000"), most, memory},
+		"a table without end":          {xref("9000000000000000000"), most, memory},
+		"an object far away":           {far, most, memory},
+		"a text of 3 GB":               {pdfWith(packed, swollen(t, "BT /F1 10 Tf (", "a", 3<<30)), most, memory},
+		"lists in lists":               {pdfWith(packed, swollen(t, "", "[", 1<<30)), most, time.Second / 2}, // it takes for ever
+		"a text of many words":         {pdfWith(packed, swollen(t, "BT /F1 10 Tf ", "(word) Tj ", 1<<30)), 1 << 20, memory},
+	} {
+		text, _, err := fromPDF([]byte(bomb.content), bomb.most, bomb.within)
 		if err == nil {
 			t.Errorf("%s: it was read, %d bytes", name, len(text))
 		}
@@ -183,7 +187,7 @@ func TestHostileHTML(t *testing.T) {
 // TestHostileTexts reads texts in encodings, and in sizes of lines and words, that
 // nobody writes.
 func TestHostileTexts(t *testing.T) {
-	size := 50 << 20
+	size := MaxBytes
 	if testing.Short() {
 		size = 4 << 20
 	}
@@ -206,7 +210,7 @@ func TestHostileTexts(t *testing.T) {
 		"32.txt":     {"\xff\xfe\x00\x00h\x00\x00\x00", "", "binary"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := open(t, Set{Path: folder(t, map[string]string{name: c.content}), Max: 64 << 20})
+			dir := open(t, Set{Path: folder(t, map[string]string{name: c.content}), Max: 2 * MaxBytes})
 			d, _, err := dir.Read(name)
 			if c.fault != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fault) {

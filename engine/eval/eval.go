@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 )
 
 // Report is what an evaluation found. Shares are between 0 and 1.
@@ -122,7 +122,7 @@ func NewCounter(labels ...string) *Counter {
 }
 
 // Add counts one result.
-func (c *Counter) Add(r run.Result) {
+func (c *Counter) Add(r outcome.Result) {
 	if r.Failure == nil || r.Latency > 0 {
 		c.latencies = append(c.latencies, r.Latency)
 	}
@@ -154,17 +154,17 @@ func (c *Counter) Add(r run.Result) {
 
 // Outside reports whether the expected label is one that the knowledge does
 // not have.
-func (c *Counter) Outside(r run.Result) bool {
+func (c *Counter) Outside(r outcome.Result) bool {
 	return len(c.known) > 0 && r.Expected != "" && !c.known[r.Expected]
 }
 
 // Right reports whether an item with an expected label got the right answer.
-func (c *Counter) Right(r run.Result) bool {
+func (c *Counter) Right(r outcome.Result) bool {
 	return r.Failure == nil && (r.Answer == r.Expected || r.Answer == "" && c.Outside(r))
 }
 
 // score counts the answer to an item with an expected label.
-func (c *Counter) score(r run.Result, outside bool) {
+func (c *Counter) score(r outcome.Result, outside bool) {
 	s := &c.in
 	if outside {
 		s = &c.out
@@ -206,10 +206,10 @@ func (c *Counter) label(name string) *tally {
 
 // topAnswers returns each voter's heaviest accepted answer, of several equal
 // ones the first, with the voters in their order.
-func topAnswers(votes []run.Vote) []run.Vote {
+func topAnswers(votes []outcome.Vote) []outcome.Vote {
 	type answer struct{ voter, label string }
-	place := make(map[answer]int, len(votes)) // in sums
-	sums := make([]run.Vote, 0, len(votes))   // one per voter and answer
+	place := make(map[answer]int, len(votes))   // in sums
+	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer
 	for _, v := range votes {
 		if !v.Accepted {
 			continue
@@ -223,9 +223,9 @@ func topAnswers(votes []run.Vote) []run.Vote {
 		}
 		sums[i].Weight += v.Weight
 	}
-	var tops []run.Vote
+	var tops []outcome.Vote
 	for _, s := range sums {
-		i := slices.IndexFunc(tops, func(t run.Vote) bool { return t.Voter == s.Voter })
+		i := slices.IndexFunc(tops, func(t outcome.Vote) bool { return t.Voter == s.Voter })
 		switch {
 		case i < 0:
 			tops = append(tops, s)
@@ -237,7 +237,7 @@ func topAnswers(votes []run.Vote) []run.Vote {
 }
 
 // Report sums up what was counted.
-func (c *Counter) Report(t run.Totals) Report {
+func (c *Counter) Report(t outcome.Totals) Report {
 	r := Report{
 		Items: t.Items, Scored: c.scored, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
 		Accuracy: share(c.right, c.scored), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,

@@ -9,28 +9,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 )
 
 func TestReport(t *testing.T) {
-	vote := func(voter, answer string, weight float64, accepted bool) run.Vote {
-		return run.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
+	vote := func(voter, answer string, weight float64, accepted bool) outcome.Vote {
+		return outcome.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
 	}
 	c := NewCounter()
-	for i, r := range []run.Result{
-		{Expected: "a", Answer: "a", Agreement: 1, Votes: []run.Vote{
+	for i, r := range []outcome.Result{
+		{Expected: "a", Answer: "a", Agreement: 1, Votes: []outcome.Vote{
 			vote("knn", "a", .4, true), vote("knn", "b", .6, false),
 			vote("llm", "b", 1, true), vote("llm", "a", 1, true), vote("llm", "a", 1, true)}},
-		{Expected: "a", Answer: "b", Agreement: .5, Votes: []run.Vote{vote("knn", "b", 1, true)}},
+		{Expected: "a", Answer: "b", Agreement: .5, Votes: []outcome.Vote{vote("knn", "b", 1, true)}},
 		{Expected: "b", Answer: "b", Agreement: .6},
 		{Expected: "b"}, // undecided
-		{Expected: "c", Failure: &run.Failure{Err: errors.New("down")}},
+		{Expected: "c", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Answer: "z", Agreement: .9}, // nothing expected
 	} {
 		r.Latency = time.Duration(i+1) * time.Millisecond
 		c.Add(r)
 	}
-	got := c.Report(run.Totals{Items: 6, Failed: 1, Undecided: 1, Elapsed: 2 * time.Second})
+	got := c.Report(outcome.Totals{Items: 6, Failed: 1, Undecided: 1, Elapsed: 2 * time.Second})
 	want := Report{
 		Items: 6, Scored: 5, Failed: 1, Undecided: 1,
 		Accuracy: .4, Agreement: .75, ItemsPerSecond: 3, P50: 4, P99: 6,
@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestNothing(t *testing.T) {
-	r := NewCounter().Report(run.Totals{})
+	r := NewCounter().Report(outcome.Totals{})
 	if r.Accuracy != 0 || math.IsNaN(r.MacroF1) || math.IsNaN(r.Agreement) || math.IsNaN(r.ItemsPerSecond) {
 		t.Errorf("an empty report holds %+v", r)
 	}
@@ -60,20 +60,20 @@ func TestNothing(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	c := NewCounter("a", "b")
-	none := run.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
-	for _, r := range []run.Result{
+	none := outcome.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
+	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},
-		{Expected: "b", Votes: []run.Vote{none}},
-		{Expected: "b", Failure: &run.Failure{Err: errors.New("down")}},
-		{Expected: "oos", Votes: []run.Vote{none}},
+		{Expected: "b", Votes: []outcome.Vote{none}},
+		{Expected: "b", Failure: &outcome.Failure{Err: errors.New("down")}},
+		{Expected: "oos", Votes: []outcome.Vote{none}},
 		{Expected: "oos", Answer: "a"},
-		{Expected: "elsewhere", Failure: &run.Failure{Err: errors.New("down")}},
+		{Expected: "elsewhere", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Answer: "a"},
 	} {
 		c.Add(r)
 	}
-	r := c.Report(run.Totals{Items: 8})
+	r := c.Report(outcome.Totals{Items: 8})
 	want := &Scope{In: 4, Out: 3, Accuracy: .25, Unanswered: .25, Recall: 1. / 3}
 	if d := cmp.Diff(want, r.Scope, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -77,7 +77,7 @@ func NewPassages(cuts []int) *Passages {
 }
 
 // Add counts one result, of a run that keeps its lists.
-func (p *Passages) Add(r run.Result) {
+func (p *Passages) Add(r outcome.Result) {
 	gold := relevant(r.Gold)
 	if len(gold) == 0 {
 		p.found.Without++

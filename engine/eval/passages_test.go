@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -75,14 +75,14 @@ func TestRank(t *testing.T) {
 
 func TestPassages(t *testing.T) {
 	p := NewPassages([]int{3, 1, 3})
-	two := func(near, best []sdk.Candidate) []run.List {
-		return []run.List{{Stage: "retrieve.near", Candidates: near}, {Stage: "rerank.best", Candidates: best}}
+	two := func(near, best []sdk.Candidate) []outcome.List {
+		return []outcome.List{{Stage: "retrieve.near", Candidates: near}, {Stage: "rerank.best", Candidates: best}}
 	}
-	down := &run.Failure{Err: errors.New("down")}
-	for _, r := range []run.Result{
+	down := &outcome.Failure{Err: errors.New("down")}
+	for _, r := range []outcome.Result{
 		{Gold: gold("a", "b"), Lists: two(list("x", "a", "y", "b"), list("a", "b"))},
 		{Gold: gold("c", "c"), Lists: two(list("c"), list("c"))}, // named twice
-		{Gold: gold("d", "gone"), Failure: down, Lists: []run.List{{Stage: "retrieve.near", Candidates: list("d")}}},
+		{Gold: gold("d", "gone"), Failure: down, Lists: []outcome.List{{Stage: "retrieve.near", Candidates: list("d")}}},
 		{Gold: []source.Gold{{IDs: []string{"e", "lost"}, Grade: 2}}, Failure: down},
 		{Lists: two(list("x"), list("x"))},                                            // no gold
 		{Gold: []source.Gold{{IDs: []string{"x"}}}, Lists: two(list("x"), list("x"))}, // nothing relevant

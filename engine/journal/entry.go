@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -37,7 +37,7 @@ type vote struct {
 type citation struct {
 	Number int      `json:"number"`
 	ID     string   `json:"id"`
-	Meta   sdk.Meta `json:"meta,omitempty"` // of run.Origins
+	Meta   sdk.Meta `json:"meta,omitempty"` // of outcome.Origins
 }
 
 type candidate struct {
@@ -54,7 +54,7 @@ type candidate struct {
 // appendEntry writes a result as a line. It is done for every item of every
 // run, so it does not go through reflection but where candidates are the
 // answer.
-func appendEntry(b []byte, r run.Result) ([]byte, error) {
+func appendEntry(b []byte, r outcome.Result) ([]byte, error) {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(r.Line), 10)
 	b = appendText(append(b, `,"id":`...), r.ID)
@@ -69,7 +69,7 @@ func appendEntry(b []byte, r run.Result) ([]byte, error) {
 }
 
 // appendAnswer writes what the stages made of an item.
-func appendAnswer(b []byte, r run.Result) ([]byte, error) {
+func appendAnswer(b []byte, r outcome.Result) ([]byte, error) {
 	b = appendText(append(b, `,"answer":`...), r.Answer)
 	b = appendNumber(append(b, `,"agreement":`...), r.Agreement)
 	if r.Flagged {
@@ -79,7 +79,7 @@ func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 		b = appendText(append(b, `,"reason":`...), r.Reason)
 	}
 	b = append(b, `,"votes":[`...)
-	for i, v := range run.Heaviest(r.Votes) {
+	for i, v := range outcome.Heaviest(r.Votes) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -129,11 +129,11 @@ func appendAnswer(b []byte, r run.Result) ([]byte, error) {
 
 // citationsOf are citations as they are kept: who reads the output again needs no
 // more of the passages.
-func citationsOf(given []run.Citation) []citation {
+func citationsOf(given []outcome.Citation) []citation {
 	all := make([]citation, len(given))
 	for i, c := range given {
 		all[i] = citation{c.Number, c.Passage.ID, nil}
-		for _, key := range run.Origins {
+		for _, key := range outcome.Origins {
 			if value, ok := c.Passage.Meta[key]; ok {
 				if all[i].Meta == nil {
 					all[i].Meta = sdk.Meta{}
@@ -174,16 +174,16 @@ func appendNumber(b []byte, x float64) []byte {
 }
 
 // result is what the line says of an item that did not fail.
-func (e *entry) result() run.Result {
-	r := run.Result{
+func (e *entry) result() outcome.Result {
+	r := outcome.Result{
 		Answer: e.Answer, Agreement: e.Agreement, Flagged: e.Flagged, Reason: e.Reason,
 		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
 	}
 	for _, v := range e.Votes {
-		r.Votes = append(r.Votes, run.Vote(v))
+		r.Votes = append(r.Votes, outcome.Vote(v))
 	}
 	for _, c := range e.Citations {
-		r.Citations = append(r.Citations, run.Citation{
+		r.Citations = append(r.Citations, outcome.Citation{
 			Number: c.Number, Passage: sdk.Candidate{ID: c.ID, Meta: c.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored},
 		})
 	}

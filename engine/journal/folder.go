@@ -44,7 +44,7 @@ func (r Runs) Begin(m Manifest) (*Journal, error) {
 }
 
 func unkept(err error) error {
-	return fmt.Errorf("keep the run: %w; --no-journal runs without", err)
+	return fmt.Errorf("keep the run: %w; run without Options.Journal to keep nothing", err)
 }
 
 // create makes the folder of a run that begins now. Making it is what settles

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 )
 
@@ -76,15 +76,15 @@ func (j *Journal) Known() int { return len(j.known) }
 func (j *Journal) ID() string { return j.Manifest.ID }
 
 // Answered implements run.Journal.
-func (j *Journal) Answered(row source.Row) (run.Result, bool) {
+func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
 	at, ok := j.known[row.Line]
 	if !ok {
-		return run.Result{}, false
+		return outcome.Result{}, false
 	}
 	text := make([]byte, at.length)
 	var e entry
 	if _, err := j.lines.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &e) != nil || e.ID != nameOf(row) {
-		return run.Result{}, false // then it is answered again
+		return outcome.Result{}, false // then it is answered again
 	}
 	return e.result(), true
 }
@@ -99,16 +99,16 @@ func nameOf(row source.Row) string {
 }
 
 // Keep implements run.Journal.
-func (j *Journal) Keep(results []run.Result) error {
+func (j *Journal) Keep(results []outcome.Result) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.keep(results); err != nil {
-		return fmt.Errorf("journal of the run: %w; free some space, or do without with --no-journal", err)
+		return fmt.Errorf("journal of the run: %w; free some space, or run without Options.Journal", err)
 	}
 	return nil
 }
 
-func (j *Journal) keep(results []run.Result) (err error) {
+func (j *Journal) keep(results []outcome.Result) (err error) {
 	answers := j.buffer[:0]
 	var failed, without []byte
 	for _, r := range results {

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -40,28 +40,28 @@ func resume(t testing.TB, state, id string) *journal.Journal {
 }
 
 // results are one of each sort, in the order of the input.
-func results() []run.Result {
-	long := []run.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true}}
+func results() []outcome.Result {
+	long := []outcome.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true}}
 	for i := range 9 {
-		long = append(long, run.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
+		long = append(long, outcome.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
 	}
-	return []run.Result{
+	return []outcome.Result{
 		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Agreement: 1.0 / 3, Flagged: true, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
 		{Line: 3, ID: "b\xff", Text: "two", Reason: "no answer\tfits"},
 		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
 			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
 		}},
-		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Agreement: 1, Citations: []run.Citation{
+		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Agreement: 1, Citations: []outcome.Citation{
 			{Number: 2, Passage: sdk.Candidate{ID: "g#1", Meta: sdk.Meta{"path": "g.md", "first_line": 3.0, "last_line": 5.0}, Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 			{Number: 4, Passage: sdk.Candidate{ID: "7", Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 		}},
-		{Line: 7, ID: "f", Text: "four", Failure: &run.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
+		{Line: 7, ID: "f", Text: "four", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
 	}
 }
 
 // written is what the formats make of results.
-func written(t *testing.T, results []run.Result) string {
+func written(t *testing.T, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	for _, format := range []string{result.JSONL, result.TSV, result.Table} {
@@ -83,7 +83,7 @@ func written(t *testing.T, results []run.Result) string {
 
 // again is what a later part of the run makes of the rows: what the journal
 // has, with the rest from the input.
-func again(j *journal.Journal, all []run.Result) (found []run.Result) {
+func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 	for _, want := range all {
 		got, ok := j.Answered(source.Row{Line: want.Line, ID: want.ID, Text: want.Text, Label: want.Expected})
 		if ok {
@@ -171,11 +171,11 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 func TestProvisional(t *testing.T) {
 	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
 	stop := errors.New("the budget is spent")
-	lacks := run.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*run.Failure{{Stage: "sample.llm", Err: stop}}}
+	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
 	j := begin(t, state, m)
 	for range 3 {
-		totals := run.Totals{Items: 2, Provisional: 1, Missing: []run.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
-		if err := errors.Join(j.Keep([]run.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))); err != nil {
+		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
+		if err := errors.Join(j.Keep([]outcome.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))); err != nil {
 			t.Fatal(err)
 		}
 		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
@@ -193,7 +193,7 @@ func TestProvisional(t *testing.T) {
 			t.Errorf("the item is not asked again: %d known", j.Known())
 		}
 	}
-	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := journal.Of(state).Newest("/p.hcl", "p"); ok {
@@ -207,10 +207,10 @@ func TestProvisional(t *testing.T) {
 func TestLinesWithoutANumber(t *testing.T) {
 	state := t.TempDir()
 	j := begin(t, state, journal.Manifest{})
-	answer := func(line int, weight, agreement float64) run.Result {
-		return run.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []run.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+	answer := func(line int, weight, agreement float64) outcome.Result {
+		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
-	if err := j.Keep([]run.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}); err != nil {
+	if err := j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}); err != nil {
 		t.Fatal(err)
 	}
 	id := j.ID()
@@ -223,7 +223,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 			t.Errorf("line %d is answered: %v", line, ok)
 		}
 	}
-	if err := j.Keep([]run.Result{answer(3, .5, 1)}); err != nil {
+	if err := j.Keep([]outcome.Result{answer(3, .5, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(nil); err != nil {
@@ -300,7 +300,7 @@ func TestDifferences(t *testing.T) {
 		"a stage":     {func(m *journal.Manifest) { m.Parts["sample.llm"] = "z" }, []string{"sample.llm of the file"}},
 		"a new stage": {func(m *journal.Manifest) { m.Parts["sample.b"] = "z" }, []string{"sample.b of the file"}},
 		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
-		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"--limit, which was 5"}},
+		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"Options.Limit, which was 5"}},
 		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},
 		"model":       {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "g" }, []string{"what sample.llm works with, such as its model or template"}},
 		"racflow":     {func(m *journal.Manifest) { m.Version = "2" }, []string{"racflow is version 2, it was 1"}},
@@ -327,7 +327,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if _, ok := runs.Newest("/p.hcl", "p"); ok {
 		t.Error("a run at work is offered")
 	}
-	if err := j.Close(journal.NewTotals(run.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := runs.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
@@ -343,7 +343,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if runs.End(j.ID()) != nil {
 		t.Error("a run that is resumed has ended")
 	}
-	if err := j.Close(journal.NewTotals(run.Totals{Items: 2}, nil)); err != nil {
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := runs.Newest("/p.hcl", "p"); ok {
@@ -378,9 +378,9 @@ func TestOldRunsAreRemoved(t *testing.T) {
 	want := []string{busy.ID()}
 	for _, end := range []*journal.Totals{
 		nil, // killed
-		journal.NewTotals(run.Totals{Items: 1152}, errors.New("interrupted")),
-		journal.NewTotals(run.Totals{Items: 5, Provisional: 1}, nil),
-		journal.NewTotals(run.Totals{Items: 5, Left: 1}, nil),
+		journal.NewTotals(outcome.Totals{Items: 1152}, errors.New("interrupted")),
+		journal.NewTotals(outcome.Totals{Items: 5, Provisional: 1}, nil),
+		journal.NewTotals(outcome.Totals{Items: 5, Left: 1}, nil),
 	} {
 		j := begin(t, state, journal.Manifest{})
 		if err := j.Close(end); err != nil {
@@ -393,7 +393,7 @@ func TestOldRunsAreRemoved(t *testing.T) {
 	}
 	for i := range 25 { // within a second, most likely
 		j := begin(t, state, journal.Manifest{})
-		if err := j.Close(journal.NewTotals(run.Totals{Items: 2, Failed: i % 2}, nil)); err != nil {
+		if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2, Failed: i % 2}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if last := want[len(want)-1]; j.ID() <= last {
@@ -413,15 +413,15 @@ func TestOldRunsAreRemoved(t *testing.T) {
 func BenchmarkKeep(b *testing.B) {
 	j := begin(b, b.TempDir(), journal.Manifest{})
 	defer j.Close(nil)
-	batch := make([]run.Result, 64)
+	batch := make([]outcome.Result, 64)
 	for i := range batch {
-		batch[i] = run.Result{Line: i + 2, ID: fmt.Sprint(i), Answer: "card lost", Agreement: 0.3817495593581878}
+		batch[i] = outcome.Result{Line: i + 2, ID: fmt.Sprint(i), Answer: "card lost", Agreement: 0.3817495593581878}
 		for n := range 160 {
 			voter := "neighbours"
 			if n > 9 {
 				voter = "prototype"
 			}
-			batch[i].Votes = append(batch[i].Votes, run.Vote{Voter: voter, Answer: "some label", Weight: 0.7 / float64(n+1), Accepted: true})
+			batch[i].Votes = append(batch[i].Votes, outcome.Vote{Voter: voter, Answer: "some label", Weight: 0.7 / float64(n+1), Accepted: true})
 		}
 	}
 	b.ResetTimer()

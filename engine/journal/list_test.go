@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk/lock"
 )
 
@@ -95,9 +95,9 @@ func TestListAndRemove(t *testing.T) {
 		kept  int
 	}{
 		{nil, journal.Unfinished, 3},
-		{journal.NewTotals(run.Totals{Items: 2}, errors.New("interrupted")), journal.Unfinished, 4}, // the journal knows more than was written
-		{journal.NewTotals(run.Totals{Items: 5, Failed: 1}, nil), journal.FailedItems, 4},
-		{journal.NewTotals(run.Totals{Items: 4}, nil), journal.Complete, 4},
+		{journal.NewTotals(outcome.Totals{Items: 2}, errors.New("interrupted")), journal.Unfinished, 4}, // the journal knows more than was written
+		{journal.NewTotals(outcome.Totals{Items: 5, Failed: 1}, nil), journal.FailedItems, 4},
+		{journal.NewTotals(outcome.Totals{Items: 4}, nil), journal.Complete, 4},
 	}
 	for _, e := range ends {
 		j := begin(t, state, m)

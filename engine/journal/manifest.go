@@ -115,7 +115,7 @@ func (m Manifest) Differences(other Manifest) []string {
 		add("the input %s", other.Input.Path)
 	}
 	if m.Limit != other.Limit {
-		add("--limit, which was %d", m.Limit)
+		add("Options.Limit, which was %d", m.Limit)
 	}
 	before := map[string]Knowledge{}
 	for _, k := range m.Knowledge {

@@ -46,5 +46,5 @@ func (r Runs) missing(id string) error {
 	if !IsID(id) {
 		return fmt.Errorf("%q is not the name of a run, such as 20260131-235959-0a1b2c", id)
 	}
-	return fmt.Errorf("there is no run %s in %s: it was removed, or belongs to another --state", id, r.dir)
+	return fmt.Errorf("there is no run %s in %s: it was removed, or belongs to another state folder", id, r.dir)
 }

@@ -3,7 +3,7 @@ package journal
 import (
 	"time"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 )
 
 // Totals are how a run ended.
@@ -47,7 +47,7 @@ type StageTime struct {
 }
 
 // NewTotals sums up a run. A nil err means that it is complete.
-func NewTotals(t run.Totals, err error) *Totals {
+func NewTotals(t outcome.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
 		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional,

@@ -43,7 +43,7 @@ func Open(name string, stdout io.Writer, inputs ...string) (*File, error) {
 	}
 	for _, path := range []string{target, target + suffix} {
 		if isOneOf(path, inputs) {
-			return nil, fmt.Errorf("--output %s would write over what this run reads; choose another file", name)
+			return nil, fmt.Errorf("output %s would write over what this run reads; choose another file", name)
 		}
 	}
 	f := &File{name: name, target: target}

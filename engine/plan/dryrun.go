@@ -10,6 +10,8 @@ import (
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -91,7 +93,7 @@ func (p *Plan) impossible() string {
 func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	d := estimate.NewDryRun()
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
-		Launch: func(ctx context.Context, l run.LaunchRequest) (any, error) {
+		Launch: func(ctx context.Context, l launch.Request) (any, error) {
 			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
 				return o.Launch(ctx, l)
 			}
@@ -109,7 +111,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	}
 	defer items.Close() //nolint:errcheck // it was only read
 	broken := 0         // items that failed on their way
-	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), func(batch []run.Result) error {
+	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), nil, func(batch []outcome.Result) error {
 		for _, result := range batch {
 			f.Tried++
 			if result.Failure == nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -35,7 +35,7 @@ type Rows interface {
 
 // Options are what a plan is made with.
 type Options struct {
-	Launch    run.Launch
+	Launch    launch.Func
 	Builtin   func(use string) bool // a stage is built-in: this process can open it itself
 	Rows      func() (Rows, error)  // open the input; nil: it can be read only once
 	Knowledge func(build.Report)
@@ -89,14 +89,14 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 		case block.Source.Path == "-":
 		case block.Embed.Info.Network:
 			var t Texts
-			r, err = build.Texts(ctx, block, run.Stages(block, o.Launch), func(text string) {
+			r, err = build.Texts(ctx, block, launch.Knowledge(block, o.Launch), func(text string) {
 				t.Count++
 				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
 			})
 			p.Texts[block.Name] = t
 		default:
 			var k *knowledge.Knowledge
-			if k, err = knowledge.Open(ctx, block, run.Stages(block, o.Launch), knowledge.Options{Plan: true}); err == nil {
+			if k, err = knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{Plan: true}); err == nil {
 				r = k.Report
 			}
 		}

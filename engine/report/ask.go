@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
@@ -27,7 +27,7 @@ type Asking struct {
 
 // Ask shows a person what became of one question: the answer with the passages
 // that it cites, or why there is none with the nearest passages.
-func Ask(w io.Writer, r run.Result, a Asking) error {
+func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	a.Width = max(a.Width, 20)
 	out := bufio.NewWriter(w)
 	switch {
@@ -55,16 +55,16 @@ func Ask(w io.Writer, r run.Result, a Asking) error {
 }
 
 // why is why there is no answer: of answers that do not count, also why not.
-func why(r run.Result) string {
+func why(r outcome.Result) string {
 	text := r.Reason
-	if i := slices.IndexFunc(r.Votes, func(v run.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v run.Vote) bool { return v.Accepted }) {
+	if i := slices.IndexFunc(r.Votes, func(v outcome.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v outcome.Vote) bool { return v.Accepted }) {
 		text += fmt.Sprintf(" (%s: %s)", r.Votes[i].Voter, r.Votes[i].Reason)
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
 // remark tells how sure an election of several votes was.
-func (a Asking) remark(w io.Writer, r run.Result) {
+func (a Asking) remark(w io.Writer, r outcome.Result) {
 	if len(r.Votes) < 2 && !r.Flagged {
 		return
 	}
@@ -76,7 +76,7 @@ func (a Asking) remark(w io.Writer, r run.Result) {
 }
 
 // passages shows the nearest passages.
-func (a Asking) passages(w io.Writer, r run.Result) {
+func (a Asking) passages(w io.Writer, r outcome.Result) {
 	shown := r.Candidates[:min(len(r.Candidates), a.Passages)]
 	if len(shown) > 0 && !r.RetrievalOnly {
 		fmt.Fprintln(w, "\nNearest passages:")

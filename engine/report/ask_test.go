@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -20,28 +20,28 @@ func TestAsk(t *testing.T) {
 		"path": "guide.md", "format": "markdown", "headings": "Guide > Set-up", "first_line": 3.0, "last_line": 6.0})
 	tests := []struct {
 		name   string
-		result run.Result
+		result outcome.Result
 		want   []string
 		not    []string
 	}{
-		{name: "passages", result: run.Result{RetrievalOnly: true, Text: "port", Candidates: []sdk.Candidate{guide, guide, guide}},
+		{name: "passages", result: outcome.Result{RetrievalOnly: true, Text: "port", Candidates: []sdk.Candidate{guide, guide, guide}},
 			want: []string{" 1  0.500  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n", "... and 1 more; --passages 3 shows them\n"}, not: []string{"# Guide", "Nearest"}},
-		{name: "nothing found", result: run.Result{RetrievalOnly: true}, want: []string{"No passage was found.\n"}},
-		{name: "an answer", result: run.Result{Answer: "8080", Candidates: []sdk.Candidate{guide}}, want: []string{"8080\n"}, not: []string{"guide.md", "agreement"}},
-		{name: "sources", result: run.Result{Text: "port", Answer: "It is 8080 [2].", Citations: []run.Citation{{Number: 2, Passage: guide}}, Candidates: []sdk.Candidate{guide, guide}},
+		{name: "nothing found", result: outcome.Result{RetrievalOnly: true}, want: []string{"No passage was found.\n"}},
+		{name: "an answer", result: outcome.Result{Answer: "8080", Candidates: []sdk.Candidate{guide}}, want: []string{"8080\n"}, not: []string{"guide.md", "agreement"}},
+		{name: "sources", result: outcome.Result{Text: "port", Answer: "It is 8080 [2].", Citations: []outcome.Citation{{Number: 2, Passage: guide}}, Candidates: []sdk.Candidate{guide, guide}},
 			want: []string{"It is 8080 [2].\n\n[2]  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n"}, not: []string{"Nearest", "0.500"}},
-		{name: "an election", result: run.Result{Answer: "yes", Agreement: .5, Flagged: true, Votes: make([]run.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
-		{name: "no answer", result: run.Result{Reason: "none of the answers\ncites", Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
-		{name: "why", result: run.Result{Reason: "no answer counts", Votes: []run.Vote{{Voter: "llm", Answer: "x", Reason: "it cites\nnothing"}}}, want: []string{"No answer: no answer counts (llm: it cites nothing)\n"}},
-		{name: "a failure", result: run.Result{Failure: &run.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
-		{name: "a row", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
-		{name: "a page", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},
-		{name: "pages", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("in/a.pdf#0", "One page.\n\fAnother.", sdk.Meta{"path": "in/a.pdf", "title": "a.pdf", "first_page": 1.0, "last_page": 2.0})}},
+		{name: "an election", result: outcome.Result{Answer: "yes", Agreement: .5, Flagged: true, Votes: make([]outcome.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
+		{name: "no answer", result: outcome.Result{Reason: "none of the answers\ncites", Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
+		{name: "why", result: outcome.Result{Reason: "no answer counts", Votes: []outcome.Vote{{Voter: "llm", Answer: "x", Reason: "it cites\nnothing"}}}, want: []string{"No answer: no answer counts (llm: it cites nothing)\n"}},
+		{name: "a failure", result: outcome.Result{Failure: &outcome.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
+		{name: "a row", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
+		{name: "a page", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},
+		{name: "pages", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("in/a.pdf#0", "One page.\n\fAnother.", sdk.Meta{"path": "in/a.pdf", "title": "a.pdf", "first_page": 1.0, "last_page": 2.0})}},
 			want: []string{"in/a.pdf, pages 1-2\n    One page.\n    Another.\n"}},
-		{name: "hostile", result: run.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{
+		{name: "hostile", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{
 			passage("x", "\x1b]0;title\x07\x9b31m\rgone", sdk.Meta{"path": "a\x1b[2J.md", "title": "t\n\x1b[H"})}},
 			want: []string{"a\uFFFD[2J.md  t \uFFFD[H\n    \uFFFD]0;title\uFFFD\uFFFD31m\uFFFDgone\n"}},
-		{name: "a hostile answer", result: run.Result{Answer: "8080\x1b[31m\nsecond"}, want: []string{"8080\uFFFD[31m\nsecond\n"}},
+		{name: "a hostile answer", result: outcome.Result{Answer: "8080\x1b[31m\nsecond"}, want: []string{"8080\uFFFD[31m\nsecond\n"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

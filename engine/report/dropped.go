@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
@@ -31,9 +31,9 @@ var readings = []struct {
 // Dropped says how many answers of a voter do not count, which of them are the most
 // frequent, and what would read them. The stage is the voter's; the labels are those
 // of the knowledge.
-func Dropped(d run.Dropped, stage sdk.Stage, labels []string) string {
+func Dropped(d outcome.Dropped, stage sdk.Stage, labels []string) string {
 	texts := slices.Clone(d.Texts)
-	slices.SortStableFunc(texts, func(a, b run.Text) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(texts, func(a, b outcome.Text) int { return cmp.Compare(b.Count, a.Count) })
 	var shown []string
 	for _, t := range texts[:min(len(texts), droppedShown)] {
 		reason := ""
@@ -61,7 +61,7 @@ func Dropped(d run.Dropped, stage sdk.Stage, labels []string) string {
 
 // readable counts the answers that are read as a label with options, and are none
 // without.
-func readable(texts []run.Text, labels []string, o answer.Options) int {
+func readable(texts []outcome.Text, labels []string, o answer.Options) int {
 	known := map[string]bool{}
 	for _, l := range labels {
 		known[l] = true

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -41,7 +41,7 @@ func span(m sdk.Meta, unit string) (text string, several bool) {
 }
 
 // cited lists what an answer cites: [1] guide.md:3-9; [4] notes.md:1-2.
-func cited(citations []run.Citation) string {
+func cited(citations []outcome.Citation) string {
 	all := make([]string, len(citations))
 	for i, c := range citations {
 		all[i] = fmt.Sprintf("[%d] %s", c.Number, Place(c.Passage))

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
@@ -106,8 +106,8 @@ func (f *Failure) Error() string {
 
 // Of returns the result of an item. price says what the samples of a voter cost;
 // nil: that is not asked.
-func Of(r run.Result, price func(voter string, u sdk.Usage) float64) Result {
-	votes := run.Heaviest(r.Votes)
+func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
+	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
 		Agreement: round(r.Agreement), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Usage: r.Usage,
@@ -151,7 +151,7 @@ func Candidates(found []sdk.Candidate) []Candidate {
 }
 
 // runnerUp is the answer that follows the elected one where each voter counts alike.
-func runnerUp(votes []run.Vote, elected string) string {
+func runnerUp(votes []outcome.Vote, elected string) string {
 	var samples []sdk.Sample
 	for _, v := range votes { // the votes of a voter stand together
 		if n := len(samples); n == 0 || samples[n-1].Voter != v.Voter {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -22,24 +22,24 @@ func TestAnswerJSON(t *testing.T) {
 }
 
 func TestRunnerUp(t *testing.T) {
-	spread := []run.Vote{
+	spread := []outcome.Vote{
 		{Voter: "knn", Answer: "a", Weight: 0.6, Accepted: true}, {Voter: "knn", Answer: "b", Weight: 0.3, Accepted: true}, {Voter: "knn", Answer: "c", Weight: 0.1, Accepted: true},
 	}
-	llm := func(accepted bool) run.Vote {
-		return run.Vote{Voter: "llm", Answer: "c", Weight: 1, Accepted: accepted}
+	llm := func(accepted bool) outcome.Vote {
+		return outcome.Vote{Voter: "llm", Answer: "c", Weight: 1, Accepted: accepted}
 	}
 	for name, c := range map[string]struct {
-		result run.Result
+		result outcome.Result
 		want   string
 	}{
-		"a distribution":            {run.Result{Answer: "a", Votes: spread}, "b"},
-		"another voter":             {run.Result{Answer: "a", Votes: append(spread[:3:3], llm(true))}, "c"},
-		"the elected is not first":  {run.Result{Answer: "c", Votes: spread}, "a"},
-		"what is not accepted":      {run.Result{Answer: "a", Votes: append(spread[:3:3], llm(false))}, "b"},
-		"all agree":                 {run.Result{Answer: "c", Votes: []run.Vote{llm(true)}}, ""},
-		"no answer":                 {run.Result{Votes: spread}, ""},
-		"answers that are no label": {run.Result{Answer: "a", FreeText: true, Votes: spread}, ""},
-		"a failure":                 {run.Result{Answer: "a", Votes: spread, Failure: &run.Failure{Err: errors.New("x")}}, ""},
+		"a distribution":            {outcome.Result{Answer: "a", Votes: spread}, "b"},
+		"another voter":             {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(true))}, "c"},
+		"the elected is not first":  {outcome.Result{Answer: "c", Votes: spread}, "a"},
+		"what is not accepted":      {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(false))}, "b"},
+		"all agree":                 {outcome.Result{Answer: "c", Votes: []outcome.Vote{llm(true)}}, ""},
+		"no answer":                 {outcome.Result{Votes: spread}, ""},
+		"answers that are no label": {outcome.Result{Answer: "a", FreeText: true, Votes: spread}, ""},
+		"a failure":                 {outcome.Result{Answer: "a", Votes: spread, Failure: &outcome.Failure{Err: errors.New("x")}}, ""},
 	} {
 		if got := Of(c.result, nil); got.RunnerUp != c.want {
 			t.Errorf("%s: %q, want %q", name, got.RunnerUp, c.want)
@@ -49,7 +49,7 @@ func TestRunnerUp(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	usage := sdk.Usage{InputTokens: 3, OutputTokens: 1}
-	r := Of(run.Result{Usage: usage, Usages: map[string]sdk.Usage{"a": usage, "b": {}}}, func(voter string, u sdk.Usage) float64 {
+	r := Of(outcome.Result{Usage: usage, Usages: map[string]sdk.Usage{"a": usage, "b": {}}}, func(voter string, u sdk.Usage) float64 {
 		if voter == "a" {
 			return float64(u.InputTokens) + 10*float64(u.OutputTokens)
 		}

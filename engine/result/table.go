@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
@@ -19,14 +19,14 @@ const (
 // table shows the first results to a person.
 type table struct {
 	w    *bufio.Writer
-	rows []run.Result
+	rows []outcome.Result
 	more int
 	hint string
 }
 
 func (t *table) Streams() bool { return false }
 
-func (t *table) Write(r run.Result) error {
+func (t *table) Write(r outcome.Result) error {
 	if len(t.rows) < tableRows {
 		t.rows = append(t.rows, r)
 	} else {
@@ -61,7 +61,7 @@ func (t *table) Flush() error {
 }
 
 // remark is what else a person should see of a result.
-func remark(r run.Result) string {
+func remark(r outcome.Result) string {
 	var all []string
 	switch {
 	case r.Failure != nil:

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
 // Writer writes results one by one.
 type Writer interface {
-	Write(run.Result) error
+	Write(outcome.Result) error
 	// Flush hands on what was written so far. A table is complete with it.
 	Flush() error
 	// Streams reports whether Flush may be called more than once.
@@ -36,10 +36,10 @@ func NewWriter(format string, w io.Writer, more string) (Writer, error) {
 	case JSONL:
 		enc := json.NewEncoder(buffered)
 		enc.SetEscapeHTML(false)
-		return &stream{buffered, func(r run.Result) error { return enc.Encode(Of(r, nil)) }}, nil
+		return &stream{buffered, func(r outcome.Result) error { return enc.Encode(Of(r, nil)) }}, nil
 	case TSV:
 		head := strings.Join(columns, "\t") + "\n"
-		return &stream{buffered, func(r run.Result) error {
+		return &stream{buffered, func(r outcome.Result) error {
 			_, err := buffered.WriteString(head + row(r))
 			head = ""
 			return err
@@ -53,17 +53,17 @@ func NewWriter(format string, w io.Writer, more string) (Writer, error) {
 // stream writes each result by itself.
 type stream struct {
 	*bufio.Writer
-	write func(run.Result) error
+	write func(outcome.Result) error
 }
 
-func (s *stream) Write(r run.Result) error { return s.write(r) }
-func (s *stream) Streams() bool            { return true }
+func (s *stream) Write(r outcome.Result) error { return s.write(r) }
+func (s *stream) Streams() bool                { return true }
 
 // columns are those of TSV.
 var columns = []string{"id", "text", "answer", "agreement", "flagged", "error", "citations", "candidates", "missing"}
 
 // row is a result as a line of TSV; terminal.Escape says how texts are written.
-func row(r run.Result) string {
+func row(r outcome.Result) string {
 	answer, failure := r.Answer, ""
 	if r.Failure != nil {
 		answer, failure = "", fmt.Sprintf("line %d: %v", r.Line, r.Failure)

@@ -11,27 +11,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
 // some results: answered, undecided, failed, and of a retrieval.
-func some() []run.Result {
-	votes := []run.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
+func some() []outcome.Result {
+	votes := []outcome.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
 	for _, label := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		votes = append(votes, run.Vote{Voter: "knn", Answer: label, Weight: 1.0 / 7, Accepted: true})
+		votes = append(votes, outcome.Vote{Voter: "knn", Answer: label, Weight: 1.0 / 7, Accepted: true})
 	}
-	return []run.Result{
+	return []outcome.Result{
 		{Line: 2, ID: "1", Text: "tab\there, <b> & \"quotes\"", Answer: "a", Agreement: 2.0 / 3, Votes: votes},
 		{Line: 3, ID: "2", Text: "nothing", Expected: "b", Flagged: true, Reason: "no voter gave an acceptable answer"},
-		{Line: 4, ID: "3", Text: "bad \xff", Failure: &run.Failure{Stage: "sample.llm", Err: errors.New("busy\nagain")}},
+		{Line: 4, ID: "3", Text: "bad \xff", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("busy\nagain")}},
 		{Line: 5, ID: "4", Text: "find", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c1", Text: "found", Score: .5, Dense: .25, Lexical: sdk.Unscored, Meta: sdk.Meta{"page": 3.0}}}},
 	}
 }
 
-func render(t *testing.T, format string, results []run.Result) string {
+func render(t *testing.T, format string, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(format, &out, "--output FILE keeps them all")
@@ -91,9 +91,9 @@ func TestTSVIsOneLine(t *testing.T) {
 	}
 	hostile.WriteString(`C:\new\` + "\u2028\u2029\u202e")
 	text := hostile.String()
-	got := render(t, TSV, []run.Result{
-		{ID: text, Text: text, Answer: text, Citations: []run.Citation{{Number: 1, Passage: sdk.Candidate{ID: text}}}},
-		{ID: text, Text: text, Failure: &run.Failure{Stage: "s", Err: errors.New(text)}},
+	got := render(t, TSV, []outcome.Result{
+		{ID: text, Text: text, Answer: text, Citations: []outcome.Citation{{Number: 1, Passage: sdk.Candidate{ID: text}}}},
+		{ID: text, Text: text, Failure: &outcome.Failure{Stage: "s", Err: errors.New(text)}},
 		{ID: text, Text: text, RetrievalOnly: true, Candidates: []sdk.Candidate{{ID: text}}},
 	})
 	for _, r := range got {
@@ -127,7 +127,7 @@ func TestTSVIsOneLine(t *testing.T) {
 func TestTable(t *testing.T) {
 	results := some()
 	for range 20 {
-		results = append(results, run.Result{Text: strings.Repeat("é", 100), Answer: "a", Agreement: 1, Expected: "b"})
+		results = append(results, outcome.Result{Text: strings.Repeat("é", 100), Answer: "a", Agreement: 1, Expected: "b"})
 	}
 	got := render(t, Table, results)
 	for _, want := range []string{
@@ -145,10 +145,10 @@ func TestTable(t *testing.T) {
 
 func TestTableIsShownAndNotObeyed(t *testing.T) {
 	const hostile = "\x1b]0;title\a\u009b2J\u202e\x00"
-	got := render(t, Table, []run.Result{
+	got := render(t, Table, []outcome.Result{
 		{Text: hostile, Answer: hostile, Expected: hostile + "x"},
 		{Text: "a", RetrievalOnly: true, Candidates: []sdk.Candidate{{ID: hostile}}},
-		{Text: "a", Failure: &run.Failure{Stage: "s", Err: errors.New(hostile)}},
+		{Text: "a", Failure: &outcome.Failure{Stage: "s", Err: errors.New(hostile)}},
 	})
 	if strings.ContainsAny(got, hostile[:1]+"\a\u009b\u202e\x00") || strings.Count(got, "\uFFFD]0;title\uFFFD") != 5 {
 		t.Errorf("got %q", got)
@@ -163,7 +163,7 @@ func TestUnknownFormat(t *testing.T) {
 
 // A text that cites passages stays in its line and its cell.
 func TestCitedAnswers(t *testing.T) {
-	result := run.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Agreement: 1, Citations: []run.Citation{
+	result := outcome.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Agreement: 1, Citations: []outcome.Citation{
 		{Number: 2, Passage: sdk.Candidate{ID: "a#1", Text: "long", Score: 1, Meta: sdk.Meta{"path": "a\n.md", "title": "A", "headings": "Use > Ports", "first_line": 3.0, "last_line": 9.0, "format": "md"}}},
 		{Number: 1, Passage: sdk.Candidate{ID: "b.pdf#4", Meta: sdk.Meta{"path": "b.pdf", "first_page": 2.0, "last_page": 3.0}}},
 		{Number: 3, Passage: sdk.Candidate{ID: "17"}},
@@ -178,7 +178,7 @@ func TestCitedAnswers(t *testing.T) {
 			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
 	}
 	for format, want := range want {
-		if d := cmp.Diff(want, render(t, format, []run.Result{result})); d != "" {
+		if d := cmp.Diff(want, render(t, format, []outcome.Result{result})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
 	}
@@ -187,14 +187,14 @@ func TestCitedAnswers(t *testing.T) {
 // An answer that lacks a voter says so in every format.
 func TestMissing(t *testing.T) {
 	stop := errors.New("the budget is spent")
-	result := run.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*run.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
 		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n1\tx\ta\t1.0000\tfalse\t\t\t\tsample.llm; sample.judge\n",
 		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      without sample.llm, sample.judge\n",
 	}
 	for format, want := range want {
-		if d := cmp.Diff(want, render(t, format, []run.Result{result})); d != "" {
+		if d := cmp.Diff(want, render(t, format, []outcome.Result{result})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
 	}

@@ -21,7 +21,7 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 			ids[id] = append(ids[id], i)
 		}
 	}
-	for _, k := range r.knowledge {
+	for _, k := range r.graph.Knowledge() {
 		if !slices.Contains(absent, true) {
 			break
 		}

@@ -11,8 +11,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/plugins/elect/first"
 	promptanswer "github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
@@ -197,7 +200,7 @@ func TestKnowledgeWithoutLabels(t *testing.T) {
 			if diags.HasErrors() {
 				t.Fatal(diags)
 			}
-			_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{Launch: func(_ context.Context, l run.LaunchRequest) (any, error) {
+			_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{Launch: func(_ context.Context, l launch.Request) (any, error) {
 				s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, dir, l.State)}, string(l.Stage.Config.Open))
 				return process{s}, err
 			}})
@@ -223,9 +226,9 @@ func TestWhole(t *testing.T) {
 	  whole = "knowledge.tokens < 100 and knowledge.entries == 6"
 	  keep  = "text != 'old train'"`, 1)
 	body = strings.Replace(body, `{ use = "shortest" }`, "{\nuse = \"shortest\"\ntop_k = 2\n}", 1)
-	r := openWith(t, c, run.Options{Lists: true}, body, unlabelled...)
-	var results []run.Result
-	totals, err := r.Items(t.Context(), feed(questions...), each(func(r run.Result) error {
+	r := openWith(t, c, run.Options{Options: stage.Options{Lists: true}}, body, unlabelled...)
+	var results []outcome.Result
+	totals, err := r.Items(t.Context(), feed(questions...), nil, each(func(r outcome.Result) error {
 		results = append(results, r)
 		return nil
 	}))

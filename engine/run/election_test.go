@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/plugins/sample/recorded"
 )
@@ -80,7 +80,7 @@ func randomCast(rng *rand.Rand, labels []string, models int) cast {
 
 // elected puts ballots through sample/recorded, accept and elect/majority and
 // returns the results.
-func elected(t *testing.T, casts []cast, weights string) []run.Result {
+func elected(t *testing.T, casts []cast, weights string) []outcome.Result {
 	t.Helper()
 	var rows strings.Builder
 	rows.WriteString("id\tvoter\tanswer\n")
@@ -125,7 +125,7 @@ func elected(t *testing.T, casts []cast, weights string) []run.Result {
 			config { weights = { %s } }
 		}`, weights)
 	r := open(t, newCatalog(recorded.Stage()), body)
-	var results []run.Result
+	var results []outcome.Result
 	next := 0
 	_, err := r.Items(t.Context(), func() (source.Row, error) {
 		if next == len(casts) {
@@ -133,7 +133,7 @@ func elected(t *testing.T, casts []cast, weights string) []run.Result {
 		}
 		next++
 		return source.Row{ID: fmt.Sprint(next - 1), Text: "hm"}, nil
-	}, each(func(result run.Result) error {
+	}, nil, each(func(result outcome.Result) error {
 		results = append(results, result)
 		return nil
 	}))
@@ -144,11 +144,11 @@ func elected(t *testing.T, casts []cast, weights string) []run.Result {
 }
 
 // checkElection compares a result with what the election should be.
-func checkElection(t *testing.T, c cast, got run.Result, answer string, agreement float64, ok bool) {
+func checkElection(t *testing.T, c cast, got outcome.Result, answer string, agreement float64, ok bool) {
 	t.Helper()
 	reason := ""
 	switch {
-	case !ok && slices.ContainsFunc(got.Votes, func(v run.Vote) bool { return v.Accepted }):
+	case !ok && slices.ContainsFunc(got.Votes, func(v outcome.Vote) bool { return v.Accepted }):
 		reason = "every voter that gave an acceptable answer has weight 0"
 	case !ok:
 		reason = "no voter gave an acceptable answer"

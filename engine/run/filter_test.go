@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
@@ -116,7 +116,7 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 		item := items[0]
 		items = items[1:]
 		return item, nil
-	}, each(func(result run.Result) error {
+	}, nil, each(func(result outcome.Result) error {
 		var ids []string
 		for _, c := range result.Candidates {
 			ids = append(ids, c.ID)

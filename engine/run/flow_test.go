@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -84,7 +84,7 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 				}
 				start := time.Now()
 				n := 0
-				totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+				totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
 					if result.Text != texts[n] {
 						t.Errorf("result %d is of %s", n, result.Text)
 					}
@@ -166,8 +166,8 @@ func TestTries(t *testing.T) {
 			accept = "answer == \"x\""
 		}
 		elect "e" { use = "majority" }`)
-	votes := map[string][]run.Vote{}
-	_, err := r.Items(t.Context(), feed("at once", "second", "never", "none fits", "abstains"), each(func(result run.Result) error {
+	votes := map[string][]outcome.Vote{}
+	_, err := r.Items(t.Context(), feed("at once", "second", "never", "none fits", "abstains"), nil, each(func(result outcome.Result) error {
 		votes[result.Text] = result.Votes
 		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
 			t.Errorf("%s: answer %q, %v", result.Text, result.Answer, result.Failure)
@@ -182,9 +182,9 @@ func TestTries(t *testing.T) {
 			t.Errorf("%s was asked with %v samples before, want %v", text, drawn[text], want)
 		}
 	}
-	refused, dropped := run.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
-		run.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold"}
-	for text, want := range map[string][]run.Vote{
+	refused, dropped := outcome.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
+		outcome.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold"}
+	for text, want := range map[string][]outcome.Vote{
 		"second":    {refused, dropped, refused, {Voter: "v", Answer: "x", Weight: 1, Accepted: true}},
 		"never":     {refused, dropped, refused, dropped, refused, dropped},
 		"none fits": {refused, {Voter: "v", Weight: 1, Accepted: true}},
@@ -255,7 +255,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 		texts[2] = "busy"
 		got := map[string]int{}
 		start := time.Now()
-		totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+		totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
 			if result.Failure != nil {
 				t.Errorf("%s failed: %v", result.Text, result.Failure)
 			}

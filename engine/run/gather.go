@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/stage"
 )
 
 const (
@@ -44,7 +44,7 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 type underway struct {
 	all     sync.WaitGroup
 	batches atomic.Int64
-	idle    chan struct{} // told when there are none any more; it may be late
+	idle    chan struct{} // gets a value when there are none any more; it may be late
 }
 
 func (u *underway) begin() {
@@ -57,7 +57,7 @@ func (u *underway) end() {
 	if u.batches.Add(-1) == 0 {
 		select {
 		case u.idle <- struct{}{}:
-		default: // it has been told and not heard yet
+		default: // nobody has taken the last one yet
 		}
 	}
 }
@@ -70,18 +70,10 @@ func (u *underway) patience() <-chan time.Time {
 	return time.After(linger)
 }
 
-func (r *Run) newRecord(row source.Row) *record {
-	rec := &record{row: row, id: row.ID, outputs: make([]output, len(r.stages))}
-	if rec.id == "" {
-		rec.id = strconv.Itoa(row.Line)
-	}
-	return rec
-}
-
 // gather makes a batch of the rows that are there or come soon; none at the
 // end.
-func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*record {
-	var records []*record
+func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*stage.Record {
+	var records []*stage.Record
 	var late <-chan time.Time
 	for len(records) < r.batch {
 		select {
@@ -89,7 +81,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 			if !ok {
 				return records
 			}
-			records = append(records, r.newRecord(row))
+			records = append(records, r.graph.NewRecord(row))
 			if late == nil {
 				late = under.patience()
 			}
@@ -99,7 +91,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 			}
 		case <-late:
 			return records
-		case <-r.ending.begun:
+		case <-r.graph.Ended():
 			return nil
 		case <-ctx.Done():
 			return nil

@@ -6,34 +6,32 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 )
 
-// Items takes all rows that next returns (io.EOF ends them) through the
-// pipeline and gives the results to sink in the order of the input, a batch at
-// a time, from one goroutine. It ends early when next or sink fails or ctx is
-// done; what sink got until then is complete.
+// Items takes all rows that next returns (io.EOF ends them) through the pipeline and
+// gives the results to sink in the order of the input, a batch at a time, from one
+// goroutine. It ends early when next or sink fails or ctx is done; what sink got until
+// then is complete.
+//
+// Rows that the journal has an answer to are not worked on again, and what becomes of
+// the others is kept in it; nil: there is none.
 //
 // A stage that has to stop (sdk.CodeStopped) is not called again. The other voters
-// answer the items that need it, which Result.Missing says; those for which they
-// have no acceptable answer are left. Where the election cannot be held without
-// the stage, the run ends early: what does not need it is still answered, and the
-// error is that stage's.
-func (r *Run) Items(ctx context.Context, next func() (source.Row, error), sink func([]Result) error) (Totals, error) {
-	return r.Journalled(ctx, next, nil, sink)
-}
-
-// Journalled is Items with a journal: rows that it has an answer to are not
-// worked on again, and what the others become is kept in it.
-func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]Result) error) (Totals, error) {
+// answer the items that need it, which Result.Missing says; those for which they have
+// no acceptable answer are left. Where the election cannot be held without the stage,
+// the run ends early: what does not need it is still answered, and the error is that
+// stage's.
+func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
-	var totals Totals
+	var totals outcome.Totals
 	g, ctx := errgroup.WithContext(ctx)
 	rows := make(chan source.Row)
 	readErr := make(chan error, 1)
-	var inputErr error // told after everything read before it has been answered
-	// This goroutine may be stuck in a read of standard input when everything
-	// else has ended, so nothing waits for it.
+	var inputErr error // returned after everything read before it has been answered
+	// This goroutine may be stuck in a read of standard input when everything else has
+	// ended, so nothing waits for it.
 	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan answered, r.window)
 	under := underway{idle: make(chan struct{}, 1)}
@@ -42,7 +40,7 @@ func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), j
 		defer close(queue)
 		for {
 			records := r.gather(ctx, rows, &under)
-			if len(records) == 0 || r.ending.err() != nil {
+			if len(records) == 0 || r.graph.Err() != nil {
 				break
 			}
 			done := make(chan answered, 1)
@@ -54,13 +52,13 @@ func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), j
 			under.begin()
 			go func() {
 				defer under.end()
-				done <- r.journal(ctx, records, journal)
+				done <- r.answer(ctx, records, journal)
 			}()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if r.ending.err() == nil { // else the reader is not done
+		if r.graph.Err() == nil { // else the reader is not done
 			inputErr = <-readErr
 		}
 		return nil
@@ -75,7 +73,7 @@ func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), j
 				return batch.err
 			}
 			for _, result := range batch.results {
-				totals.add(result)
+				totals.Add(result)
 			}
 			totals.Earlier += batch.earlier
 			totals.Left += batch.left
@@ -87,16 +85,13 @@ func (r *Run) Journalled(ctx context.Context, next func() (source.Row, error), j
 	})
 	err := g.Wait()
 	if err == nil {
-		if err = r.ending.err(); err == nil {
+		if err = r.graph.Err(); err == nil {
 			err = inputErr
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.halt {
-		count(&totals.Missing, f, 0)
+	for _, f := range r.graph.Halted() {
+		outcome.Count(&totals.Missing, f, 0)
 	}
-	totals.Elapsed = time.Since(start)
-	totals.Stages = r.times()
+	totals.Elapsed, totals.Stages, totals.Distributions = time.Since(start), r.graph.Times(), r.graph.Distributions()
 	return totals, err
 }

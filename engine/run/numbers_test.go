@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
@@ -140,7 +141,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 			lines := func(harmless bool) (all []string, failures map[int]string) {
 				p.harmless.Store(harmless)
 				failures = map[int]string{}
-				totals, err := r.Items(t.Context(), feed(texts...), each(func(one run.Result) error {
+				totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(one outcome.Result) error {
 					if one.Failure != nil {
 						failures[len(all)] = one.Failure.Error()
 					}

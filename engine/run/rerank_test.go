@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -57,10 +59,10 @@ func (s *shortest) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error
 }
 
 // found runs one text through and returns the result.
-func found(t *testing.T, r *run.Run, text string) run.Result {
+func found(t *testing.T, r *run.Run, text string) outcome.Result {
 	t.Helper()
-	var all []run.Result
-	if _, err := r.Items(t.Context(), feed(text), each(func(result run.Result) error {
+	var all []outcome.Result
+	if _, err := r.Items(t.Context(), feed(text), nil, each(func(result outcome.Result) error {
 		all = append(all, result)
 		return nil
 	})); err != nil {
@@ -199,7 +201,7 @@ func TestLists(t *testing.T) {
 		  use     = "listed"
 		  enabled = false
 		}`
-	result := found(t, openWith(t, stages, run.Options{Lists: true}, body), "fast car")
+	result := found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "fast car")
 	if result.Failure != nil || len(result.Lists) != 4 {
 		t.Fatalf("lists %v, failure %v", result.Lists, result.Failure)
 	}
@@ -217,7 +219,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("the last list is not the result's:\n%s", d)
 	}
 	// The rule of the second search asks what the first one found.
-	result = found(t, openWith(t, stages, run.Options{Lists: true}, body), "green apple")
+	result = found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
 	if len(result.Lists[1].Candidates) != 0 || result.Failure != nil {
 		t.Errorf("near found %q, failure %v", texts(result.Lists[1].Candidates), result.Failure)
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -143,7 +145,7 @@ func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...st
 		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
 		t.Fatal(text.String())
 	}
-	o.Launch = func(_ context.Context, l run.LaunchRequest) (any, error) {
+	o.Launch = func(_ context.Context, l launch.Request) (any, error) {
 		s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, filepath.Join(dir, l.Knowledge), l.State), Samples: l.Stage.N}, string(l.Stage.Config.Open))
 		if err == nil { // as the host does
 			block := l.Stage.Name
@@ -174,8 +176,8 @@ func feed(texts ...string) func() (source.Row, error) {
 }
 
 // each makes a sink of a function of one result.
-func each(f func(run.Result) error) func([]run.Result) error {
-	return func(batch []run.Result) error {
+func each(f func(outcome.Result) error) func([]outcome.Result) error {
+	return func(batch []outcome.Result) error {
 		for _, r := range batch {
 			if err := f(r); err != nil {
 				return err
@@ -189,7 +191,7 @@ func each(f func(run.Result) error) func([]run.Result) error {
 func answers(t *testing.T, r *run.Run, texts ...string) []string {
 	t.Helper()
 	var all []string
-	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+	totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
 		if result.Text != texts[len(all)] {
 			t.Errorf("result %d is of %q, want %q", len(all), result.Text, texts[len(all)])
 		}
@@ -294,14 +296,14 @@ func TestTotalsSayWhy(t *testing.T) {
 			accept = "answer in labels"
 		}
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), feed("one", "two", "fine", "three"), func([]run.Result) error { return nil })
+	totals, err := r.Items(t.Context(), feed("one", "two", "fine", "three"), nil, func([]outcome.Result) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := totals.Skipped; len(s) != 1 || s[0].Stage != "sample.v" || s[0].Items != 3 || s[0].First.Error() != "one is poisoned" {
 		t.Errorf("skipped: %+v", s)
 	}
-	if diff := cmp.Diff([]run.Reason{{Text: "accept: the rule does not hold", Items: 3, Example: "ONE"}}, totals.Reasons); diff != "" || totals.Undecided != 3 {
+	if diff := cmp.Diff([]outcome.Reason{{Text: "accept: the rule does not hold", Items: 3, Example: "ONE"}}, totals.Reasons); diff != "" || totals.Undecided != 3 {
 		t.Errorf("%d undecided, reasons (-want +got):\n%s", totals.Undecided, diff)
 	}
 }
@@ -319,7 +321,7 @@ func TestRowFaultsAreKept(t *testing.T) {
 		row := given[0]
 		given = given[1:]
 		return row, nil
-	}, each(func(r run.Result) error {
+	}, nil, each(func(r outcome.Result) error {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
 		return nil
 	}))
@@ -434,7 +436,7 @@ func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
 			return source.Row{}, broken
 		}
 		return source.Row{Line: n, Text: "x"}, nil
-	}, func(results []run.Result) error { answered += len(results); return nil })
+	}, nil, func(results []outcome.Result) error { answered += len(results); return nil })
 	if !errors.Is(err, broken) || answered != 5 || totals.Items != 5 {
 		t.Errorf("%d answered, %d counted, %v", answered, totals.Items, err)
 	}
@@ -457,7 +459,7 @@ func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
 				return source.Row{}, io.EOF
 			}
 			return source.Row{Line: n, Text: "x"}, nil
-		}, func([]run.Result) error { answered <- struct{}{}; return nil })
+		}, nil, func([]outcome.Result) error { answered <- struct{}{}; return nil })
 		if err != nil || totals.Answered != lines {
 			t.Errorf("%d answered, %v", totals.Answered, err)
 		}
@@ -574,8 +576,8 @@ func TestAccept(t *testing.T) {
 			accept = "answer in labels"
 			flag   = "agreement < 1.1 && answer == \"vehicle\""
 		}`)
-	var votes []run.Vote
-	_, err := r.Items(t.Context(), feed("x"), each(func(result run.Result) error {
+	var votes []outcome.Vote
+	_, err := r.Items(t.Context(), feed("x"), nil, each(func(result outcome.Result) error {
 		votes = result.Votes
 		if result.Answer != "vehicle" || !result.Flagged {
 			t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
@@ -609,7 +611,7 @@ func TestBackPressure(t *testing.T) {
 			return source.Row{Text: "x"}, nil
 		}
 		stop := errors.New("full")
-		_, err := r.Items(t.Context(), next, func([]run.Result) error {
+		_, err := r.Items(t.Context(), next, nil, func([]outcome.Result) error {
 			time.Sleep(200 * time.Millisecond) // a slow reader of the results
 			return stop
 		})
@@ -641,7 +643,7 @@ func TestASlowInputIsAnsweredAsItComes(t *testing.T) {
 				return source.Row{}, errors.New("the first row was not answered before the second came")
 			}
 		}
-		if _, err := r.Items(t.Context(), next, func([]run.Result) error { close(answered); return nil }); err != nil {
+		if _, err := r.Items(t.Context(), next, nil, func([]outcome.Result) error { close(answered); return nil }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -658,7 +660,7 @@ func TestCancel(t *testing.T) {
 		r := open(t, newCatalog(voter("slow", slow)), `
 		sample "v" { use = "slow" }
 		elect "e" { use = "majority" }`)
-		_, err := r.Items(ctx, feed("a", "b"), func(results []run.Result) error {
+		_, err := r.Items(ctx, feed("a", "b"), nil, func(results []outcome.Result) error {
 			t.Errorf("results of a batch that was cut short: %+v", results)
 			return nil
 		})
@@ -683,7 +685,7 @@ func TestNoLabelsToVoteFor(t *testing.T) {
 		t.Fatal(diags)
 	}
 	_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{
-		Launch: func(_ context.Context, l run.LaunchRequest) (any, error) {
+		Launch: func(_ context.Context, l launch.Request) (any, error) {
 			s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, dir, l.State)}, string(l.Stage.Config.Open))
 			return process{s}, err
 		},

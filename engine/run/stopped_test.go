@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -76,7 +78,7 @@ func numbers(n int) []string {
 
 // part is one part of a run: what it wrote as JSONL, and how it ended. It is cut off
 // after so many results; 0: it is not.
-func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, run.Totals, error) {
+func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := result.NewWriter(result.JSONL, &out, "")
@@ -86,7 +88,7 @@ func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	written := 0
-	totals, err := r.Journalled(ctx, feed(texts...), j, each(func(result run.Result) error {
+	totals, err := r.Items(ctx, feed(texts...), j, each(func(result outcome.Result) error {
 		if written++; written == cutOff {
 			cancel()
 		}
@@ -324,12 +326,12 @@ func TestWhatTheCacheHolds(t *testing.T) {
 					p.cached[texts[i]] = i%2 == 0
 				}
 				var other atomic.Bool
-				r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free"))), run.Options{Refuses: func(s *pipeline.Stage) bool {
+				r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free"))), run.Options{Options: stage.Options{Refuses: func(s *pipeline.Stage) bool {
 					if s.Block+"."+s.Name != "sample.v" {
 						other.Store(true)
 					}
 					return refuses
-				}}, `
+				}}}, `
 					batch = 64
 					sample "free" { use = "free" }
 					sample "v" {
@@ -346,7 +348,7 @@ func TestWhatTheCacheHolds(t *testing.T) {
 					return all()
 				}
 				answered := 0
-				totals, err := r.Items(t.Context(), next, func(results []run.Result) error {
+				totals, err := r.Items(t.Context(), next, nil, func(results []outcome.Result) error {
 					for _, result := range results {
 						if len(result.Missing) == 0 {
 							answered++
@@ -403,7 +405,7 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &paid{}
 			p.money.Store(50)
-			r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free")), voter("odd", odd)), run.Options{Strict: test.strict}, test.body)
+			r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free")), voter("odd", odd)), run.Options{Options: stage.Options{Strict: test.strict}}, test.body)
 			out, totals, err := part(t, r, nil, numbers(items), 0)
 			if sdk.CodeOf(err) != sdk.CodeStopped || totals.Left == 0 || totals.Items > 50 || totals.Failed != 0 || totals.Items+totals.Left > 600 {
 				t.Errorf("totals %+v, %v", totals, err)
@@ -458,7 +460,7 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 		sample "other" { use = "other" }
 		sample "v" { use = "paid" }
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), feed(texts...), each(func(result run.Result) error {
+	totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
 		if !slices.Equal(result.Without(), []string{"sample.v"}) {
 			t.Errorf("%+v", result)
 		}

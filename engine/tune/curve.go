@@ -3,7 +3,8 @@ package tune
 import (
 	"context"
 
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/reelect"
 )
 
 // Point is what a threshold is worth on rows that it was not found on.
@@ -57,7 +58,7 @@ func curve(sums [][]sum, without int) []Point {
 
 // points counts for each share what the threshold that sends it of some items
 // does to others.
-func (w *work) points(ctx context.Context, election *run.Again, train, test []int, shares []float64) ([]sum, error) {
+func (w *work) points(ctx context.Context, election *reelect.Election, train, test []int, shares []float64) ([]sum, error) {
 	sums := make([]sum, len(shares))
 	var reference []bool
 	for k := len(shares) - 1; k >= 0; k-- { // from everything sent, with which the others are compared
@@ -83,10 +84,10 @@ func (w *work) points(ctx context.Context, election *run.Again, train, test []in
 
 // measure counts what a threshold does to items, and tells which it leaves
 // right.
-func (w *work) measure(ctx context.Context, election *run.Again, items []int, at float64) (sum, []bool, error) {
+func (w *work) measure(ctx context.Context, election *reelect.Election, items []int, at float64) (sum, []bool, error) {
 	s, right := sum{items: len(items), threshold: at}, make([]bool, len(items))
 	sent := make([]bool, len(items))
-	results, err := election.Elect(ctx, w.pick(items), func(a run.Ask) bool {
+	results, err := election.Elect(ctx, w.pick(items), func(a reelect.Ask) bool {
 		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
 			return false
 		}
@@ -109,8 +110,8 @@ func (w *work) measure(ctx context.Context, election *run.Again, items []int, at
 	return s, right, err
 }
 
-func (w *work) pick(items []int) []run.Result {
-	all := make([]run.Result, len(items))
+func (w *work) pick(items []int) []outcome.Result {
+	all := make([]outcome.Result, len(items))
 	for i, at := range items {
 		all[i] = w.Results[at]
 	}

@@ -4,7 +4,7 @@
 //
 // It works on what one run answered in which every voter was asked about every
 // item. What would have become of an item had a voter not been asked is found
-// by holding the election again (run.Again), never by a formula of its own.
+// by holding the election again (package reelect), never by a formula of its own.
 //
 // All figures come from cross-validation: the items are split into folds, the
 // variables are found on all folds but one, and what they are worth is counted

@@ -9,12 +9,15 @@ import (
 // Check returns an error where items with these texts do not fill the folds. It
 // needs no answers: it can be called before any is paid for.
 func Check(texts []string, folds int) error {
+	if folds < 2 {
+		return fmt.Errorf("%d folds: at least 2 are needed to hold rows out", folds)
+	}
 	sizes := make([]int, folds)
 	for _, text := range texts {
 		sizes[foldOf(text, folds)]++
 	}
 	if slices.Contains(sizes, 0) || slices.Contains(sizes, len(texts)) {
-		return fmt.Errorf("%d items do not fill %d folds, where those with the same text share one: give more rows, or fewer --folds", len(texts), folds)
+		return fmt.Errorf("%d items do not fill %d folds, where those with the same text share one: give more rows, or fewer folds", len(texts), folds)
 	}
 	return nil
 }

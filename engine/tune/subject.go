@@ -67,7 +67,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	case variable != "":
 		s.Variable = variable
 	case len(names) > 1:
-		return s, fault(p.Range, "Several thresholds", "One threshold is found at a time. Choose it with --variable, and give the values found so far with -var-file: %s.", strings.Join(names, ", "))
+		return s, fault(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
 	case len(names) == 1:
 		s.Variable = names[0]
 	case s.Weights == "":

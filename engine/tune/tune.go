@@ -5,24 +5,31 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/sdk"
 )
+
+// Options say what tuning is for.
+type Options struct {
+	Goal      Goal
+	Folds     int    // parts of the items, each of which is held out once; at least 2
+	Threshold string // the variable to find, where the file has several thresholds
+}
 
 // Task is what is tuned, on what, and for what.
 type Task struct {
 	Subject
+	Options
 	// Results are of items with labels, of a run in which every voter was asked
 	// about every item and which kept its ballots.
-	Results []run.Result
+	Results []outcome.Result
 	Labels  []string // of the knowledge
 	// Elections starts the election with values of variables.
-	Elections func(context.Context, []pipeline.Override) (*run.Again, error)
+	Elections func(context.Context, []pipeline.Override) (*reelect.Election, error)
 	// Cost is what a stage's samples cost; nil: nothing.
-	Cost  func(stage string, u sdk.Usage) float64
-	Folds int
-	Goal  Goal
+	Cost func(stage string, u sdk.Usage) float64
 }
 
 // Outcome is what was found. Shares are between 0 and 1.
@@ -93,8 +100,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 // weigh finds weights for each fold on the others and, where they are worth
 // more there than those of the file, on all items. It returns the election of
 // each fold.
-func (w *work) weigh(ctx context.Context, o *Outcome) ([]*run.Again, error) {
-	plain, fitted := make([]*run.Again, w.Folds), make([]*run.Again, w.Folds)
+func (w *work) weigh(ctx context.Context, o *Outcome) ([]*reelect.Election, error) {
+	plain, fitted := make([]*reelect.Election, w.Folds), make([]*reelect.Election, w.Folds)
 	var all []int
 	gain, plainRight, fittedRight := 0, 0, 0
 	for f := range w.Folds {
@@ -132,7 +139,7 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*run.Again, error) {
 type work struct {
 	*Task
 	counter *eval.Counter
-	plain   *run.Again
+	plain   *reelect.Election
 	signals [][]float64 // by item: what the tuned variable is compared with
 }
 
@@ -143,7 +150,7 @@ func (w *work) measureSignals(ctx context.Context) (err error) {
 		return err
 	}
 	w.signals = make([][]float64, len(w.Results))
-	_, err = w.plain.Elect(ctx, w.Results, func(a run.Ask) bool {
+	_, err = w.plain.Elect(ctx, w.Results, func(a reelect.Ask) bool {
 		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
 			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
 		}
@@ -182,7 +189,7 @@ func (w *work) threshold(items []int, share float64) float64 {
 }
 
 // right counts the items that are answered rightly.
-func (w *work) right(ctx context.Context, election *run.Again, items []int, asked func(run.Ask) bool) (int, error) {
+func (w *work) right(ctx context.Context, election *reelect.Election, items []int, asked func(reelect.Ask) bool) (int, error) {
 	results, err := election.Elect(ctx, w.pick(items), asked)
 	n := 0
 	for _, r := range results {
@@ -193,4 +200,4 @@ func (w *work) right(ctx context.Context, election *run.Again, items []int, aske
 	return n, err
 }
 
-func everything(run.Ask) bool { return true }
+func everything(reelect.Ask) bool { return true }

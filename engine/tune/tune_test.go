@@ -15,9 +15,13 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/engine/tune"
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/plugins/elect/soft"
@@ -180,15 +184,15 @@ type process struct{ *remote.Stage }
 
 func (process) Fingerprint() string { return "" }
 
-func (b bench) launch(_ context.Context, l run.LaunchRequest) (any, error) {
+func (b bench) launch(_ context.Context, l launch.Request) (any, error) {
 	s, err := sdktest.Open(b.t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(b.t, l.Stage.Info, filepath.Join(b.dir, l.Knowledge), l.State), Samples: l.Stage.N}, string(l.Stage.Config.Open))
 	return process{s}, err
 }
 
 // run answers all rows.
-func (b bench) run(p *pipeline.Pipeline) (*run.Run, []run.Result) {
+func (b bench) run(p *pipeline.Pipeline) (*run.Run, []outcome.Result) {
 	b.t.Helper()
-	r, err := run.Open(b.t.Context(), p, run.Options{Launch: b.launch, Again: true})
+	r, err := run.Open(b.t.Context(), p, run.Options{Options: stage.Options{Ballots: true}, Launch: b.launch})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -197,8 +201,8 @@ func (b bench) run(p *pipeline.Pipeline) (*run.Run, []run.Result) {
 		b.t.Fatal(err)
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
-	var all []run.Result
-	_, err = r.Items(b.t.Context(), func() (source.Row, error) { return rows.Next() }, func(batch []run.Result) error {
+	var all []outcome.Result
+	_, err = r.Items(b.t.Context(), func() (source.Row, error) { return rows.Next() }, nil, func(batch []outcome.Result) error {
 		all = append(all, batch...)
 		return nil
 	})
@@ -208,20 +212,20 @@ func (b bench) run(p *pipeline.Pipeline) (*run.Run, []run.Result) {
 	return r, all
 }
 
-// TestAgain: an election held again decides what a run decides in which the
+// TestReelect: an election held again decides what a run decides in which the
 // voters were really not asked.
-func TestAgain(t *testing.T) {
+func TestReelect(t *testing.T) {
 	b := newBench(t)
 	for _, election := range []string{"soft", "weighted"} {
 		everything := b.load("var.election="+election, "var.margin_below=2", "var.other=2").Pipelines[0]
 		r, results := b.run(everything)
-		again, err := r.Again(t.Context(), everything, b.launch)
+		again, err := reelect.New(t.Context(), r, everything, b.launch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []float64{0, .2, 2} {
 			_, want := b.run(b.load("var.election="+election, fmt.Sprintf("var.margin_below=%g", at), "var.other=0.6").Pipelines[0])
-			got, err := again.Elect(t.Context(), results, func(a run.Ask) bool {
+			got, err := again.Elect(t.Context(), results, func(a reelect.Ask) bool {
 				switch a.Stage.Name {
 				case "llm":
 					return a.Margin < at
@@ -258,9 +262,9 @@ func TestRun(t *testing.T) {
 				return b.loadWith(set).Pipelines[0]
 			}
 			r, results := b.run(load(s.Everything()))
-			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Folds: 4, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
-			task.Elections = func(ctx context.Context, set []pipeline.Override) (*run.Again, error) {
-				return r.Again(ctx, load(append(s.Everything(), set...)), func(ctx context.Context, l run.LaunchRequest) (any, error) {
+			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Options: tune.Options{Folds: 4}, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
+			task.Elections = func(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
+				return reelect.New(ctx, r, load(append(s.Everything(), set...)), func(ctx context.Context, l launch.Request) (any, error) {
 					return l.Stage.Info.Open(ctx, sdk.Setup{}, l.Stage.Config.Open)
 				})
 			}
@@ -302,7 +306,7 @@ func TestFind(t *testing.T) {
 		set            []string
 		want           string
 	}{
-		{"several thresholds", "", nil, "Choose it with --variable, and give the values found so far with -var-file: margin_below, other."},
+		{"several thresholds", "", nil, "One threshold is found at a time: choose one of margin_below, other."},
 		{"one that is not there", "margin_blow", nil, `compares margin or agreement with var.margin_blow. Did you mean "margin_below"?`},
 		{"nothing at all", "", []string{"llm.enabled=false", "second.enabled=false", "var.election=first"}, "This pipeline has neither."},
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/reelect"
 )
 
 // election starts the election with these weights; nil: as the file has them.
-func (w *work) election(ctx context.Context, weights map[string]float64) (*run.Again, error) {
+func (w *work) election(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
 	if weights == nil {
 		return w.plain, nil
 	}
@@ -49,7 +50,7 @@ func (w *work) accuracies(items []int) map[string]float64 {
 		c.Add(w.Results[i])
 	}
 	all := map[string]float64{}
-	for _, v := range c.Report(run.Totals{}).Voters {
+	for _, v := range c.Report(outcome.Totals{}).Voters {
 		n := float64(len(items)) // all have a label
 		if v.Accepted > 0 {
 			all[v.Name] = math.Round(1e4*(v.Accuracy*n+1)/(v.Accepted*n+2)) / 1e4
@@ -114,12 +115,12 @@ func (w *work) climb(ctx context.Context, items []int) (map[string]float64, erro
 
 // worth counts the right answers with everything sent and with nothing sent,
 // together, and the former alone.
-func (w *work) worth(ctx context.Context, election *run.Again, items []int) (both, sent int, err error) {
+func (w *work) worth(ctx context.Context, election *reelect.Election, items []int) (both, sent int, err error) {
 	sent, err = w.right(ctx, election, items, everything)
 	if err != nil || w.Variable == "" {
 		return sent, sent, err
 	}
-	none, err := w.right(ctx, election, items, func(a run.Ask) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
+	none, err := w.right(ctx, election, items, func(a reelect.Ask) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
 	return sent + none, sent, err
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// suite is the checks of a store. Each case works on collections of its own.
+// suite is the checks of a store.
 type suite struct {
 	stage   sdk.Stage
 	config  string
 	options *options
 }
 
-// storeCase is one subtest.
+// storeCase is one subtest, on a new collection in a process of its own.
 type storeCase struct {
 	name string
-	run  func(*suite, tester)
+	run  func(*collection)
 }
 
 func (s *suite) run(t tester) {
@@ -40,7 +40,13 @@ func (s *suite) run(t tester) {
 	} {
 		t.Run(topic.name, func(t tester) {
 			for _, c := range topic.cases {
-				t.Run(c.name, func(t tester) { c.run(s, t) })
+				t.Run(c.name, func(t tester) {
+					schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
+					if s.options.denseOnly != "" {
+						schema.Analyzer = ""
+					}
+					c.run(s.newCollection(t, schema))
+				})
 			}
 		})
 	}
@@ -49,26 +55,12 @@ func (s *suite) run(t tester) {
 // dimension is that of all vectors, where not said otherwise.
 const dimension = 8
 
-// schema is that of all collections, where not said otherwise.
-func (s *suite) schema() sdk.Schema {
-	if s.options.denseOnly != "" {
-		return sdk.Schema{Dimension: dimension}
-	}
-	return sdk.Schema{Dimension: dimension, Analyzer: "standard"}
-}
-
 // modes are those of the collections under test.
 func (s *suite) modes() []sdk.Mode {
 	if s.options.denseOnly != "" {
 		return []sdk.Mode{sdk.ModeDense}
 	}
 	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
-}
-
-func (s *suite) needsLexical(t tester) {
-	if reason := s.options.denseOnly; reason != "" {
-		t.Skip("dense only: " + reason)
-	}
 }
 
 // collection is a collection, and what it ought to hold. Its methods end the
@@ -94,13 +86,8 @@ var (
 	collections atomic.Int64
 )
 
-// fresh opens a new collection in a new process.
-func (s *suite) fresh(t tester) *collection {
-	t.Helper()
-	return s.freshAs(t, s.schema())
-}
-
-func (s *suite) freshAs(t tester, schema sdk.Schema) *collection {
+// newCollection opens a collection in a new process.
+func (s *suite) newCollection(t tester, schema sdk.Schema) *collection {
 	t.Helper()
 	c := &collection{
 		tester: t, suite: s, setup: sdk.Setup{StateDir: t.TempDir()}, schema: schema,
@@ -109,6 +96,18 @@ func (s *suite) freshAs(t tester, schema sdk.Schema) *collection {
 	c.start()
 	c.open()
 	return c
+}
+
+// fresh is another collection, in a process of its own.
+func (c *collection) fresh(schema sdk.Schema) *collection {
+	c.Helper()
+	return c.newCollection(c.tester, schema)
+}
+
+func (c *collection) needsLexical() {
+	if reason := c.options.denseOnly; reason != "" {
+		c.Skip("dense only: " + reason)
+	}
 }
 
 // start starts a process, which knows of no collection yet.
@@ -176,6 +175,13 @@ func (c *collection) commit(note string) {
 		c.Fatalf("commit: %v", err)
 	}
 	c.now, c.note, c.statistics = maps.Clone(c.pending), note, nil
+}
+
+// commitChecked is commit and check.
+func (c *collection) commitChecked(note string) {
+	c.Helper()
+	c.commit(note)
+	c.check()
 }
 
 func (c *collection) get(ids ...string) []sdk.Entry {

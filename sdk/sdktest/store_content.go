@@ -16,15 +16,15 @@ const (
 )
 
 var contentCases = []storeCase{
-	{"odd strings", func(s *suite, t tester) { s.strings(t, oddStrings) }},
-	{"zero bytes", func(s *suite, t tester) { s.strings(t, []string{"\x00", "a\x00", "a\x00b", "a"}) }},
-	{"all of Unicode", (*suite).unicode},
-	{"all of Unicode in long texts", (*suite).unicodeTexts},
-	{"long ids and labels", (*suite).longIDs},
-	{"empty and long texts", (*suite).texts},
-	{"metadata", (*suite).metadata},
-	{"empty key of metadata", (*suite).emptyKey},
-	{"many labels", (*suite).manyLabels},
+	{"odd strings", func(c *collection) { c.strings(oddStrings) }},
+	{"zero bytes", func(c *collection) { c.strings([]string{"\x00", "a\x00", "a\x00b", "a"}) }},
+	{"all of Unicode", (*collection).unicode},
+	{"all of Unicode in long texts", (*collection).unicodeTexts},
+	{"long ids and labels", (*collection).longIDs},
+	{"empty and long texts", (*collection).texts},
+	{"metadata", (*collection).metadata},
+	{"empty key of metadata", (*collection).emptyKey},
+	{"many labels", (*collection).manyLabels},
 }
 
 // oddStrings are those that a store may take for something else.
@@ -36,8 +36,7 @@ var oddStrings = []string{
 }
 
 // strings puts each string into every place that takes one, and looks for it.
-func (s *suite) strings(t tester, all []string) {
-	c := s.fresh(t)
+func (c *collection) strings(all []string) {
 	var batch []sdk.Entry
 	for i, x := range all {
 		batch = append(batch, sdk.Entry{
@@ -45,21 +44,19 @@ func (s *suite) strings(t tester, all []string) {
 		})
 	}
 	c.put(batch...)
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	for _, x := range all {
-		for _, mode := range s.modes() {
+		for _, mode := range c.modes() {
 			c.compare(ranking(mode, weighted, len(all), len(all)), sdk.Query{Text: x, Vector: axis(0)})
 		}
 		if got := c.scan(sdk.Scan{Labels: []string{x}}); len(got) != 1 || len(got[0]) != 1 || got[0][0].ID != x {
-			t.Errorf("a scan of the label %q gives %v", x, got)
+			c.Errorf("a scan of the label %q gives %v", x, got)
 		}
 	}
 	for _, x := range all[len(all)/2:] {
 		c.delete(x)
 	}
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.restart()
 	c.check()
 }
@@ -81,8 +78,7 @@ func characters(size int) []string {
 	return append(all, b.String())
 }
 
-func (s *suite) unicode(t tester) {
-	c := s.fresh(t)
+func (c *collection) unicode() {
 	var batch []sdk.Entry
 	for i, x := range characters(longID) {
 		if i > 300 && i%20 > 0 {
@@ -91,26 +87,22 @@ func (s *suite) unicode(t tester) {
 		batch = append(batch, sdk.Entry{ID: x, Label: x, Text: x, Meta: sdk.Meta{x: x}, Vector: axis(i % dimension)})
 	}
 	c.put(batch...)
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.restart()
 	c.check()
 }
 
-func (s *suite) unicodeTexts(t tester) {
-	c := s.fresh(t)
+func (c *collection) unicodeTexts() {
 	for i, x := range characters(longText) {
 		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: x, Context: strings.ToValidUTF8(x[:200], ""), Vector: axis(i % dimension)})
 		if len(c.pending) == 20 && testing.Short() {
 			break
 		}
 	}
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 }
 
-func (s *suite) longIDs(t tester) {
-	c := s.fresh(t)
+func (c *collection) longIDs() {
 	var batch []sdk.Entry
 	for i, unit := range []string{"a", "\"", "\\", "é", "日本語!", "😀"} {
 		x := strings.Repeat(unit, longID/len(unit))
@@ -120,16 +112,13 @@ func (s *suite) longIDs(t tester) {
 			sdk.Entry{ID: x[:len(x)-len(unit)], Label: x[:len(x)-len(unit)], Text: "long", Vector: axis(i)})
 	}
 	c.put(batch...)
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.probe("long", axis(0))
 	c.delete(batch[0].ID, batch[3].ID)
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 }
 
-func (s *suite) texts(t tester) {
-	c := s.fresh(t)
+func (c *collection) texts() {
 	long := strings.Repeat("some words ", (longText-20)/11)
 	c.put(
 		sdk.Entry{ID: "empty", Vector: axis(0)},
@@ -139,19 +128,16 @@ func (s *suite) texts(t tester) {
 		sdk.Entry{ID: "long", Text: long + strings.Repeat(".", longText-len(long)-6) + "needle", Context: long, Vector: axis(4)},
 		sdk.Entry{ID: "one word", Text: strings.Repeat("x", longText), Vector: axis(5)},
 	)
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	for _, text := range []string{"words", "needle", "only", "", strings.Repeat("x", longText)} {
 		c.probe(text, axis(4))
 	}
 	c.delete("long", "empty")
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.probe("short words", axis(0))
 }
 
-func (s *suite) metadata(t tester) {
-	c := s.fresh(t)
+func (c *collection) metadata() {
 	many := sdk.Meta{}
 	for i := range 500 {
 		many[fmt.Sprint("key ", i)] = []any{fmt.Sprint("value ", i), float64(i), i%2 == 0}[i%3]
@@ -169,25 +155,21 @@ func (s *suite) metadata(t tester) {
 	} {
 		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: "some", Meta: m, Vector: axis(i % dimension)})
 	}
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.probe("some", axis(1))
 	c.restart()
 	c.check()
 }
 
-func (s *suite) emptyKey(t tester) {
-	c := s.fresh(t)
+func (c *collection) emptyKey() {
 	c.put(sdk.Entry{ID: "a", Meta: sdk.Meta{"": "no name", "n": 1.0}, Vector: axis(0)}, sdk.Entry{ID: "b", Meta: sdk.Meta{"": ""}, Vector: axis(1)})
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 }
 
-func (s *suite) manyLabels(t tester) {
+func (c *collection) manyLabels() {
 	if testing.Short() {
-		t.Skip("10,000 entries are too many for a short test")
+		c.Skip("10,000 entries are too many for a short test")
 	}
-	c := s.fresh(t)
 	for i := range 10 {
 		batch := make([]sdk.Entry, 1000)
 		for j := range batch {
@@ -197,11 +179,10 @@ func (s *suite) manyLabels(t tester) {
 		}
 		c.put(batch...)
 	}
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	for _, label := range []string{"label 0", "label 9999"} {
 		if got := c.scan(sdk.Scan{Labels: []string{label}}); len(got) != 1 || len(got[0]) != 1 || got[0][0].Label != label {
-			t.Errorf("a scan of %s gives %v", label, got)
+			c.Errorf("a scan of %s gives %v", label, got)
 		}
 	}
 }

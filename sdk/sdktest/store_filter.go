@@ -11,63 +11,62 @@ import (
 
 // filterCases hold the table, a subtest for each row, and what no row can say.
 var filterCases = append(filterRows(),
-	storeCase{"ids of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, id) }},
-	storeCase{"labels of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, label) }},
-	storeCase{"metadata of odd strings", func(s *suite, t tester) { s.filtersOf(t, oddStrings, meta("s")) }},
-	storeCase{"zero bytes", func(s *suite, t tester) {
+	storeCase{"ids of odd strings", func(c *collection) { c.filtersOf(oddStrings, id) }},
+	storeCase{"labels of odd strings", func(c *collection) { c.filtersOf(oddStrings, label) }},
+	storeCase{"metadata of odd strings", func(c *collection) { c.filtersOf(oddStrings, meta("s")) }},
+	storeCase{"zero bytes", func(c *collection) {
 		for _, f := range []field{id, label, meta("s")} {
-			s.filtersOf(t, []string{"\x00", "a\x00", "a\x00b", "a", "ab"}, f)
+			c.fresh(c.schema).filtersOf([]string{"\x00", "a\x00", "a\x00b", "a", "ab"}, f)
 		}
 	}},
-	storeCase{"keys of odd strings", func(s *suite, t tester) { s.filteredKeys(t, oddStrings) }},
-	storeCase{"keys like names of columns", func(s *suite, t tester) {
-		s.filteredKeys(t, []string{"id", "pk", "text", "label", "context", "meta", "vector", "hash", "dense", "sparse", "0", "and", "not", "in", "like", "exists"})
+	storeCase{"keys of odd strings", func(c *collection) { c.filteredKeys(oddStrings) }},
+	storeCase{"keys like names of columns", func(c *collection) {
+		c.filteredKeys([]string{"id", "pk", "text", "label", "context", "meta", "vector", "hash", "dense", "sparse", "0", "and", "not", "in", "like", "exists"})
 	}},
-	storeCase{"long values", (*suite).longValues},
-	storeCase{"many values", (*suite).manyValues},
-	storeCase{"one for each query", (*suite).filterPerQuery},
-	storeCase{"after changes", (*suite).filterAfterChanges},
-	storeCase{"random trees", (*suite).randomFilters},
+	storeCase{"long values", (*collection).longValues},
+	storeCase{"many values", (*collection).manyValues},
+	storeCase{"one for each query", (*collection).filterPerQuery},
+	storeCase{"after changes", (*collection).filterAfterChanges},
+	storeCase{"random trees", (*collection).randomFilters},
 )
 
 func filterRows() []storeCase {
 	var all []storeCase
 	for _, row := range filterTable {
-		all = append(all, storeCase{row.name, func(s *suite, t tester) { s.filtered(t).selects(row.filters...) }})
+		all = append(all, storeCase{row.name, func(c *collection) { c.fillMeta(); c.selects(row.filters...) }})
 	}
 	return all
 }
 
-// filtered is a collection for filters, of one entry for each metadata. Each
-// entry has a word of its own and a length of its own, so that a query for all
-// of these words finds all entries on either side, with clear scores.
-func (s *suite) filtered(t tester) *collection {
-	t.Helper()
+// fillMeta puts one entry for each metadata.
+func (c *collection) fillMeta() {
+	c.Helper()
 	var entries []sdk.Entry
 	for i, m := range filterMeta {
 		entries = append(entries, sdk.Entry{ID: fmt.Sprintf("f%02d", i), Label: []string{"", "red", "green", "Red", "grün"}[i%5], Meta: m})
 	}
-	return s.filteredFrom(t, entries)
+	c.fillFiltered(entries...)
 }
 
-func (s *suite) filteredFrom(t tester, entries []sdk.Entry) *collection {
-	t.Helper()
-	if !s.stage.Filters {
-		t.Skip("the stage does not declare sdk.Filters, so it gets no filter")
+// fillFiltered puts entries for filters. Each gets a word of its own and a length
+// of its own, so that a query for all of these words finds all entries by either
+// leg, with clear scores.
+func (c *collection) fillFiltered(entries ...sdk.Entry) {
+	c.Helper()
+	if !c.stage.Filters {
+		c.Skip("the stage does not declare sdk.Filters, so it gets no filter")
 	}
 	random := rand.New(rand.NewPCG(2, 9))
 	for i := range entries {
 		entries[i].Text = fmt.Sprint("own", i, strings.Repeat(" filler", i))
 		entries[i].Vector = randomVector(random)
 	}
-	c := s.fresh(t)
 	c.put(entries...)
 	c.commit("")
-	return c
 }
 
 // selects compares searches with each filter: of everything that it selects,
-// and of the three best that each side finds.
+// and of the three best that each leg finds.
 func (c *collection) selects(filters ...sdk.Filter) {
 	c.Helper()
 	q := c.everything()
@@ -91,8 +90,8 @@ func (c *collection) selects(filters ...sdk.Filter) {
 	search(sdk.ModeHybrid, 3)
 }
 
-// everything is a query for all entries of a collection for filters, whose
-// scores are all clear on either side.
+// everything is a query for all entries that fillFiltered put, whose scores are
+// all clear by either leg.
 func (c *collection) everything() sdk.Query {
 	c.Helper()
 	var words []string
@@ -114,7 +113,7 @@ func (c *collection) everything() sdk.Query {
 }
 
 // filtersOf looks for each string in a field that holds one of them.
-func (s *suite) filtersOf(t tester, all []string, f field) {
+func (c *collection) filtersOf(all []string, f field) {
 	var entries []sdk.Entry
 	for i, x := range all {
 		e := sdk.Entry{ID: fmt.Sprintf("f%02d", i), Label: "l", Meta: sdk.Meta{"s": "m"}}
@@ -129,10 +128,9 @@ func (s *suite) filtersOf(t tester, all []string, f field) {
 		entries = append(entries, e)
 	}
 	if f.field != sdk.FieldID {
-		e := sdk.Entry{ID: "empty", Meta: sdk.Meta{"s": ""}}
-		entries = append(entries, e)
+		entries = append(entries, sdk.Entry{ID: "empty", Meta: sdk.Meta{"s": ""}})
 	}
-	c := s.filteredFrom(t, entries)
+	c.fillFiltered(entries...)
 	var filters []sdk.Filter
 	for _, x := range append(all, "") {
 		filters = append(filters, f.is(x), not(f.is(x)), f.prefix(x), f.compare(sdk.FilterLess, x), f.compare(sdk.FilterGreaterEqual, x))
@@ -150,14 +148,14 @@ func anyOf(all []string) []any {
 }
 
 // filteredKeys looks for values under each key.
-func (s *suite) filteredKeys(t tester, keys []string) {
-	entries := []sdk.Entry{{ID: "bare"}}
+func (c *collection) filteredKeys(keys []string) {
+	entries := []sdk.Entry{{ID: "without metadata"}}
 	for i, key := range keys {
 		entries = append(entries,
 			sdk.Entry{ID: fmt.Sprint("s", i), Label: key, Meta: sdk.Meta{key: "here", "a key": "here"}},
 			sdk.Entry{ID: fmt.Sprint("n", i), Meta: sdk.Meta{key: float64(i)}})
 	}
-	c := s.filteredFrom(t, entries)
+	c.fillFiltered(entries...)
 	var filters []sdk.Filter
 	for i, key := range keys {
 		filters = append(filters, meta(key).is("here"), not(meta(key).is("here")), meta(key).is(float64(i)), meta(key).compare(sdk.FilterLess, float64(i)+1))
@@ -165,21 +163,21 @@ func (s *suite) filteredKeys(t tester, keys []string) {
 	c.selects(filters...)
 }
 
-func (s *suite) longValues(t tester) {
+func (c *collection) longValues() {
 	long := strings.Repeat("é", longID/2)
-	c := s.filteredFrom(t, []sdk.Entry{
-		{ID: long, Label: long, Meta: sdk.Meta{"s": long, long: "key"}},
-		{ID: long[:longID-2] + "x", Label: long[:longID-2], Meta: sdk.Meta{"s": long + "x"}},
-		{ID: "short", Label: "short", Meta: sdk.Meta{"s": "short"}},
-	})
+	c.fillFiltered(
+		sdk.Entry{ID: long, Label: long, Meta: sdk.Meta{"s": long, long: "key"}},
+		sdk.Entry{ID: long[:longID-2] + "x", Label: long[:longID-2], Meta: sdk.Meta{"s": long + "x"}},
+		sdk.Entry{ID: "short", Label: "short", Meta: sdk.Meta{"s": "short"}},
+	)
 	for _, f := range []field{id, label, meta("s")} {
 		c.selects(f.is(long), f.prefix(long), f.prefix(long[:longID-2]), f.compare(sdk.FilterGreater, long), not(f.is(long)))
 	}
 	c.selects(meta(long).is("key"))
 }
 
-func (s *suite) manyValues(t tester) {
-	c := s.filtered(t)
+func (c *collection) manyValues() {
+	c.fillMeta()
 	var ids, numbers []any
 	for i := range 1000 {
 		ids = append(ids, fmt.Sprintf("f%02d", 2*i))
@@ -194,8 +192,8 @@ func (s *suite) manyValues(t tester) {
 }
 
 // filterPerQuery checks that filters stay with their queries in a batch.
-func (s *suite) filterPerQuery(t tester) {
-	c := s.filtered(t)
+func (c *collection) filterPerQuery() {
+	c.fillMeta()
 	q := c.everything()
 	red, none := label.is("red"), label.is("no such label")
 	var queries []sdk.Query
@@ -212,7 +210,7 @@ func (s *suite) filterPerQuery(t tester) {
 		}
 		queries = append(queries, query)
 	}
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		for _, f := range []sdk.Fusion{weighted, rrf} {
 			c.compare(ranking(mode, f, 10, 10), queries...)
 		}
@@ -220,10 +218,10 @@ func (s *suite) filterPerQuery(t tester) {
 }
 
 // filterAfterChanges checks that filters see what is committed, and no more.
-func (s *suite) filterAfterChanges(t tester) {
-	c := s.filtered(t)
+func (c *collection) filterAfterChanges() {
+	c.fillMeta()
 	look := func() {
-		t.Helper()
+		c.Helper()
 		c.selects(label.is("red"), label.is("changed"), meta("n").is(77.0), not(label.is("red")))
 	}
 	for _, id := range []string{"f01", "f02"} {
@@ -240,9 +238,9 @@ func (s *suite) filterAfterChanges(t tester) {
 }
 
 // randomFilters compares trees of every operator.
-func (s *suite) randomFilters(t tester) {
+func (c *collection) randomFilters() {
 	random := rand.New(rand.NewPCG(6, 6))
-	c := s.filtered(t)
+	c.fillMeta()
 	for range 5 {
 		var batch []sdk.Filter
 		for range 40 {

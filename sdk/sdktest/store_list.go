@@ -7,8 +7,8 @@ import (
 )
 
 var listCases = []storeCase{
-	{"list", (*suite).lists},
-	{"drop", (*suite).drops},
+	{"list", (*collection).lists},
+	{"drop", (*collection).drops},
 }
 
 // listed returns what List tells of this collection, and whether it does. A
@@ -41,8 +41,7 @@ func (c *collection) checkListed() {
 	}
 }
 
-func (s *suite) lists(t tester) {
-	c := s.fresh(t)
+func (c *collection) lists() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)}, sdk.Entry{ID: "b", Text: "two", Vector: axis(1)})
 	c.commit("first")
 	c.checkListed()
@@ -59,8 +58,7 @@ func (s *suite) lists(t tester) {
 	c.checkListed() // without having opened it
 }
 
-func (s *suite) drops(t tester) {
-	c := s.fresh(t)
+func (c *collection) drops() {
 	entries := []sdk.Entry{{ID: "a", Text: "one", Vector: axis(0)}}
 	c.put(entries...)
 	c.commit("kept")
@@ -69,16 +67,16 @@ func (s *suite) drops(t tester) {
 	o.commit("goes")
 	o.put(sdk.Entry{ID: "b", Text: "pending", Vector: axis(1)})
 	drop := func(name string) {
-		t.Helper()
-		if err := c.process.stage.Drop(t.Context(), name); err != nil {
-			t.Fatalf("drop: %v", err)
+		c.Helper()
+		if err := c.process.stage.Drop(c.Context(), name); err != nil {
+			c.Fatalf("drop: %v", err)
 		}
 	}
 	drop(o.name)
 	if _, ok := o.listed(); ok {
-		t.Errorf("list: a collection is there after it was dropped")
+		c.Errorf("list: a collection is there after it was dropped")
 	}
-	_, err := c.process.stage.Get(t.Context(), o.name, []string{"a"})
+	_, err := c.process.stage.Get(c.Context(), o.name, []string{"a"})
 	c.refused("get from a dropped collection", err)
 	drop(o.name)
 	c.check()
@@ -93,7 +91,7 @@ func (s *suite) drops(t tester) {
 	o.process = c.process
 	drop(o.name) // without having opened it
 	if _, ok := o.listed(); ok {
-		t.Errorf("list: a collection is there after it was dropped unopened")
+		c.Errorf("list: a collection is there after it was dropped unopened")
 	}
 	c.open()
 	c.check()

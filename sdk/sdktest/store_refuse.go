@@ -11,11 +11,11 @@ import (
 )
 
 var refuseCases = []storeCase{
-	{"other schema", (*suite).otherSchema},
-	{"bad entries", (*suite).badEntries},
-	{"too long", (*suite).tooLong},
-	{"bad queries", (*suite).badQueries},
-	{"unopened collection", (*suite).unopened},
+	{"other schema", (*collection).otherSchema},
+	{"bad entries", (*collection).badEntries},
+	{"too long", (*collection).tooLong},
+	{"bad queries", (*collection).badQueries},
+	{"unopened collection", (*collection).unopened},
 }
 
 // refused checks that an error says that the input is at fault.
@@ -32,16 +32,16 @@ func (c *collection) refused(what string, err error) {
 	}
 }
 
-func (s *suite) otherSchema(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) otherSchema() {
+	random := c.fill()
 	refuse := func() {
-		t.Helper()
+		c.Helper()
 		stranger := sdk.Schema{Dimension: dimension + 1, Analyzer: c.schema.Analyzer}
-		_, err := c.process.stage.Open(t.Context(), c.name, stranger)
+		_, err := c.process.stage.Open(c.Context(), c.name, stranger)
 		c.refused("opening with another dimension", err)
-		if s.options.denseOnly == "" {
+		if c.options.denseOnly == "" {
 			for _, analyzer := range []string{"code", "ngram", "", "unknown"} {
-				_, err := c.process.stage.Open(t.Context(), c.name, sdk.Schema{Dimension: dimension, Analyzer: analyzer})
+				_, err := c.process.stage.Open(c.Context(), c.name, sdk.Schema{Dimension: dimension, Analyzer: analyzer})
 				c.refused("opening what was made with analyzer standard as "+analyzer, err)
 			}
 		}
@@ -56,18 +56,16 @@ func (s *suite) otherSchema(t tester) {
 	c.check()
 	c.probe("word1 word2", randomVector(random))
 	c.put(randomEntry(random, 1))
-	c.commit("")
-	c.check()
-	if s.options.denseOnly == "" {
-		_, err := c.process.stage.Open(t.Context(), c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
+	c.commitChecked("")
+	if c.options.denseOnly == "" {
+		_, err := c.process.stage.Open(c.Context(), c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
 		c.refused("an unknown analyzer", err)
 	}
-	_, err := c.process.stage.Open(t.Context(), "", c.schema)
+	_, err := c.process.stage.Open(c.Context(), "", c.schema)
 	c.refused("a collection without a name", err)
 }
 
-func (s *suite) badEntries(t tester) {
-	c := s.fresh(t)
+func (c *collection) badEntries() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
 	c.commit("")
 	good := sdk.Entry{ID: "good", Text: "never", Vector: axis(1)}
@@ -89,9 +87,8 @@ func (s *suite) badEntries(t tester) {
 		{"no vector", []sdk.Entry{{ID: "b", Text: "never"}}},
 	} {
 		c.put(sdk.Entry{ID: "a", Text: "still " + row.name, Vector: axis(0)})
-		c.refused("put, "+row.name, c.process.stage.Put(t.Context(), c.name, row.batch))
-		c.commit(row.name)
-		c.check()
+		c.refused("put, "+row.name, c.process.stage.Put(c.Context(), c.name, row.batch))
+		c.commitChecked(row.name)
 		c.probe("never still", axis(1))
 	}
 	c.open()
@@ -99,70 +96,67 @@ func (s *suite) badEntries(t tester) {
 
 // tooLong checks that an entry with a string longer than a store need take is
 // taken, or fails alone.
-func (s *suite) tooLong(t tester) {
-	c := s.fresh(t)
+func (c *collection) tooLong() {
 	long := strings.Repeat("long ", 15_000)
 	for i, entry := range []sdk.Entry{{ID: "b", Text: long}, {ID: long}, {ID: "b", Label: long}, {ID: "b", Context: long}, {ID: "b", Meta: sdk.Meta{"m": long}}} {
 		entry.Vector = axis(1)
 		batch := []sdk.Entry{{ID: "a", Text: fmt.Sprint("one ", i), Vector: axis(0)}, entry, {ID: "c", Text: fmt.Sprint("three ", i), Vector: axis(2)}}
-		err := c.process.stage.Put(t.Context(), c.name, batch)
+		err := c.process.stage.Put(c.Context(), c.name, batch)
 		var failed sdk.RowErrors
 		if errors.As(err, &failed) && len(failed) == 1 && failed[1] != nil {
 			c.refused("an entry that is too long", failed[1])
 			batch = slices.Delete(batch, 1, 2)
 		} else if err != nil {
-			t.Fatalf("put with entry 1 of 3 too long: %v, want sdk.RowErrors for it", err)
+			c.Fatalf("put with entry 1 of 3 too long: %v, want sdk.RowErrors for it", err)
 		}
 		for _, e := range batch {
 			c.pending[e.ID] = e
 		}
-		c.commit("")
-		c.check()
+		c.commitChecked("")
 		c.probe("one three", axis(1))
 		c.delete(entry.ID)
 	}
 }
 
 // badQueries checks that a query which cannot be searched fails alone.
-func (s *suite) badQueries(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) badQueries() {
+	random := c.fill()
 	nan := randomVector(random)
 	nan[3] = float32(math.NaN())
 	inf := randomVector(random)
 	inf[3] = float32(math.Inf(1))
 	good := c.queries(random, 1, 10)[0]
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		if mode == sdk.ModeLexical {
 			continue
 		}
 		r := ranking(mode, weighted, 10, 10)
-		lists, err := c.process.stage.Retrieve(t.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: nan}, good, {Text: "word1", Vector: inf}})
+		lists, err := c.process.stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: nan}, good, {Text: "word1", Vector: inf}})
 		var failed sdk.RowErrors
 		if !errors.As(err, &failed) || len(failed) != 2 || failed[0] == nil || failed[2] == nil {
-			t.Errorf("%s search with NaN and an infinity in queries 0 and 2 of 3: %v, want sdk.RowErrors for them", mode, err)
+			c.Errorf("%s search with NaN and an infinity in queries 0 and 2 of 3: %v, want sdk.RowErrors for them", mode, err)
 			continue
 		}
 		c.refused("NaN in a query", failed[0])
 		c.refused("an infinity in a query", failed[2])
 		alone := c.retrieve(r, good)
 		if a, b := idsOf(lists[1]), idsOf(alone[0]); len(a) != len(b) || len(a) > 0 && a[0] != b[0] {
-			t.Errorf("%s search: beside queries that fail %v is found, alone %v", mode, a, b)
+			c.Errorf("%s search: beside queries that fail %v is found, alone %v", mode, a, b)
 		}
 		for name, vector := range map[string][]float32{"short": make([]float32, dimension-1), "long": make([]float32, dimension+1), "none": nil} {
-			_, err := c.process.stage.Retrieve(t.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: vector}})
+			_, err := c.process.stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: vector}})
 			c.refused(string(mode)+" search, vector too "+name, err)
 		}
 		c.compare(r, good)
 	}
 }
 
-func (s *suite) unopened(t tester) {
-	c := s.fresh(t)
+func (c *collection) unopened() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
 	c.commit("note")
 	c.process.close()
 	c.start()
-	ctx, stage := t.Context(), c.process.stage
+	ctx, stage := c.Context(), c.process.stage
 	for _, name := range []string{c.name, c.name + "_never_made"} {
 		_, err := stage.Retrieve(ctx, name, ranking(sdk.ModeDense, weighted, 1, 1), []sdk.Query{{Text: "one", Vector: axis(0)}})
 		c.refused("search before open", err)

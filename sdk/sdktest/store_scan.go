@@ -10,55 +10,55 @@ import (
 )
 
 var scanCases = []storeCase{
-	{"pages", (*suite).pages},
-	{"parts", (*suite).parts},
-	{"labels", (*suite).labels},
-	{"while others change", (*suite).scanWhileWritten},
-	{"pages fit a message", (*suite).pagesFit},
-	{"get in the order of the ids", (*suite).getOrder},
+	{"pages", (*collection).pages},
+	{"parts", (*collection).parts},
+	{"labels", (*collection).labels},
+	{"while others change", (*collection).scanWhileWritten},
+	{"pages fit a message", (*collection).pagesFit},
+	{"get in the order of the ids", (*collection).getOrder},
 }
 
-func (s *suite) pages(t tester) {
-	c, _ := s.corpus(t)
+func (c *collection) pages() {
+	c.fill()
 	var order []string
 	for _, e := range slices.Concat(c.scan(sdk.Scan{})...) {
 		order = append(order, e.ID)
 	}
 	if len(order) != len(c.now) {
-		t.Fatalf("%d entries, want %d", len(order), len(c.now))
+		c.Fatalf("%d entries, want %d", len(order), len(c.now))
 	}
 	for _, limit := range []int{1, 7, 100, 299, 300, 301, 1000} {
 		var got []string
 		for i, page := range c.scan(sdk.Scan{Limit: limit}) {
 			if len(page) > limit {
-				t.Errorf("page %d has %d entries, the limit was %d", i, len(page), limit)
+				c.Errorf("page %d has %d entries, the limit was %d", i, len(page), limit)
 			}
 			for _, e := range page {
 				got = append(got, e.ID)
 			}
 		}
 		if !slices.Equal(got, order) {
-			t.Errorf("in pages of %d the entries or their order differ from one scan: %d of %d entries", limit, len(got), len(order))
+			c.Errorf("in pages of %d the entries or their order differ from one scan: %d of %d entries", limit, len(got), len(order))
 		}
 	}
-	if pages := s.fresh(t).scan(sdk.Scan{Limit: 10}); len(pages) != 1 || len(pages[0]) != 0 {
-		t.Errorf("an empty collection has pages %v", pages)
+	if pages := c.fresh(c.schema).scan(sdk.Scan{Limit: 10}); len(pages) != 1 || len(pages[0]) != 0 {
+		c.Errorf("an empty collection has pages %v", pages)
 	}
 }
 
-func (s *suite) parts(t tester) {
-	c, _ := s.corpus(t)
+func (c *collection) parts() {
+	c.fill()
 	for _, scan := range []sdk.Scan{{}, {Texts: true}, {Vectors: true}, {Texts: true, Vectors: true}} {
 		for _, e := range slices.Concat(c.scan(scan)...) {
 			if err := sameEntry(e, c.now[e.ID], scan.Texts, scan.Vectors); err != nil {
-				t.Fatalf("%+v: %v", scan, err)
+				c.Fatalf("%+v: %v", scan, err)
 			}
 		}
 	}
 }
 
-func (s *suite) labels(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) labels() {
+	random := c.fill()
 	e := randomEntry(random, 300)
 	e.Label = ""
 	c.put(e)
@@ -74,12 +74,12 @@ func (s *suite) labels(t tester) {
 			seen := map[string]bool{}
 			for _, e := range slices.Concat(c.scan(sdk.Scan{Labels: labels, Limit: limit})...) {
 				if !slices.Contains(labels, e.Label) || seen[e.ID] {
-					t.Errorf("labels %q: %s with %q, or twice", labels, e.ID, e.Label)
+					c.Errorf("labels %q: %s with %q, or twice", labels, e.ID, e.Label)
 				}
 				seen[e.ID] = true
 			}
 			if len(seen) != want {
-				t.Errorf("labels %q, limit %d: %d entries, want %d", labels, limit, len(seen), want)
+				c.Errorf("labels %q, limit %d: %d entries, want %d", labels, limit, len(seen), want)
 			}
 		}
 	}
@@ -87,14 +87,14 @@ func (s *suite) labels(t tester) {
 
 // scanWhileWritten checks that an entry which is neither put nor deleted is in
 // one page, whatever happens to others between two pages.
-func (s *suite) scanWhileWritten(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) scanWhileWritten() {
+	random := c.fill()
 	seen := map[string]int{}
 	after := ""
 	for step := 0; ; step++ {
-		page, err := c.process.stage.Scan(t.Context(), c.name, sdk.Scan{After: after, Limit: 20})
+		page, err := c.process.stage.Scan(c.Context(), c.name, sdk.Scan{After: after, Limit: 20})
 		if err != nil {
-			t.Fatal(err)
+			c.Fatal(err)
 		}
 		for _, e := range page.Entries {
 			seen[e.ID]++
@@ -115,17 +115,17 @@ func (s *suite) scanWhileWritten(t tester) {
 	}
 	for i := range 300 {
 		if id := fmt.Sprint("e", i); i%5 != 0 && seen[id] != 1 {
-			t.Errorf("%s was not changed meanwhile, and is in %d pages", id, seen[id])
+			c.Errorf("%s was not changed meanwhile, and is in %d pages", id, seen[id])
 		}
 	}
 }
 
 // pagesFit scans more than a message can hold, with a limit that allows it.
-func (s *suite) pagesFit(t tester) {
+func (c *collection) pagesFit() {
 	if testing.Short() {
-		t.Skip("70 MB are too much for a short test")
+		c.Skip("70 MB are too much for a short test")
 	}
-	c := s.freshAs(t, sdk.Schema{Dimension: dimension})
+	c = c.fresh(sdk.Schema{Dimension: dimension})
 	text := strings.Repeat("0123456789", longText/10)
 	for i := range 12 {
 		var batch []sdk.Entry
@@ -137,27 +137,27 @@ func (s *suite) pagesFit(t tester) {
 	c.commit("")
 	pages := c.scan(sdk.Scan{Texts: true, Limit: 4096})
 	if n := len(slices.Concat(pages...)); n != len(c.now) {
-		t.Errorf("%d entries in %d pages, want %d", n, len(pages), len(c.now))
+		c.Errorf("%d entries in %d pages, want %d", n, len(pages), len(c.now))
 	}
 }
 
-func (s *suite) getOrder(t tester) {
-	c, _ := s.corpus(t)
+func (c *collection) getOrder() {
+	c.fill()
 	ids := []string{"e7", "unknown", "e3", "e7", "", "e299", "E7", "e3", strings.Repeat("x", 512)}
 	got := c.get(ids...)
 	for i, id := range ids {
 		if err := sameEntry(got[i], c.now[id], true, false); err != nil {
-			t.Errorf("place %d, %.20q: %v", i, id, err)
+			c.Errorf("place %d, %.20q: %v", i, id, err)
 		}
 	}
 	if got := c.get(); len(got) != 0 {
-		t.Errorf("%d entries for no ids", len(got))
+		c.Errorf("%d entries for no ids", len(got))
 	}
 	all := c.ids()
 	slices.Reverse(all)
 	for i, e := range c.get(all...) {
 		if e.ID != all[i] {
-			t.Fatalf("place %d of all ids: %q, want %q", i, e.ID, all[i])
+			c.Fatalf("place %d of all ids: %q, want %q", i, e.ID, all[i])
 		}
 	}
 }

@@ -12,32 +12,32 @@ import (
 )
 
 var searchCases = []storeCase{
-	{"dense", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeDense, weighted, 30, 20)) }},
-	{"lexical", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeLexical, weighted, 30, 20)) }},
-	{"hybrid weighted", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeHybrid, weighted, 30, 40)) }},
-	{"hybrid rrf", func(s *suite, t tester) { s.random(t, ranking(sdk.ModeHybrid, rrf, 30, 40)) }},
-	{"ties by id", (*suite).ties},
-	{"depth and top_k", (*suite).depths},
-	{"nothing to find", (*suite).nothingToFind},
-	{"texts only where asked", (*suite).textsAsked},
-	{"one by one and together", (*suite).oneByOne},
-	{"every analyzer", (*suite).analyzers},
-	{"without a lexical side", (*suite).withoutLexical},
+	{"dense", func(c *collection) { c.random(ranking(sdk.ModeDense, weighted, 30, 20)) }},
+	{"lexical", func(c *collection) { c.random(ranking(sdk.ModeLexical, weighted, 30, 20)) }},
+	{"hybrid weighted", func(c *collection) { c.random(ranking(sdk.ModeHybrid, weighted, 30, 40)) }},
+	{"hybrid rrf", func(c *collection) { c.random(ranking(sdk.ModeHybrid, rrf, 30, 40)) }},
+	{"ties by id", (*collection).ties},
+	{"depth and top_k", (*collection).depths},
+	{"nothing to find", (*collection).nothingToFind},
+	{"texts only where asked", (*collection).textsAsked},
+	{"one by one and together", (*collection).oneByOne},
+	{"every analyzer", (*collection).analyzers},
+	{"without a lexical leg", (*collection).withoutLexical},
 }
 
 // random compares searches among a few hundred entries, before and after many
-// of them were replaced and deleted: the statistics of the lexical side are
-// those of the living.
-func (s *suite) random(t tester, r sdk.Ranking) {
+// of them were replaced and deleted: the statistics of the lexical leg are those
+// of the living.
+func (c *collection) random(r sdk.Ranking) {
 	if r.Mode != sdk.ModeDense {
-		s.needsLexical(t)
+		c.needsLexical()
 	}
-	c, random := s.corpus(t)
-	t.Run("as put", func(t tester) {
+	random := c.fill()
+	c.Run("as put", func(t tester) {
 		c := c.in(t)
 		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
-	t.Run("after changes", func(t tester) {
+	c.Run("after changes", func(t tester) {
 		c := c.in(t)
 		var gone []string
 		for i := range 300 {
@@ -57,11 +57,10 @@ func (s *suite) random(t tester, r sdk.Ranking) {
 	})
 }
 
-// corpus is a collection of 300 random entries.
-func (s *suite) corpus(t tester) (*collection, *rand.Rand) {
-	t.Helper()
+// fill puts 300 random entries. It returns the generator, for more.
+func (c *collection) fill() *rand.Rand {
+	c.Helper()
 	random := rand.New(rand.NewPCG(5, 2))
-	c := s.fresh(t)
 	for i := range 3 {
 		var batch []sdk.Entry
 		for j := range 100 {
@@ -70,7 +69,7 @@ func (s *suite) corpus(t tester) (*collection, *rand.Rand) {
 		c.put(batch...)
 	}
 	c.commit("corpus")
-	return c, random
+	return random
 }
 
 func randomEntry(r *rand.Rand, i int) sdk.Entry {
@@ -107,7 +106,7 @@ func randomVector(r *rand.Rand) []float32 {
 }
 
 // queries draws n queries whose first depth places are clear: no two scores of
-// a side are so close that rounding could exchange them, unless they are equal.
+// a leg are so close that rounding could exchange them, unless they are equal.
 func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 	c.Helper()
 	var all []sdk.Query
@@ -123,9 +122,9 @@ func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 	return nil
 }
 
-func (c *collection) clear(side []scored, depth int) bool {
-	for i := 1; i < len(side) && i <= depth; i++ {
-		if gap := side[i-1].score - side[i].score; gap > 0 && gap < 4*c.options.tolerance*max(1, side[i].score) {
+func (c *collection) clear(leg []scored, depth int) bool {
+	for i := 1; i < len(leg) && i <= depth; i++ {
+		if gap := leg[i-1].score - leg[i].score; gap > 0 && gap < 4*c.options.tolerance*max(1, leg[i].score) {
 			return false
 		}
 	}
@@ -134,8 +133,7 @@ func (c *collection) clear(side []scored, depth int) bool {
 
 // ties checks that equal scores stand in the order of the ids, also where only
 // some of them are wanted.
-func (s *suite) ties(t tester) {
-	c := s.fresh(t)
+func (c *collection) ties() {
 	var batch []sdk.Entry
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(40) {
 		batch = append(batch, sdk.Entry{ID: fmt.Sprintf("t%d", i), Text: "the same text", Vector: axis(i % 2)})
@@ -145,7 +143,7 @@ func (s *suite) ties(t tester) {
 	c.put(batch[20:]...)
 	c.commit("")
 	q := sdk.Query{Text: "same", Vector: axis(1)}
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		for _, depth := range []int{1, 5, 21, 100} {
 			r := ranking(mode, weighted, depth, depth)
 			got := c.retrieve(r, q)[0]
@@ -153,7 +151,7 @@ func (s *suite) ties(t tester) {
 			want, other := found.rank(r, crossed{true, true}), found.rank(r, crossed{})
 			want, other = want[:min(depth, len(want))], other[:min(depth, len(other))]
 			if ids := idsOf(got); !slices.Equal(ids, idsOf(want)) && !slices.Equal(ids, idsOf(other)) {
-				t.Errorf("%s, the %d best: %v, want %v", mode, depth, ids, idsOf(want))
+				c.Errorf("%s, the %d best: %v, want %v", mode, depth, ids, idsOf(want))
 			}
 		}
 	}
@@ -174,10 +172,10 @@ func idsOf(list []sdk.Candidate) []string {
 	return ids
 }
 
-func (s *suite) depths(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) depths() {
+	random := c.fill()
 	queries := c.queries(random, 3, 60)
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		for _, d := range []struct{ depth, topK int }{
 			{0, 10}, {10, 0}, {0, 0}, {1, 1}, {1, 10}, {10, 1}, {60, 7}, {7, 60}, {1000, 1000}, {5000, 3},
 		} {
@@ -191,44 +189,43 @@ func (s *suite) depths(t tester) {
 	}
 }
 
-func (s *suite) nothingToFind(t tester) {
-	empty := s.fresh(t)
-	full, random := s.corpus(t)
-	vector := randomVector(random)
+func (c *collection) nothingToFind() {
+	empty, full := c.fresh(c.schema), c
+	vector := randomVector(full.fill())
 	for _, q := range []sdk.Query{
 		{Text: "word1", Vector: vector}, {Text: "unheard of", Vector: vector}, {Text: "", Vector: vector},
 		{Text: " ?!\n\x00 ", Vector: vector}, {Text: "unheard", Vector: make([]float32, dimension)},
 		{Text: "word1", Vector: make([]float32, dimension)},
 	} {
-		for _, mode := range s.modes() {
+		for _, mode := range c.modes() {
 			r := ranking(mode, weighted, 10, 10)
 			empty.compare(r, q)
 			full.compare(r, q)
 			if lists := full.retrieve(r); len(lists) != 0 {
-				t.Errorf("%s search: %d lists for no query", mode, len(lists))
+				c.Errorf("%s search: %d lists for no query", mode, len(lists))
 			}
 		}
 	}
 	full.delete(full.ids()...)
 	full.commit("emptied")
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		full.compare(ranking(mode, weighted, 10, 10), sdk.Query{Text: "word1", Vector: vector})
 	}
 }
 
-func (s *suite) textsAsked(t tester) {
-	c, random := s.corpus(t)
-	for _, mode := range s.modes() {
+func (c *collection) textsAsked() {
+	random := c.fill()
+	for _, mode := range c.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		r.Texts = false
 		c.compare(r, c.queries(random, 2, 10)...)
 	}
 }
 
-func (s *suite) oneByOne(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) oneByOne() {
+	random := c.fill()
 	queries := c.queries(random, 70, 10)
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		c.compare(r, queries...)
 		for _, q := range queries[:10] {
@@ -239,11 +236,11 @@ func (s *suite) oneByOne(t tester) {
 
 // analyzers checks that texts and queries go through the analyzer that the
 // collection was made with, in another process, too.
-func (s *suite) analyzers(t tester) {
-	s.needsLexical(t)
+func (c *collection) analyzers() {
+	c.needsLexical()
 	for _, name := range analyze.Names() {
-		t.Run(name, func(t tester) {
-			c := s.freshAs(t, sdk.Schema{Dimension: dimension, Analyzer: name})
+		c.Run(name, func(t tester) {
+			c := c.newCollection(t, sdk.Schema{Dimension: dimension, Analyzer: name})
 			for i, text := range []string{
 				"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",
 			} {
@@ -264,13 +261,12 @@ func (s *suite) analyzers(t tester) {
 
 // withoutLexical checks a collection that was made without an analyzer: texts
 // are kept there, but not searched.
-func (s *suite) withoutLexical(t tester) {
-	c := s.freshAs(t, sdk.Schema{Dimension: dimension})
+func (c *collection) withoutLexical() {
+	c = c.fresh(sdk.Schema{Dimension: dimension})
 	random := rand.New(rand.NewPCG(5, 3))
 	c.put(randomEntry(random, 1), randomEntry(random, 2), randomEntry(random, 3))
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.compare(ranking(sdk.ModeDense, weighted, 10, 10), sdk.Query{Text: "word1", Vector: randomVector(random)})
-	_, err := c.process.stage.Retrieve(t.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
-	c.refused("a lexical search without a lexical side", err)
+	_, err := c.process.stage.Retrieve(c.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
+	c.refused("a lexical search without a lexical leg", err)
 }

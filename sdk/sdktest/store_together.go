@@ -16,22 +16,21 @@ import (
 )
 
 var togetherCases = []storeCase{
-	{"collections do not mix", (*suite).collections},
-	{"readers see one commit", (*suite).readers},
-	{"many searches", (*suite).manySearches},
-	{"cancelled search", (*suite).cancelledSearch},
-	{"cancelled put", (*suite).cancelledPut},
+	{"collections do not mix", (*collection).collections},
+	{"readers see one commit", (*collection).readers},
+	{"many searches", (*collection).manySearches},
+	{"cancelled search", (*collection).cancelledSearch},
+	{"cancelled put", (*collection).cancelledPut},
 }
 
 // collections checks collections whose names are alike: an uncommitted change
 // of one has nothing to do with the others.
-func (s *suite) collections(t tester) {
-	first := s.fresh(t)
-	all := []*collection{first}
+func (c *collection) collections() {
+	all := []*collection{c}
 	for _, suffix := range []string{"x", "X", ".x", "_x", "-x", "/x", "é", "e\u0301", " x", "%78"} {
-		all = append(all, first.other(first.name+suffix, first.schema))
+		all = append(all, c.other(c.name+suffix, c.schema))
 	}
-	all = append(all, first.other(first.name+".narrow", sdk.Schema{Dimension: 2}))
+	all = append(all, c.other(c.name+".narrow", sdk.Schema{Dimension: 2}))
 	for i, c := range all {
 		vector := make([]float32, c.schema.Dimension)
 		vector[i%len(vector)] = 1
@@ -44,7 +43,7 @@ func (s *suite) collections(t tester) {
 		}
 	}
 	check := func() {
-		t.Helper()
+		c.Helper()
 		for _, c := range all {
 			c.check()
 			vector := make([]float32, c.schema.Dimension)
@@ -80,14 +79,13 @@ func generation(g, n int) []sdk.Entry {
 
 // readers checks that whoever reads while another writes finds one committed
 // state each time: all entries, and all of one generation.
-func (s *suite) readers(t tester) {
+func (c *collection) readers() {
 	const entries = 40
-	c := s.fresh(t)
 	c.put(generation(0, entries)...)
 	c.commit("")
 	all := c.ids()
 	var rounds atomic.Int64
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
 	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
 	for range 3 {
@@ -109,7 +107,7 @@ func (s *suite) readers(t tester) {
 	}
 	stop()
 	if err := readers.Wait(); err != nil {
-		t.Errorf("while another wrote: %v", err)
+		c.Errorf("while another wrote: %v", err)
 	}
 	c.check()
 }
@@ -154,16 +152,16 @@ func (c *collection) oneState(ids []string) error {
 	return nil
 }
 
-func (s *suite) manySearches(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) manySearches() {
+	random := c.fill()
 	queries := c.queries(random, 40, 10)
 	var calls errgroup.Group
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		r := ranking(mode, weighted, 10, 10)
 		want := c.retrieve(r, queries...)
 		for i, q := range queries {
 			calls.Go(func() error {
-				got, err := c.process.stage.Retrieve(t.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				got, err := c.process.stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
 				if err != nil {
 					return err
 				}
@@ -175,21 +173,21 @@ func (s *suite) manySearches(t tester) {
 		}
 	}
 	if err := calls.Wait(); err != nil {
-		t.Error(err)
+		c.Error(err)
 	}
 }
 
-func (s *suite) cancelledSearch(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) cancelledSearch() {
+	random := c.fill()
 	queries := make([]sdk.Query, 2000)
 	for i := range queries {
 		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
 	}
-	for _, mode := range s.modes() {
+	for _, mode := range c.modes() {
 		search := func(q []sdk.Query) *stagepb.SearchRequest {
 			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), without(mode, q))
 			if err != nil {
-				t.Fatal(err)
+				c.Fatal(err)
 			}
 			return body
 		}
@@ -199,8 +197,8 @@ func (s *suite) cancelledSearch(t tester) {
 	c.probe("word1 word2", queries[0].Vector)
 }
 
-func (s *suite) cancelledPut(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) cancelledPut() {
+	random := c.fill()
 	put := func(n int) *stagepb.PutRequest {
 		batch := make([]sdk.Entry, n)
 		for i := range batch {
@@ -208,7 +206,7 @@ func (s *suite) cancelledPut(t tester) {
 		}
 		rows, err := wire.EncodeEntries(batch)
 		if err != nil {
-			t.Fatal(err)
+			c.Fatal(err)
 		}
 		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
 	}
@@ -217,8 +215,7 @@ func (s *suite) cancelledPut(t tester) {
 	c.check()
 	c.put(randomEntry(random, 7))
 	c.delete("e8")
-	c.commit("after a cancelled put")
-	c.check()
+	c.commitChecked("after a cancelled put")
 	c.probe("word1 word2", randomVector(random))
 }
 

@@ -11,20 +11,20 @@ import (
 )
 
 var writeCases = []storeCase{
-	{"put replaces", (*suite).replaces},
-	{"last of the same id wins", (*suite).lastWins},
-	{"delete", (*suite).deletes},
-	{"delete and put in one commit", (*suite).deleteAndPut},
-	{"commit without changes", (*suite).emptyCommit},
-	{"large note", (*suite).largeNote},
-	{"visible only after commit", (*suite).visible},
-	{"open drops the uncommitted", (*suite).openDrops},
-	{"random changes", (*suite).randomChanges},
+	{"put replaces", (*collection).replaces},
+	{"last of the same id wins", (*collection).lastWins},
+	{"delete", (*collection).deletes},
+	{"delete and put in one commit", (*collection).deleteAndPut},
+	{"commit without changes", (*collection).emptyCommit},
+	{"large note", (*collection).largeNote},
+	{"visible only after commit", (*collection).visible},
+	{"open drops the uncommitted", (*collection).openDrops},
+	{"random changes", (*collection).randomChanges},
 }
 
 var restartCases = []storeCase{
-	{"committed stays", (*suite).committedStays},
-	{"uncommitted is gone", (*suite).uncommittedGone},
+	{"committed stays", (*collection).committedStays},
+	{"uncommitted is gone", (*collection).uncommittedGone},
 }
 
 func (c *collection) ids() []string { return slices.Sorted(maps.Keys(c.now)) }
@@ -37,72 +37,62 @@ func (c *collection) probe(text string, vector []float32) {
 	}
 }
 
-func (s *suite) replaces(t tester) {
-	c := s.fresh(t)
+func (c *collection) replaces() {
 	c.put(
 		sdk.Entry{ID: "a", Text: "old words", Label: "old", Context: "before", Meta: sdk.Meta{"gone": "x", "n": 1.0}, Hash: []byte{1}, Vector: axis(0)},
 		sdk.Entry{ID: "b", Text: "other words", Label: "other", Vector: axis(1)},
 	)
 	c.commit("")
 	c.put(sdk.Entry{ID: "a", Text: "quite new", Label: "new", Meta: sdk.Meta{"n": "now text"}, Hash: []byte{2, 0}, Vector: axis(2)})
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.probe("old before", axis(0))
 	c.probe("new words", axis(2))
 }
 
-func (s *suite) lastWins(t tester) {
-	c := s.fresh(t)
+func (c *collection) lastWins() {
 	c.put(
 		sdk.Entry{ID: "a", Text: "first", Label: "1", Vector: axis(0)},
 		sdk.Entry{ID: "b", Text: "between", Vector: axis(1)},
 		sdk.Entry{ID: "a", Text: "second", Label: "2", Vector: axis(2)},
 	)
 	c.put(sdk.Entry{ID: "b", Text: "later", Vector: axis(3)})
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.probe("first second between later", axis(2))
 	c.open() // compares the number of entries
 }
 
-func (s *suite) deletes(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) deletes() {
+	random := c.fill()
 	c.delete()
 	c.delete("e1", "e2", "e2", "unknown", "", strings.Repeat("x", 512))
-	c.commit("some")
-	c.check()
+	c.commitChecked("some")
 	c.open()
 	c.probe("word1 word2 word3", randomVector(random))
 	if got := c.get("e1", "e3"); got[0].ID != "" || got[1].ID != "e3" {
-		t.Errorf("get of a deleted and a living entry: %q and %q", got[0].ID, got[1].ID)
+		c.Errorf("get of a deleted and a living entry: %q and %q", got[0].ID, got[1].ID)
 	}
 	c.delete("e1")
 	c.delete(c.ids()...)
-	c.commit("all")
-	c.check()
+	c.commitChecked("all")
 	c.open()
 	c.put(randomEntry(random, 1))
-	c.commit("one again")
-	c.check()
+	c.commitChecked("one again")
 	c.probe("word1 word2 word3", randomVector(random))
 }
 
-func (s *suite) deleteAndPut(t tester) {
-	c := s.fresh(t)
+func (c *collection) deleteAndPut() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)}, sdk.Entry{ID: "b", Text: "two", Vector: axis(1)})
 	c.commit("")
 	c.delete("a", "b", "c")
 	c.put(sdk.Entry{ID: "a", Text: "three", Vector: axis(2)}, sdk.Entry{ID: "c", Text: "four", Vector: axis(3)})
 	c.put(sdk.Entry{ID: "d", Text: "five", Vector: axis(4)}, sdk.Entry{ID: "b", Text: "six", Vector: axis(5)})
 	c.delete("d", "b")
-	c.commit("")
-	c.check()
+	c.commitChecked("")
 	c.open()
 	c.probe("one two three four five six", axis(2))
 }
 
-func (s *suite) emptyCommit(t tester) {
-	c := s.fresh(t)
+func (c *collection) emptyCommit() {
 	c.commit("nothing yet")
 	c.open()
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
@@ -115,22 +105,21 @@ func (s *suite) emptyCommit(t tester) {
 }
 
 // largeNote checks that the note has room for the state of a fitted embedder.
-func (s *suite) largeNote(t tester) {
-	c := s.fresh(t)
+func (c *collection) largeNote() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
 	c.commit(strings.Repeat("0123456789abcdef", 8<<10))
 	c.open()
 }
 
-func (s *suite) visible(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) visible() {
+	random := c.fill()
 	vector := randomVector(random)
 	look := func(when string) {
-		t.Helper()
+		c.Helper()
 		c.check()
 		c.probe("word1 word2 word3 brandnew", vector)
-		if t.Failed() {
-			t.Fatal("this was " + when)
+		if c.Failed() {
+			c.Fatal("this was " + when)
 		}
 	}
 	c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: vector}, sdk.Entry{ID: "e1", Text: "brandnew", Vector: vector})
@@ -141,21 +130,19 @@ func (s *suite) visible(t tester) {
 	look("after the commit")
 }
 
-func (s *suite) openDrops(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) openDrops() {
+	random := c.fill()
 	c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: axis(0)}, sdk.Entry{ID: "e1", Text: "brandnew", Vector: axis(0)})
 	c.delete("e2")
 	c.open()
 	c.put(sdk.Entry{ID: "kept", Text: "kept", Vector: axis(1)})
-	c.commit("after opening again")
-	c.check()
+	c.commitChecked("after opening again")
 	c.probe("brandnew kept word1", randomVector(random))
 }
 
 // randomChanges does the same to the store and to a model, in any order.
-func (s *suite) randomChanges(t tester) {
+func (c *collection) randomChanges() {
 	random := rand.New(rand.NewPCG(8, 8))
-	c := s.fresh(t)
 	for step := range 40 {
 		for range 1 + random.IntN(3) {
 			var batch []sdk.Entry
@@ -181,8 +168,8 @@ func (s *suite) randomChanges(t tester) {
 		}
 		c.check()
 		c.probe(randomText(random, 4), randomVector(random))
-		if t.Failed() {
-			t.Fatalf("this was in step %d", step)
+		if c.Failed() {
+			c.Fatalf("this was in step %d", step)
 		}
 	}
 }
@@ -197,8 +184,8 @@ func (c *collection) restart() {
 	c.open()
 }
 
-func (s *suite) committedStays(t tester) {
-	c, random := s.corpus(t)
+func (c *collection) committedStays() {
+	random := c.fill()
 	vector := randomVector(random)
 	for range 3 {
 		c.restart()
@@ -206,14 +193,12 @@ func (s *suite) committedStays(t tester) {
 		c.probe("word1 word2 word3 brandnew", vector)
 		c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: vector}, randomEntry(random, random.IntN(300)))
 		c.delete(fmt.Sprint("e", random.IntN(300)))
-		c.commit(fmt.Sprint("note ", random.IntN(100)))
-		c.check()
+		c.commitChecked(fmt.Sprint("note ", random.IntN(100)))
 		c.probe("word1 word2 word3 brandnew", vector)
 	}
 }
 
-func (s *suite) uncommittedGone(t tester) {
-	c := s.fresh(t)
+func (c *collection) uncommittedGone() {
 	c.put(sdk.Entry{ID: "never", Text: "never", Vector: axis(0)})
 	c.restart()
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)}, sdk.Entry{ID: "b", Text: "two", Vector: axis(1)})
@@ -222,7 +207,6 @@ func (s *suite) uncommittedGone(t tester) {
 	c.delete("b")
 	c.restart()
 	c.check()
-	c.commit("after the restart")
-	c.check()
+	c.commitChecked("after the restart")
 	c.probe("one two never", axis(2))
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
 )
@@ -26,14 +28,15 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 	defer stop(nil)
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
-	room := newWindow(groups, stages.BatchBytes)
-	queue := make(chan *group, room.most())
+	room := semaphore.NewWeighted(stages.BatchBytes)
+	queue := make(chan *group, ahead*groups)
 	var failed, produced error
 	go func() {
 		defer close(queue)
 		begun := make([]chan struct{}, len(all))
 		produced = grouped(producing, passages, produce, func(g *group) error {
-			if err := room.enter(producing, g.bytes); err != nil {
+			g.room = roomOf(g.bytes, groups)
+			if err := room.Acquire(producing, g.room); err != nil {
 				return err
 			}
 			g.start(working, producing, all, begun, stop)
@@ -54,12 +57,23 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 				}
 			}
 		}
-		room.leave(g.bytes)
+		room.Release(g.room)
 	}
 	if failed != nil {
 		return failed
 	}
 	return produced
+}
+
+// ahead is how many times as many groups are held as are worked on: one that takes
+// long does not hold up those behind it until so many of them wait for it.
+const ahead = 4
+
+// roomOf is how much of stages.BatchBytes a group takes: at most so much that as many
+// have room as are worked on, however large they are, and at least so much that ahead
+// times as many fill it.
+func roomOf(bytes, groups int) int64 {
+	return int64(max(min(bytes, stages.BatchBytes/groups), stages.BatchBytes/(ahead*groups)))
 }
 
 // sizes returns how many passages a group has at most, unless it is one document,

@@ -14,6 +14,7 @@ type group struct {
 	documents []units.Document
 	passages  int
 	bytes     int           // of their texts
+	room      int64         // that it takes
 	made      [][]Additions // by enricher, then by document
 	err       error
 	done      chan struct{}

@@ -9,36 +9,19 @@ import (
 	"github.com/racflow/racflow/sdk/section"
 )
 
-type config struct {
-	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
-	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
-}
-
 // Stage describes the chunker.
 func Stage() sdk.Stage {
 	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision("3"), sdk.PreferBatch(16))
 }
 
-func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := tokenspan.Named(c.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
-		x := tokenizer.Read(d.Text)
-		if x.Blank(0, len(d.Text)) {
-			return nil
-		}
+func open(_ context.Context, _ sdk.Setup, c tokenspan.Config) (sdk.Chunker, error) {
+	return c.Chunker(func(d *sdk.Document, x *tokenspan.Text) []sdk.Chunk {
 		if d.Meta["format"] == "code" { // a comment that begins with # is no heading
-			var out []sdk.Chunk
-			for _, s := range (tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}).Split(x, 0, len(d.Text)) {
-				out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
-			}
-			return out
+			return tokenspan.Chunks(tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}.Split(x, 0, len(d.Text)))
 		}
 		p := packer{text: x, size: c.Size, sections: section.Read(d.Text)}
 		return p.chunks()
-	}), nil
+	})
 }
 
 // packer joins sections, and cuts those that are too long.
@@ -57,7 +40,7 @@ func (p *packer) chunks() []sdk.Chunk {
 			i++
 			continue
 		}
-		// of is the section to which all that are joined belong.
+		// of is the section that all joined sections belong to.
 		of, next := i, i+1
 		for ; next < len(p.sections); next++ {
 			s := p.sections[next]
@@ -90,12 +73,12 @@ func (p *packer) below(i, of int) bool {
 	return of == whole || i == of
 }
 
-// cut cuts a section between its blocks. Its first blocks up to the heading stay
-// with the one behind it.
+// cut cuts a section between its blocks. The blocks up to the heading stay with the one
+// behind it.
 func (p *packer) cut(i int) {
 	s := p.sections[i]
 	start := s.Start()
-	held := true // nothing but a heading and what is before it, so far
+	held := true // only the heading and what is before it, so far
 	for j, b := range s.Blocks {
 		end := b.End
 		if p.text.Tokens(start, end) > p.size {

@@ -9,10 +9,9 @@ import (
 )
 
 type config struct {
-	Size       int      `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
+	tokenspan.Config
 	Overlap    int      `config:"overlap" default:"0" min:"0" doc:"Tokens that a chunk repeats of the one before it, at most half of size."`
 	Separators []string `config:"separators" default:"paragraphs,lines,sentences,words" pattern:"(?s)." doc:"Where to cut, strongest first: paragraphs, lines, sentences, words, or a text behind which to cut."`
-	Tokenizer  string   `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
 // Stage describes the chunker.
@@ -21,21 +20,13 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := tokenspan.Named(c.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
 	split := tokenspan.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
-	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
-		var out []sdk.Chunk
-		for _, s := range split.Split(tokenizer.Read(d.Text), 0, len(d.Text)) {
-			out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
-		}
-		return out
-	}), nil
+	return c.Chunker(func(d *sdk.Document, x *tokenspan.Text) []sdk.Chunk {
+		return tokenspan.Chunks(split.Split(x, 0, len(d.Text)))
+	})
 }
 
-// check reports what tags cannot say.
+// check reports the errors that tags cannot find.
 func (c config) check() error {
 	if c.Overlap > c.Size/2 {
 		return &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, half of size", c.Size/2)}

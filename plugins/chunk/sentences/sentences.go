@@ -12,10 +12,9 @@ import (
 )
 
 type config struct {
-	Sentences int    `config:"sentences" default:"5" min:"0" doc:"Most sentences of a chunk; 0: as many as size allows."`
-	Overlap   int    `config:"overlap" default:"1" min:"0" doc:"Sentences that a chunk repeats of the one before it."`
-	Size      int    `config:"size" default:"200" min:"1" doc:"Most tokens of a chunk."`
-	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
+	tokenspan.Config
+	Sentences int `config:"sentences" default:"5" min:"0" doc:"Most sentences of a chunk; 0: as many as size allows."`
+	Overlap   int `config:"overlap" default:"1" min:"0" doc:"Sentences that a chunk repeats of the one before it."`
 }
 
 // Stage describes the chunker.
@@ -24,20 +23,10 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
-	tokenizer, err := tokenspan.Named(c.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	return tokenspan.Chunker(func(d sdk.Document) []sdk.Chunk {
-		var out []sdk.Chunk
-		for _, s := range c.spans(tokenizer.Read(d.Text)) {
-			out = append(out, sdk.Chunk{Start: s.Start, End: s.End})
-		}
-		return out
-	}), nil
+	return c.Chunker(func(_ *sdk.Document, x *tokenspan.Text) []sdk.Chunk { return tokenspan.Chunks(c.spans(x)) })
 }
 
-// check reports what tags cannot say.
+// check reports the errors that tags cannot find.
 func (c config) check() error {
 	if c.Sentences > 0 && c.Overlap >= c.Sentences {
 		return &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, less than sentences", c.Sentences-1)}
@@ -45,11 +34,8 @@ func (c config) check() error {
 	return nil
 }
 
-// split finds the sentences of a text, with those that are too long cut.
+// split finds the sentences of a text, and cuts those that are too long.
 func (c config) split(x *tokenspan.Text) []tokenspan.Span {
-	if x.Blank(0, len(x.String)) {
-		return nil
-	}
 	var all []tokenspan.Span
 	whole := tokenspan.Splitter{Size: c.Size, Breaks: tokenspan.Prose()}
 	start := len(x.String) - len(strings.TrimLeftFunc(x.String, unicode.IsSpace))
@@ -65,7 +51,7 @@ func (c config) split(x *tokenspan.Text) []tokenspan.Span {
 		}
 		start = end
 	}
-	all[0].Start = 0 // white space before the first sentence is its own
+	all[0].Start = 0 // with the white space before it
 	return all
 }
 

@@ -29,7 +29,7 @@ type embedder struct {
 // Dimension is the length of the vectors.
 func (e *embedder) Dimension() int { return e.dimension }
 
-// together is how many requests of one batch are sent at a time, at most.
+// together bounds the requests of one batch under way.
 const together = 8
 
 // Embed implements sdk.Embedder.
@@ -104,7 +104,7 @@ func (e *embedder) keys(texts []string) []sdk.Key {
 	return keys
 }
 
-// recall hands out the vectors that are kept and returns the other texts.
+// recall hands out cached vectors and returns the other texts.
 func (e *embedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
 	values, err := e.CacheGet(ctx, e.keys(texts))
 	if err != nil {
@@ -120,7 +120,7 @@ func (e *embedder) recall(ctx context.Context, texts []string, found func(string
 	return missing, nil
 }
 
-// pack cuts texts into the inputs of requests.
+// pack divides texts into the inputs of requests.
 func (e *embedder) pack(texts []string) (parts [][]string) {
 	most, bytes, from := int(e.inputs.Load()), 0, 0
 	for i, text := range texts {
@@ -135,8 +135,8 @@ func (e *embedder) pack(texts []string) (parts [][]string) {
 	return parts
 }
 
-// embed returns the vectors of texts, and why single ones have none. A request
-// that is refused is cut in halves.
+// embed returns the vectors of texts, and the errors of those that have none. A request
+// that is refused is divided in halves.
 func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
 	vectors, refused, err = e.request(ctx, texts)
 	switch {
@@ -147,7 +147,7 @@ func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float
 	case len(texts) == 1:
 		return make([][]float32, 1), map[int]error{0: err}, nil
 	}
-	if !e.works.Load() { // is it the texts at all?
+	if !e.works.Load() { // may be refused for other reasons than the texts
 		for _, i := range []int{0, len(texts) - 1} {
 			if _, _, again := e.request(ctx, texts[i:i+1]); again == nil {
 				break
@@ -168,7 +168,7 @@ func (e *embedder) embed(ctx context.Context, texts []string) (vectors [][]float
 		}
 		vectors = append(vectors, v...)
 	}
-	if len(refused) == 0 { // they were only too many
+	if len(refused) == 0 { // too many at a time
 		lower(&e.inputs, len(texts)-half)
 	}
 	return vectors, refused, nil

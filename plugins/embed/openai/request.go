@@ -33,14 +33,14 @@ type output struct {
 	} `json:"data"`
 }
 
-// request sends one request and returns the vectors, and why single texts have
+// request sends one request and returns the vectors, and the errors of texts that have
 // none. Where the server knows no base64 it sends another.
 func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
 	if e.numbers.Load() {
 		return e.post(ctx, texts, "float")
 	}
 	vectors, refused, err = e.post(ctx, texts, "base64")
-	if api.BadRequest(err) && !e.base64.Load() { // it may be base64
+	if api.BadRequest(err) && !e.base64.Load() { // base64 may be the reason
 		if vectors, refused, err = e.post(ctx, texts, "float"); err == nil {
 			e.numbers.Store(true)
 		}
@@ -48,7 +48,7 @@ func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]flo
 	return vectors, refused, err
 }
 
-// post sends one request. The vectors are kept before the next one goes out.
+// post sends one request. Its vectors are cached before the call is released.
 func (e *embedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
 	var reply output
 	request := api.Request{Client: e.Client, SkipHost: e.opening, Bounded: true, OnReply: func() error {
@@ -57,7 +57,7 @@ func (e *embedder) post(ctx context.Context, texts []string, encoding string) (v
 			e.base64.Store(true)
 		}
 		if vectors, refused, err = e.check(len(texts), reply); err == nil && !e.opening {
-			e.keep(ctx, texts, vectors)
+			e.store(ctx, texts, vectors)
 		}
 		return err
 	}}
@@ -66,8 +66,8 @@ func (e *embedder) post(ctx context.Context, texts []string, encoding string) (v
 	return vectors, refused, err
 }
 
-// keep keeps vectors for the next time, but for those that are nil.
-func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32) {
+// store caches vectors, except those that are nil.
+func (e *embedder) store(ctx context.Context, texts []string, vectors [][]float32) {
 	values := make([][]byte, len(vectors))
 	for i, v := range vectors {
 		if v != nil {
@@ -77,7 +77,7 @@ func (e *embedder) keep(ctx context.Context, texts []string, vectors [][]float32
 	e.CachePut(ctx, e.keys(texts), values)
 }
 
-// check takes the vectors out of a reply that should hold n.
+// check returns the vectors of a reply, which should hold n.
 func (e *embedder) check(n int, reply output) (vectors [][]float32, refused map[int]error, err error) {
 	if len(reply.Data) == 0 {
 		return nil, nil, api.NoAnswer(fmt.Sprintf("the server gave no vectors for %d texts; check base_url and model", n))
@@ -101,7 +101,7 @@ func (e *embedder) check(n int, reply output) (vectors [][]float32, refused map[
 		}
 		seen[at] = true
 		v, err := decode(d.Embedding)
-		if err == nil && e.dimension > 0 && len(v) != e.dimension { // 0: it is being found out
+		if err == nil && e.dimension > 0 && len(v) != e.dimension { // 0: not known yet
 			if e.notePath != "" {
 				_ = os.Remove(e.notePath) // the next start asks again
 			}
@@ -161,8 +161,8 @@ func normalise(v []float32) error {
 	return nil
 }
 
-// raw and floats turn a vector into the bytes that are kept and back: four per
-// number, the least significant first, as base64 has them, too.
+// raw and floats convert a vector to bytes and back: four per number, little endian,
+// in the cache as in base64.
 func raw(v []float32) []byte {
 	data := make([]byte, 0, 4*len(v))
 	for _, x := range v {

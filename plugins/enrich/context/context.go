@@ -14,12 +14,12 @@ type config struct {
 	chatmodel.Config
 	Temperature   float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
 	MaxTokens     int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 150, no limit for a model that thinks first; -1: no limit."`
-	ContextTokens int      `config:"context_tokens" default:"100000" min:"1000" doc:"How much of a document the model is shown, in tokens of four characters; of a longer one the beginning, and what is around the passage."`
+	ContextTokens int      `config:"context_tokens" default:"100000" min:"1000" doc:"How much of a document the model sees, in tokens of four characters; of a longer one the beginning, and the text around the passage."`
 	System        sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Part and join."`
 	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
 }
 
-// Data is what the templates see.
+// Data is what the templates can use.
 type Data struct {
 	Part  bool   // the document is shown in part
 	Chunk string // the passage, between <chunk> and </chunk>; empty in the system message
@@ -36,7 +36,7 @@ const usualTokens = 150
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("context", "Has a language model situate each passage in its document.", open, sdk.Revision("1"),
+	return sdk.EnrichStage("context", "Has a language model contextualize each passage in its document.", open, sdk.Revision("1"),
 		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
 }
 
@@ -45,7 +45,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &enricher{config: c, Pair: templates, Model: chatmodel.New(c.Config, setup), room: make(chan struct{}, together)}, nil
+	return &enricher{config: c, Pair: templates, Model: chatmodel.New(c.Config, setup), room: make(chan struct{}, maxRequests)}, nil
 }
 
 // check reports the errors that tags cannot find.

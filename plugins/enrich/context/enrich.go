@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	together = 64 // requests that are written or under way at a time: each holds a document
-	windows  = 8  // that are worked on at a time
+	maxRequests = 64 // written or under way at a time: each holds a document
+	maxGroups   = 8  // worked on at a time
 )
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	w := &work{enricher: e, passages: passages, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
-	groups.SetLimit(windows)
+	groups.SetLimit(maxGroups)
 	for from, to := range api.Documents(passages) {
 		w.document(ctx, &groups, from, to)
 	}
@@ -35,14 +35,14 @@ type work struct {
 	failed    api.Failed
 }
 
-// document starts the groups of a document's passages from and up to to: those
-// that are shown the same window.
+// document starts the groups of a document's passages in the rows from and up to to: a
+// group for each window.
 func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to int) {
 	if ctx.Err() != nil {
 		w.failed.Add(ctx.Err(), from)
 		return
 	}
-	v := look(w.passages[from].Document, w.config.ContextTokens)
+	v := newView(w.passages[from].Document, w.config.ContextTokens)
 	rows, order := map[int][]int{}, []int(nil)
 	for row := from; row < to; row++ {
 		if strings.TrimSpace(w.passages[row].Text()) == "" {
@@ -74,8 +74,8 @@ func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to in
 				w.failed.Add(err, g.rows...)
 				return nil
 			}
-			var calls errgroup.Group // without a context: the answers that others still get are kept
-			calls.SetLimit(together)
+			var calls errgroup.Group // without a context: answers to other requests are still cached
+			calls.SetLimit(maxRequests)
 			for _, row := range g.rows {
 				calls.Go(func() error {
 					err := w.failed.Over()

@@ -10,16 +10,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const leaders = 3 // passages that are tried alone
+const maxLeaders = 3 // passages that may fail before the others are given up
 
-// turn stands between the document and the passage: some models want the user and
-// the assistant to take turns.
-const turn = "I have read it. Which passage is the note for?"
+// acknowledged is the assistant's turn between the document and the passage: some models
+// want the user and the assistant to take turns.
+const acknowledged = "I have read it. Which passage is the note for?"
 
-// group are passages that are shown the same of their document.
+// group are passages whose requests show the same part of their document.
 type group struct {
 	*work
-	rows   []int // that have no answer yet
+	rows   []int // without an answer yet
 	part   bool
 	shared []sdk.Message
 	prefix sdk.Key // of shared
@@ -35,13 +35,13 @@ func (g *group) begin(v view, window int) error {
 	g.shared = []sdk.Message{
 		{Role: sdk.MessageSystem, Text: system, Shared: true},
 		{Role: sdk.MessageUser, Text: v.show(window), Shared: true},
-		{Role: sdk.MessageAssistant, Text: turn},
+		{Role: sdk.MessageAssistant, Text: acknowledged},
 	}
 	g.prefix = g.Key(chatmodel.Question{Messages: g.shared})
 	return nil
 }
 
-// question is the one about a passage, and the key of its answer.
+// question returns the question about a passage, and the key of its answer.
 func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
 	text, err := g.Prompt.Write(Data{Part: g.part, Chunk: delimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
@@ -52,12 +52,12 @@ func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
 		Temperature: g.config.Temperature,
 		MaxTokens:   g.Limit(g.config.MaxTokens, usualTokens),
 	}
-	key := g.Key(q, string(g.prefix[:])) // a document need not be read once more for each
+	key := g.Key(q, string(g.prefix[:])) // the document is hashed once for all its passages
 	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
 	return q, key, nil
 }
 
-// recall takes the answers that are kept and returns the other rows.
+// recall takes cached answers and returns the other rows.
 func (g *group) recall(ctx context.Context) (missing []int, err error) {
 	keys := make([]sdk.Key, len(g.rows))
 	for i, row := range g.rows {
@@ -80,19 +80,19 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// take reports whether a kept value is an answer, and takes it.
-func (g *group) take(row int, kept []byte) bool {
+// take takes a cached value and reports whether it is an answer.
+func (g *group) take(row int, cached []byte) bool {
 	var r chatmodel.Reply
-	if kept == nil || json.Unmarshal(kept, &r) != nil {
+	if cached == nil || json.Unmarshal(cached, &r) != nil {
 		return false
 	}
-	text, err := situating(r)
+	text, err := contextOf(r)
 	g.additions[row].Context = text
 	return err == nil
 }
 
-// lead asks about one passage after the other until the service has read what they
-// share, and leaves the others in g.rows. Its error is theirs.
+// lead asks about one passage after the other until the service has answered one, and so
+// has cached what they share. It leaves the others in g.rows; its error is theirs.
 func (g *group) lead(ctx context.Context) error {
 	for tried := 0; len(g.rows) > 0; {
 		first := g.rows[0]
@@ -105,15 +105,15 @@ func (g *group) lead(ctx context.Context) error {
 		if answered {
 			return nil
 		}
-		if err != nil && (tried == leaders || ctx.Err() != nil || api.TooLong(err) || api.Over(err)) {
-			return fmt.Errorf("others of its document got no answer: %w", err)
+		if err != nil && (tried == maxLeaders || ctx.Err() != nil || api.TooLong(err) || api.Over(err)) {
+			return fmt.Errorf("other passages of the document got no answer: %w", err)
 		}
 	}
 	return nil
 }
 
-// ask gets the context of a passage. Answered says that the model has replied,
-// whatever that is worth.
+// ask gets the context of a passage. Answered says that the model has replied, even
+// where the reply is of no use.
 func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	select {
 	case g.room <- struct{}{}:
@@ -132,26 +132,22 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 		return false, err
 	}
 	defer leave()
-	found, err := g.CacheGet(ctx, []sdk.Key{key}) // of a passage that says the same
+	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been asked about
 	if err != nil || g.take(row, found[0]) {
 		return false, err
 	}
 	err = g.Ask(ctx, q, func(r chatmodel.Reply) error {
 		answered = true
-		text, err := situating(r)
+		text, err := contextOf(r)
 		if err != nil {
 			return err
 		}
 		g.additions[row].Context = text
-		value, err := json.Marshal(r)
-		if err != nil { // texts always can be
-			panic(err)
-		}
-		g.CachePut(ctx, []sdk.Key{key}, [][]byte{value})
+		g.CachePut(ctx, []sdk.Key{key}, [][]byte{api.Value(r)})
 		return nil
 	})
 	if api.TooLong(err) {
-		err = fmt.Errorf("%w; a smaller context_tokens shows the model less of the document", err)
+		err = fmt.Errorf("%w; a smaller context_tokens shows less of the document", err)
 	}
 	return answered, err
 }

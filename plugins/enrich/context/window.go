@@ -26,15 +26,15 @@ const (
 
 var delimiters = delimit.New(documentTag, chunkTag)
 
-// view is how a document is shown: as a whole, or through a grid of windows.
+// view shows a document as a whole, or through a grid of windows.
 type view struct {
 	document *sdk.Document
-	head     int   // bytes of the beginning that go before each window but the first
-	steps    []int // where a step of the grid begins, and the end of the text; two steps are a window. nil: as a whole
+	head     int   // bytes of the beginning, shown before each window but the first
+	steps    []int // where the steps of the grid begin, and the end of the text; two steps are a window. nil: as a whole
 }
 
-// look makes the view of a document that shows at most so many tokens.
-func look(document *sdk.Document, tokens int) view {
+// newView is the view that shows at most so many tokens of a document.
+func newView(document *sdk.Document, tokens int) view {
 	v := view{document: document}
 	text, most := document.Text, sdk.CharactersPerToken*tokens
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
@@ -70,8 +70,8 @@ func breakBefore(text string, i int) int {
 	return i
 }
 
-// window is the number of the one in whose middle half a passage has its own
-// middle, as far as the ends of the document allow. 0 where there is but one.
+// window is the number of the window in whose middle half the middle of a passage lies,
+// or the nearest at the ends of the document. 0 where there is but one.
 func (v view) window(p sdk.Chunk) int {
 	last := len(v.steps) - 3
 	if last < 0 {
@@ -89,8 +89,8 @@ func (v view) window(p sdk.Chunk) int {
 func (v view) show(window int) string {
 	var out strings.Builder
 	for _, name := range []string{"title", "path"} {
-		if said, _ := v.document.Meta[name].(string); strings.TrimSpace(said) != "" {
-			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + fewshot.Clip(fewshot.OneLine(said), maxName) + "\n")
+		if value, _ := v.document.Meta[name].(string); strings.TrimSpace(value) != "" {
+			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + fewshot.Clip(fewshot.OneLine(value), maxName) + "\n")
 		}
 	}
 	text := v.document.Text

@@ -68,11 +68,11 @@ func TestWindows(t *testing.T) {
 
 func TestView(t *testing.T) {
 	d := &sdk.Document{Text: strings.Repeat("x", 4000)}
-	if v := look(d, 1000); v.steps != nil || v.window(sdk.Chunk{Start: 3999, End: 4000}) != 0 || !strings.Contains(v.show(0), d.Text) {
+	if v := newView(d, 1000); v.steps != nil || v.window(sdk.Chunk{Start: 3999, End: 4000}) != 0 || !strings.Contains(v.show(0), d.Text) {
 		t.Errorf("a document that fits has the view %+v", v)
 	}
 	d.Text += "y"
-	v := look(d, 1000)
+	v := newView(d, 1000)
 	if v.window(sdk.Chunk{}) != 0 || v.window(sdk.Chunk{Start: 4001, End: 4001}) != len(v.steps)-3 {
 		t.Errorf("%+v", v.steps)
 	}
@@ -100,12 +100,12 @@ func TestSituating(t *testing.T) {
 		{"endless", chatmodel.Reply{Text: long}, strings.TrimSpace(long[:1992])},
 	}
 	for _, test := range tests {
-		if got, err := situating(test.reply); err != nil || got != test.want {
+		if got, err := contextOf(test.reply); err != nil || got != test.want {
 			t.Errorf("%s: got %q, error %v", test.name, got, err)
 		}
 	}
 	for _, text := range []string{"---", "...", "\"\"", "Note:\n\x07"} {
-		if got, err := situating(chatmodel.Reply{Text: text}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		if got, err := contextOf(chatmodel.Reply{Text: text}); sdk.CodeOf(err) != sdk.CodeInvalid {
 			t.Errorf("%q: got %q, error %v", text, got, err)
 		}
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -40,4 +41,13 @@ func (c *Client) CachePut(ctx context.Context, keys []sdk.Key, values [][]byte) 
 	if err := calls.Wait(); err != nil && ctx.Err() == nil {
 		c.WarnOnce("cache", "answers cannot be cached and will be asked for again", "error", err)
 	}
+}
+
+// Value is a value for CachePut: the JSON of v, which holds texts and finite numbers.
+func Value(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const documents = 8 // that are worked on at a time
+const maxDocuments = 8 // worked on at a time
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	w := &work{enricher: e, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
-	groups.SetLimit(documents)
+	groups.SetLimit(maxDocuments)
 	for from, to := range api.Documents(passages) {
 		groups.Go(func() error {
 			w.document(ctx, passages, from, to)
@@ -47,8 +47,8 @@ type passage struct {
 	key         sdk.Key // of its terms
 }
 
-// document gets the terms of the passages from and up to to, which are of one
-// document.
+// document gets the terms of the passages in the rows from and up to to, which are of
+// one document.
 func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to int) {
 	if ctx.Err() != nil {
 		w.fail(ctx.Err(), &passage{rows: []int{from}})
@@ -68,12 +68,12 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 			continue
 		}
 		p := &passage{title: title, text: text, rows: []int{row}}
-		question, err := w.question(title, []string{text}, false) // to be written again: a document may have many
+		question, err := w.question(title, []string{text}, false) // not stored: a document may have many
 		if err != nil {
 			w.fail(err, p)
 			continue
 		}
-		p.key = w.Key(question, "terms", Revision, fmt.Sprint(w.config.Pack))
+		p.key = w.Key(question, "terms "+Revision, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	missing, err := w.recall(ctx, distinct)
@@ -81,7 +81,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 		w.fail(err, distinct...)
 		return
 	}
-	var calls errgroup.Group // without a context: the answers that others still get are kept
+	var calls errgroup.Group // without a context: answers to other requests are still cached
 	calls.SetLimit((w.config.BatchSize + w.config.Pack - 1) / w.config.Pack)
 	for batch := range slices.Chunk(missing, w.config.BatchSize) {
 		for pack := range slices.Chunk(batch, w.config.Pack) {
@@ -111,7 +111,7 @@ func (w *work) take(p *passage, terms []string) {
 	}
 }
 
-// recall takes the terms that are kept and returns the other passages.
+// recall takes cached terms and returns the other passages.
 func (w *work) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
 	found, err := w.CacheGet(ctx, keys(passages))
 	if err != nil {
@@ -136,8 +136,8 @@ func keys(passages []*passage) []sdk.Key {
 	return all
 }
 
-// ask gets the terms of passages with one request, and where that does not bring
-// those of all, with one for each of the others.
+// ask gets the terms of passages with one request, and those that its answer lacks with
+// a request each.
 func (w *work) ask(ctx context.Context, passages []*passage) {
 	leave, err := w.Turn(ctx, keys(passages)...)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *work) ask(ctx context.Context, passages []*passage) {
 		return
 	}
 	defer leave()
-	missing, err := w.recall(ctx, passages) // another document may have said the same
+	missing, err := w.recall(ctx, passages) // an equal passage may have been asked about
 	if err != nil {
 		w.fail(err, passages...)
 		return
@@ -191,11 +191,11 @@ func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*p
 			}
 			found, terms = append(found, passages[i]), append(terms, part)
 		}
-		w.keep(ctx, found, terms)
+		w.store(ctx, found, terms)
 		return nil
 	})
 	if err != nil && (answered && sdk.CodeOf(err) == sdk.CodeInvalid || api.BadRequest(err)) {
-		return passages, nil // one of them may be to blame, or they are too much at a time
+		return passages, nil // one of them may be to blame, or they are too many
 	}
 	return again, err
 }
@@ -217,21 +217,17 @@ func (w *work) askAlone(ctx context.Context, p *passage) error {
 		case len(terms) == 0:
 			return sdk.Invalid(fmt.Errorf("the model's answer holds no %s", w.kind.Name))
 		}
-		w.keep(ctx, []*passage{p}, [][]string{terms})
+		w.store(ctx, []*passage{p}, [][]string{terms})
 		return nil
 	})
 }
 
-// keep gives passages their terms and keeps them for the next time.
-func (w *work) keep(ctx context.Context, passages []*passage, terms [][]string) {
+// store gives passages their terms and caches them.
+func (w *work) store(ctx context.Context, passages []*passage, terms [][]string) {
 	values := make([][]byte, len(passages))
 	for i, p := range passages {
 		w.take(p, terms[i])
-		value, err := json.Marshal(terms[i])
-		if err != nil { // texts always can be
-			panic(err)
-		}
-		values[i] = value
+		values[i] = api.Value(terms[i])
 	}
 	w.CachePut(ctx, keys(passages), values)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/racflow/racflow/plugins/internal/sentence"
 )
 
-// Break is a kind of place where a text may be cut.
+// Break is a kind of position where a text may be cut.
 type Break struct {
-	// last is the last such place p with low < p <= high, or -1.
+	// last is the last such position p with low < p <= high, or -1.
 	last  func(text string, low, high int) int
-	first func(text string, low, high int) int // the first of them; nil: found by last
-	fine  bool                                 // only where there is no other
+	first func(text string, low, high int) int // the first of them; nil: last finds it
+	fine  bool                                 // used only where there is no other
 }
 
 // firstIn is the first break p with low < p <= high, or -1.
@@ -53,7 +53,7 @@ func lastLiteral(text, separator string, low, high int) int {
 	return from + i + len(separator)
 }
 
-// lastParagraph is behind the last lines of white space alone.
+// lastParagraph is behind the last line of white space alone.
 func lastParagraph(text string, low, high int) int {
 	for p := high; p > low; {
 		p = lastLiteral(text, "\n", low, p)

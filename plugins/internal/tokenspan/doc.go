@@ -1,11 +1,10 @@
-// Package tokenspan is what the chunkers share: texts whose tokens are counted, and
-// cutting them into spans within a number of tokens.
+// Package tokenspan counts the tokens of texts, and cuts texts into spans within a
+// number of tokens, for the chunkers.
 //
-// A document is tokenized once. What is kept of it is a bit for each byte, set
-// where a token begins, with a count every 64 bytes, so that the tokens of any
-// part are counted in constant time and all chunkers are linear in the length of
-// their documents. A token that a cut would divide belongs to the part in which
-// it begins.
+// A document is tokenized once, into a bit for each byte, set where a token begins, with
+// a count every 64 bytes. So the tokens of any part are counted in constant time, and
+// all chunkers are linear in the length of their documents. A token that a cut would
+// divide belongs to the part in which it begins.
 //
 // The spans of a document, where they do not overlap, follow each other without
 // a gap: white space between them belongs to the one before it. Joined they are
@@ -22,6 +21,5 @@
 //     Words above 100 characters, which the embedder does not read, count with
 //     every 100 characters of them as a word.
 //
-// The package knows nothing of formats: which parts a document has, the
-// chunkers say.
+// The package knows nothing of formats: the chunkers decide which parts a document has.
 package tokenspan

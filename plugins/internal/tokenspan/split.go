@@ -10,13 +10,13 @@ type Splitter struct {
 	Breaks  []Break // where to cut, strongest first
 }
 
-// Prose is where texts are cut that have no other structure.
+// Prose are the breaks of texts without other structure.
 func Prose() []Break { return []Break{Paragraphs, Lines, Sentences, Words} }
 
-// Split returns the spans of the text from start up to end. A span ends at the
-// last break of the strongest kind that leaves it at least half full, at the last
-// of any kind but words where none does, else between words, and inside one only
-// if it is larger than a span.
+// Split returns the spans of the text from start up to end. A span ends at the last
+// break of the strongest kind that leaves it at least half full; where there is none,
+// at the last break of any kind but words, else between words, and inside a word only
+// if that is larger than a span.
 func (s Splitter) Split(x *Text, start, end int) []Span {
 	var spans []Span
 	if x.Blank(start, end) {
@@ -25,7 +25,7 @@ func (s Splitter) Split(x *Text, start, end int) []Span {
 	for done := start; ; {
 		limit := x.Forward(start, s.Size, end)
 		stop := s.stop(x, start, done, limit, end)
-		if x.Tokens(stop, end) == 0 { // white space is left, or what no tokenizer counts
+		if x.Tokens(stop, end) == 0 { // the rest has no tokens
 			stop = end
 		}
 		spans = append(spans, Span{start, stop})
@@ -55,8 +55,8 @@ func (s Splitter) stop(x *Text, start, done, limit, end int) int {
 	return limit
 }
 
-// overlap is where the span after one that ends at stop starts: at the first break
-// in what it repeats, not between words if there is another one.
+// overlap is where the span after one that ends at stop starts: at the first break in
+// the text that it may repeat, between words only where there is no other.
 func (s Splitter) overlap(x *Text, start, stop int) int {
 	if s.Overlap == 0 {
 		return stop

@@ -15,17 +15,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// run is the number of letters and digits that count as one token.
-const run = 6
+// wordPart is the number of letters and digits that count as one token.
+const wordPart = 6
 
-// Tokenizer tells where the tokens of a text begin. It is safe for concurrent
-// use.
+// Tokenizer finds where the tokens of a text begin. It is safe for concurrent use.
 type Tokenizer struct {
 	begin func(text string, at func(int))
 }
 
-// Named returns the tokenizer that an argument named tokenizer chooses. Its
-// error is a sdk.ArgumentError.
+// Named returns a tokenizer by its name: words, characters or minilm. Its error is an
+// sdk.ArgumentError of the argument tokenizer.
 func Named(name string) (*Tokenizer, error) {
 	switch name {
 	case "words":
@@ -73,7 +72,7 @@ func words(text string, at func(int)) {
 		if c < utf8.RuneSelf {
 			switch {
 			case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
-				if length%run == 0 {
+				if length%wordPart == 0 {
 					at(i)
 				}
 				length++
@@ -92,7 +91,7 @@ func words(text string, at func(int)) {
 			at(i)
 			length = 0
 		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			if length%run == 0 {
+			if length%wordPart == 0 {
 				at(i)
 			}
 			length++
@@ -137,8 +136,8 @@ func (x *Text) upTo(i int) int {
 // Tokens is the number of tokens that begin in the bytes from start up to end.
 func (x *Text) Tokens(start, end int) int { return x.upTo(end) - x.upTo(start) }
 
-// token is the byte at which the token with that number begins, or the text's
-// length where there are not so many.
+// token is the byte at which the token of a number begins, or the text's length where
+// there are fewer.
 func (x *Text) token(number int) int {
 	w := sort.SearchInts(x.before, number+1) - 1
 	if w >= len(x.begins) {
@@ -151,11 +150,11 @@ func (x *Text) token(number int) int {
 	return w*64 + bits.TrailingZeros64(rest)
 }
 
-// inside says whether i is inside a character.
+// inside reports whether i is inside a character.
 func (x *Text) inside(i int) bool { return i < len(x.String) && !utf8.RuneStart(x.String[i]) }
 
-// Forward is the end of the longest part from start that has at most n tokens, 1
-// or more, but one character with tokens at least, and ends at limit at the latest.
+// Forward is the end of the longest part from start that has at most n tokens and ends
+// at limit at the latest. It has at least one character with tokens; n is 1 or more.
 func (x *Text) Forward(start, n, limit int) int {
 	begins := x.token(x.upTo(start) + n)
 	i := begins
@@ -179,5 +178,5 @@ func (x *Text) back(end, n int) int {
 	return i
 }
 
-// Blank says whether there is nothing but white space from start up to end.
+// Blank reports whether there is only white space from start up to end.
 func (x *Text) Blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }

@@ -60,8 +60,9 @@ func must(t testing.TB, err error) {
 }
 
 // codebases reads Anthropic's example of contextual retrieval: chunks of source
-// code. With their context, repository and path are embedded and searched, too.
-func codebases(t testing.TB, context bool) set {
+// code, of all repositories or of those given. With their context, repository and path
+// are embedded and searched, too.
+func codebases(t testing.TB, context bool, repositories ...string) set {
 	type document struct{ ID, Repo, Path string }
 	type chunk struct {
 		ID, Text string
@@ -77,8 +78,13 @@ func codebases(t testing.TB, context bool) set {
 		documents[d.ID] = d
 	}
 	var s set
+	known := map[string]bool{}
 	for _, c := range readLines[chunk](t, folder+"chunks.jsonl") {
 		d := documents[c.Document]
+		if len(repositories) > 0 && !slices.Contains(repositories, d.Repo) {
+			continue
+		}
+		known[c.ID] = true
 		e := sdk.Entry{ID: c.ID, Text: c.Text, Meta: sdk.Meta{"repo": d.Repo, "path": d.Path}}
 		if context {
 			e.Context = d.Repo + " " + d.Path
@@ -86,7 +92,9 @@ func codebases(t testing.TB, context bool) set {
 		s.entries = append(s.entries, e)
 	}
 	for _, q := range readLines[line](t, folder+"queries_public.jsonl") {
-		s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold})
+		if known[q.Gold[0][0]] {
+			s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold})
+		}
 	}
 	return s
 }

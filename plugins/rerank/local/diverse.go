@@ -31,8 +31,7 @@ func (v *vocabulary) set(words []string) []int {
 	return set
 }
 
-// overlap is the Jaccard similarity of a set and one of so many words, which are
-// marked.
+// overlap is the Jaccard similarity of a set and the set of size marked words.
 func overlap(marked []bool, size int, set []int) float64 {
 	both := 0
 	for _, n := range set {
@@ -43,26 +42,26 @@ func overlap(marked []bool, size int, set []int) float64 {
 	return ratio(float64(both), float64(size+len(set)-both))
 }
 
-// places is how many of the first candidates are chosen for their diversity. The
-// others follow in the order of what is left of their relevance by then: nobody
-// looks that far down for something new, and it would cost as much again.
-const places = 50
+// maxDiverse is how many candidates are chosen for their diversity. The others follow
+// in the order of their reduced relevance: few read that far down, and choosing them
+// all would cost as much again.
+const maxDiverse = 50
 
-// diverse orders candidates by relevance less what the most similar one before
-// them takes away: maximal marginal relevance (Carbonell and Goldstein, "The use
+// diverse orders candidates by relevance less weight times the overlap with the most
+// similar one before them: maximal marginal relevance (Carbonell and Goldstein, "The use
 // of MMR, diversity-based reranking for reordering documents and producing
 // summaries", SIGIR 1998). It returns the order and the values by which they
-// were chosen, which never rise. Those that tie stay in their order. Sets are of
-// numbers below the given one.
+// were chosen, which never rise. Ties stay in their order. Sets hold numbers below
+// words.
 func diverse(relevance []float64, sets [][]int, words int, weight float64) (order []int, values []float64) {
 	worth := slices.Clone(relevance)
-	nearest := make([]float64, len(relevance)) // overlap with the most similar one that was chosen
+	nearest := make([]float64, len(relevance)) // overlap with the most similar chosen one
 	marked := make([]bool, words)
 	left := make([]int, len(relevance))
 	for i := range left {
 		left[i] = i
 	}
-	for weight > 0 && len(left) > 0 && len(order) < places {
+	for weight > 0 && len(left) > 0 && len(order) < maxDiverse {
 		at := 0
 		for i, n := range left {
 			if worth[n] > worth[left[at]] {

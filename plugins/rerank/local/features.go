@@ -7,18 +7,17 @@ import (
 	"github.com/racflow/racflow/sdk/analyze"
 )
 
-// features are what speaks for a candidate, each from 0 to 1 among those of one
-// item.
+// features of a candidate are from 0 to 1 among the candidates of one item.
 type features struct {
 	dense   float64 // cosine, from the lowest to the highest
-	lexical float64 // BM25, of the highest
+	lexical float64 // BM25, divided by the highest
 	words   float64 // share of the query's words in the text, the rare ones counting more
 	pairs   float64 // the same of its pairs of neighbouring words
 	fields  float64 // share of the query's words in the context, the terms and the fields of the metadata
 }
 
-// featuresOf describes the candidates of an item. It also returns the words of
-// each as numbers, below the last value.
+// featuresOf returns the features of an item's candidates, the words of each as numbers,
+// and the number of distinct words.
 func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features, [][]int, int) {
 	q := newQuery(a, item.Text)
 	all := make([]features, len(item.Candidates))
@@ -29,8 +28,8 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 		c := &item.Candidates[i]
 		words = a.Append(words[:0], c.Text)
 		bodies[i], sets[i] = q.match(words), seen.set(words)
-		situating, terms := sdk.SplitContext(c.Context)
-		words = a.Append(words[:0], situating)
+		context, terms := sdk.SplitContext(c.Context)
+		words = a.Append(words[:0], context)
 		for _, term := range terms {
 			words = a.Append(words, term)
 		}
@@ -41,7 +40,7 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 		}
 		heads[i] = q.match(words)
 	}
-	sides(item.Candidates, all)
+	searchScores(item.Candidates, all)
 	idf := q.rarity(bodies, heads)
 	mean := 0.0
 	for i := range bodies {
@@ -59,9 +58,9 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 	return all, sets, len(seen.last)
 }
 
-// share is the part of the query's words, and of its pairs of words, that a text
-// has, each weighing its rarity. Words that come often count more, less so in a
-// long text: BM25's saturation, with k1 = 1.2 and b = 0.75.
+// share is the part of the query's words, and of its pairs of words, that a text has,
+// weighted by rarity. Frequent words count more, less so in a long text: BM25's
+// saturation, with k1 = 1.2 and b = 0.75.
 func share(q *query, idf []float64, m matches, mean float64) (words, pairs float64) {
 	all := 0.0
 	for n, count := range m.counts {
@@ -82,8 +81,8 @@ func share(q *query, idf []float64, m matches, mean float64) (words, pairs float
 	return words, ratio(pairs, all)
 }
 
-// sides fills in what the two sides of the search say.
-func sides(candidates []sdk.Candidate, all []features) {
+// searchScores fills in the features of the two search legs.
+func searchScores(candidates []sdk.Candidate, all []features) {
 	low, high, best := math.Inf(1), math.Inf(-1), 0.0
 	for i := range candidates {
 		if d := float64(candidates[i].Dense); finite(d) {
@@ -103,7 +102,7 @@ func sides(candidates []sdk.Candidate, all []features) {
 	}
 }
 
-// finite reports whether a side computed a score.
+// finite reports whether a search leg computed a score.
 func finite(score float64) bool { return !math.IsNaN(score) && !math.IsInf(score, 0) }
 
 func sum(all []float64) (s float64) {
@@ -113,7 +112,7 @@ func sum(all []float64) (s float64) {
 	return s
 }
 
-// ratio is a / b, and 0 where there is nothing to compare with.
+// ratio is a / b; 0 where b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0

@@ -10,12 +10,12 @@ import (
 // Weights are bounded so that scores stay finite.
 type config struct {
 	Dense     float64  `config:"dense" default:"1" min:"0" max:"1000" doc:"Weight of the cosine, from the lowest to the highest among the candidates."`
-	Lexical   float64  `config:"lexical" default:"0.5" min:"0" max:"1000" doc:"Weight of the BM25 score, as part of the highest."`
+	Lexical   float64  `config:"lexical" default:"0.5" min:"0" max:"1000" doc:"Weight of the BM25 score, divided by the highest."`
 	Words     float64  `config:"words" default:"1" min:"0" max:"1000" doc:"Weight of the share of the item's words that the text has."`
 	Phrases   float64  `config:"phrases" default:"0.5" min:"0" max:"1000" doc:"Weight of the share of its pairs of words that stand together there."`
 	Fields    float64  `config:"fields" default:"1" min:"0" max:"1000" doc:"Weight of the share of its words that the context, the terms added to it and the metadata in field_names have."`
 	Names     []string `config:"field_names" default:"title,path,headings" pattern:"." doc:"Keys of the metadata that count as fields."`
-	Diversity float64  `config:"diversity" default:"0.5" min:"0" max:"1000" doc:"Weight of the overlap with a better candidate, which takes away; 0: none."`
+	Diversity float64  `config:"diversity" default:"0.5" min:"0" max:"1000" doc:"Weight of the overlap with a better candidate, which is subtracted; 0: off."`
 }
 
 // Stage describes the reranker.

@@ -124,7 +124,7 @@ func TestDiverse(t *testing.T) {
 		best, which := math.Inf(-1), -1
 		for i := range n {
 			nearest := 0.0
-			for _, before := range order[:min(place, places)] {
+			for _, before := range order[:min(place, maxDiverse)] {
 				nearest = max(nearest, jaccard(sets[i], sets[before]))
 			}
 			if v := relevance[i] - weight*nearest; !chosen[i] && v > best {

@@ -6,8 +6,7 @@ import (
 	"github.com/racflow/racflow/sdk/analyze"
 )
 
-// query is what is looked for, word by word. Words are those of the analyzer for
-// code: identifiers whole and in parts, everything else as it is.
+// query is an item's text, word by word.
 type query struct {
 	analyzer analyze.Analyzer
 	terms    map[string]int  // its words, numbered in the order in which they come
@@ -31,7 +30,7 @@ func newQuery(analyzer analyze.Analyzer, text string) *query {
 	return q
 }
 
-// matches is what of a query stands in a text.
+// matches are the words of a query in a text.
 type matches struct {
 	counts []int           // by word of the query
 	pairs  map[[2]int]bool // that stand next to each other here, too; nil: none
@@ -59,9 +58,8 @@ func (q *query) match(words []string) matches {
 	return m
 }
 
-// rarity weighs the words of a query by how few of the candidates have them, in
-// the text or in the fields: the idf of BM25 among them. A word that none of them
-// has tells nothing, and weighs nothing.
+// rarity is BM25's idf of the query's words among the candidates, which have a word in
+// the text or in the fields. It is 0 for a word that none of them has.
 func (q *query) rarity(texts, fields []matches) []float64 {
 	idf := make([]float64, len(q.terms))
 	for n := range idf {

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// ask fills slots of one question. The first request goes alone, so that the
-// server has the prompt in its cache when the others come.
+// ask fills the slots of one question. The first request goes alone, so that the server
+// has the prompt in its cache for the others.
 func (v *voter) ask(ctx context.Context, slots []*slot) error {
 	size := int(v.choices.Load())
 	if len(slots) <= size {
@@ -32,13 +31,13 @@ func (v *voter) ask(ctx context.Context, slots []*slot) error {
 	return calls.Wait()
 }
 
-// askUntil requests choices until every slot has one. Each is kept as soon as
-// it is there.
+// askUntil requests choices until every slot has one. Each is cached as soon as it
+// arrives.
 func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), int(v.choices.Load()))
 		given, err := v.request(ctx, slots, want)
-		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // it may be n: some servers take few choices, or only one
+		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // n may be too large: some servers give few choices, or only one
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
 				given, err = v.request(ctx, slots, want)
@@ -65,14 +64,14 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	return nil
 }
 
-// lower sets the most choices per request, never up.
+// lower reduces the most choices per request.
 func (v *voter) lower(to int) {
 	for now := v.choices.Load(); int32(to) < now && !v.choices.CompareAndSwap(now, int32(to)); now = v.choices.Load() {
 	}
 }
 
-// request sends one request for the answers of the first n slots. It fills and
-// keeps as many of them as the server gives, and returns how many: at least one.
+// request sends one request for n answers. It fills slots with as many as the server
+// gives, caches them, and returns how many: at least one.
 func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, err error) {
 	q := slots[0].question
 	r := v.ready(q, n)
@@ -90,7 +89,7 @@ func (v *voter) request(ctx context.Context, slots []*slot, n int) (given int, e
 		keys, values := make([]sdk.Key, given), make([][]byte, given)
 		for i := range given {
 			slots[i].reply = replies[i]
-			keys[i], values[i] = slots[i].key, replies[i].value()
+			keys[i], values[i] = slots[i].key, api.Value(replies[i])
 		}
 		v.CachePut(ctx, keys, values)
 		return nil
@@ -127,7 +126,7 @@ func each[C any](choices []C, read func(C) reply) []reply {
 	return replies
 }
 
-// body is a request for n answers, but for its fields.
+// body is a request for n answers, without the fields that ready adds.
 func (v *voter) body(q *question, number, n int) any {
 	if v.config.Endpoint == "completions" {
 		return v.completionRequest(q, number, n)
@@ -214,7 +213,7 @@ func (v *voter) completionReply(q *question, c openai.CompletionChoice) reply {
 	return r
 }
 
-// weigh sets a reply's probability where it was asked for and is there.
+// weigh sets a reply's probability where it was asked for and given.
 func (v *voter) weigh(q *question, r *reply, tokens []token) {
 	if !v.config.Logprobs || v.Thinks() || q.prompt.Passages != nil {
 		return
@@ -226,13 +225,4 @@ func (v *voter) weigh(q *question, r *reply, tokens []token) {
 	if p := probability(tokens, q.prompt.Fields != nil); !math.IsNaN(p) {
 		r.Probability = p
 	}
-}
-
-// value is a reply as it is cached.
-func (r reply) value() []byte {
-	raw, err := json.Marshal(r)
-	if err != nil { // texts and finite numbers always can be
-		panic(err)
-	}
-	return raw
 }

@@ -40,7 +40,7 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	return q, nil
 }
 
-// The most tokens of an answer where the file does not say.
+// The most tokens of an answer where max_tokens is 0.
 const (
 	labelTokens = 32
 	jsonTokens  = 512

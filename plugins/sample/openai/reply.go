@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -11,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/answer"
 )
 
-// reply is one choice, as it is kept.
+// reply is one choice, as it is cached.
 type reply struct {
 	chatmodel.Reply
 	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
@@ -21,7 +22,7 @@ type reply struct {
 	Output uint64 `json:"output,omitempty"`
 }
 
-// fill reports whether a kept value is a reply.
+// fill takes a cached value and reports whether it is a reply.
 func (s *slot) fill(value []byte) bool {
 	return value != nil && json.Unmarshal(value, &s.reply) == nil
 }
@@ -42,8 +43,7 @@ func (v *voter) read(s *slot) sdk.Sample {
 	}
 }
 
-// unusable is why a reply is no answer, beyond what its text shows; "": it may
-// be one.
+// unusable is why a reply is no answer; "": it is one.
 func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 	if reason := r.Unusable(); reason != "" {
 		return reason
@@ -54,18 +54,13 @@ func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 	return a.Reason
 }
 
-// cutLabel reports whether the label itself may be cut: a line that did not end
-// and is none of the labels that are known.
+// cutLabel reports whether the label itself may be truncated: a line without an end
+// that is no known label.
 func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
 	if p.Fields != nil || len(p.Labels) == 0 || a.Label == "" || strings.Contains(strings.TrimSpace(r.Text), "\n") {
 		return false
 	}
-	for _, label := range p.Labels {
-		if label == a.Label {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(p.Labels, a.Label)
 }
 
 // token is a piece of an answer with the logarithm of its probability.
@@ -74,7 +69,7 @@ type token struct {
 	log  float64
 }
 
-// least is the smallest probability: an answer with none would not count.
+// least is the smallest probability: an answer of weight 0 would not count.
 const least = 1e-6
 
 // probability multiplies those of the tokens of the label: of the first line,

@@ -18,7 +18,7 @@ const (
 	maxCharacters = 15000
 )
 
-// structure says how the server is held to the question's labels.
+// structure sets how the server is constrained to the question's labels.
 func (v *voter) structure(q *question) error {
 	if q.prompt.Passages != nil { // a text of the model's own
 		return nil
@@ -37,7 +37,7 @@ func (v *voter) structure(q *question) error {
 			q.prompt.Fields = []string{sdk.LabelProperty}
 		}
 		if !listable(allowed) {
-			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model is not held to them, accept rules are", "labels", len(allowed))
+			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model may answer others, which accept rules have to refuse", "labels", len(allowed))
 			allowed = nil
 		}
 		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)

@@ -21,7 +21,7 @@
 //	RACFLOW_TEST_MILVUS=1 RACFLOW_MILVUS_ROWS=100000 go test -count 5 -v -run AgainstBareClient ./plugins/store/milvus
 //
 // With Milvus Lite 2.5.1 on two cores and 100,000 rows of 384 dimensions, a load had
-// 1.2 to 1.65 times the rate of the bare program, a search of depth 60 took 5 to 12 %
-// longer and one of depth 240 21 to 24 %, most of it for the cosines: such a
+// 1.2 to 1.65 times the rate of the bare program, a search for 60 candidates took 5 to
+// 12 % longer and one for 240 21 to 24 %, most of it for the cosines: such a
 // server makes one search after the other.
 package milvus

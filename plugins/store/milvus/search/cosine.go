@@ -36,9 +36,10 @@ func (l leg) addCosines(ctx context.Context, queries []*query) error {
 				cosines[r.Sequence] = r.Score
 			}
 			for i := range q.lexical {
-				h, ok := &q.lexical[i], false
-				if h.dense, ok = cosines[h.Sequence]; !ok {
-					h.dense = sdk.Unscored // an index that is not exact may miss a row
+				h := &q.lexical[i]
+				h.dense = sdk.Unscored // an index that is not exact may miss a row
+				if cosine, ok := cosines[h.Sequence]; ok {
+					h.dense = cosine
 				}
 			}
 			return nil

@@ -55,8 +55,8 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 // firstLimit is how many rows are read at first: some more than wanted, because
 // dead rows and ties fall away, and more again where the server's order is less exact.
 func (l leg) firstLimit() int {
-	n := l.depth + 16 + int(8*float32(l.depth)*(l.errorBound()-1))
-	return min(n+min(len(l.Dead), l.depth), table.MaxRows)
+	n := l.wanted + 16 + int(8*float32(l.wanted)*(l.errorBound()-1))
+	return min(n+min(len(l.Dead), l.wanted), table.MaxRows)
 }
 
 // answer is what a server returned for one query.
@@ -108,9 +108,8 @@ func (l leg) ask(ctx context.Context, queries []*query, limit int, serverFilter 
 // tolerance is how far the sums of a server may be from ours by rounding.
 const tolerance = 1e-5
 
-// longList is the depth from which on the server may choose which of the
-// entries that tie with the last one are in a list: in a list of short texts
-// hundreds may.
+// longList is how long a list is in which the server may choose among the entries
+// that tie with the last one: of short texts hundreds may.
 const longList = 100
 
 // settle scores what the server returned, returns the best and reports whether
@@ -126,13 +125,13 @@ func (l leg) settle(q *query, a answer, limit int) ([]hit, bool) {
 	if len(a.rows)+a.invisible < limit {
 		return hits, true // there are no others
 	}
-	if len(hits) < l.depth {
+	if len(hits) < l.wanted {
 		return hits, false
 	}
-	last, bound := l.rank(hits[l.depth-1]), a.lowest*l.errorBound()
+	last, bound := l.rank(hits[l.wanted-1]), a.lowest*l.errorBound()
 	slack := tolerance * max(1, bound)
 	if last > bound+slack {
 		return hits, true
 	}
-	return hits, l.depth > longList && last >= bound-slack && a.lowest >= bound-slack
+	return hits, l.wanted > longList && last >= bound-slack && a.lowest >= bound-slack
 }

@@ -18,7 +18,7 @@ import (
 type leg struct {
 	*snapshot.Snapshot
 	searcher *Searcher
-	depth    int
+	wanted   int // hits of each query
 	texts    bool
 	formula  bm25.Formula
 	bm25     bool // hits get a BM25 score
@@ -82,7 +82,7 @@ func (l leg) best(hits []hit) []hit {
 	slices.SortFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(l.rank(b), l.rank(a)), cmp.Compare(a.Entry.ID, b.Entry.ID))
 	})
-	return hits[:min(l.depth, len(hits))]
+	return hits[:min(l.wanted, len(hits))]
 }
 
 func (l leg) found(q *query, hits []hit) {

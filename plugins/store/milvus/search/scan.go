@@ -149,7 +149,7 @@ func (l leg) readAll(ctx context.Context, q *query) error {
 		if h, ok := l.accept(q, &r); ok {
 			hits = append(hits, h)
 		}
-		if len(hits) > 4*l.depth+table.MaxRows {
+		if len(hits) > 4*l.wanted+table.MaxRows {
 			hits = l.best(hits)
 		}
 		return true

@@ -57,7 +57,7 @@ func (s *Searcher) Search(ctx context.Context, search sdk.Search, given []sdk.Qu
 			at, queries = append(at, i), append(queries, parsed)
 		}
 		if search.NumCandidates > 0 && snap.Record.Entries > 0 {
-			l := leg{Snapshot: snap, searcher: s, depth: search.NumCandidates, texts: search.Texts, bm25: lexical, formula: snap.Formula()}
+			l := leg{Snapshot: snap, searcher: s, wanted: search.NumCandidates, texts: search.Texts, bm25: lexical, formula: snap.Formula()}
 			if err := l.both(ctx, queries, dense, lexical); err != nil {
 				return err
 			}

@@ -22,8 +22,8 @@ const (
 	MaxRows = 16384
 	// LookUp is how many rows are read or deleted by their keys or numbers at a time.
 	LookUp = 500
-	// Rows are walked in windows of positions. With vectors these are small:
-	// Milvus Lite 2 takes time that grows with the square of the rows.
+	// VectorWindow is how many rows are read at a time with their vectors: Milvus
+	// Lite 2 takes time that grows with the square of the rows.
 	VectorWindow = 250
 	plainWindow  = 1000
 )

@@ -16,7 +16,7 @@ type Options struct {
 	Prefix       string            `config:"prefix" affects_output:"false" default:"racflow" pattern:"^[A-Za-z][A-Za-z0-9]{0,30}$" example:"racflow" doc:"What the names of all collections on the server begin with."`
 	Index        string            `config:"index" default:"auto" min_length:"1" doc:"Index of the vectors: auto is HNSW where the server has it, else AUTOINDEX. FLAT is exact."`
 	IndexParams  map[string]string `config:"index_params" example:"{ M = \"32\" }" doc:"Parameters that the index is built with, as M and efConstruction of HNSW."`
-	SearchParams map[string]string `config:"search_params" example:"{ ef = \"512\" }" doc:"Parameters of a search in it, as ef of HNSW; ef grows with the depth if not given."`
+	SearchParams map[string]string `config:"search_params" example:"{ ef = \"512\" }" doc:"Parameters of a search in it, as ef of HNSW; ef grows with num_candidates if not given."`
 	SparseIndex  string            `config:"sparse_index" affects_output:"false" default:"SPARSE_INVERTED_INDEX" one_of:"SPARSE_INVERTED_INDEX,SPARSE_WAND" doc:"Index of the words. Both are exact."`
 	K1           float64           `config:"k1" default:"1.2" min:"0" doc:"BM25: how soon more occurrences of a word stop to count, 0 or more."`
 	B            float64           `config:"b" default:"0.75" min:"0" max:"1" doc:"BM25: how much long texts are held back, 0 to 1."`

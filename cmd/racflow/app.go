@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+)
+
+// app is what a verb on a pipeline file works with: the engine, and standard error,
+// where its events are shown.
+type app struct {
+	*engine.Workspace
+	*display
+}
+
+// open makes ready to load files and start processes. It does neither.
+func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
+	if f.state == "" {
+		return nil, errors.New("--state is empty: name a folder")
+	}
+	a := &app{display: newDisplay()}
+	options, err := f.options(stdin)
+	if err != nil {
+		return nil, err
+	}
+	options.Log, options.Events = newLog(), a.events()
+	a.Workspace, err = engine.NewWorkspace(c.Context(), options)
+	return a, err
+}
+
+func (a *app) close() {
+	a.progress.Clear()
+	a.Close()
+}
+
+// files calls do with a workspace, which ends with it.
+func (f *fileFlags) files(c *cobra.Command, do func(*app) error) error {
+	a, err := f.open(c, c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return do(a)
+}
+
+// pipelineOf calls do with the pipeline of a file, which ends with it. No stage is
+// started before.
+func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *engine.Pipeline) error) error {
+	a, err := f.open(c, stdin)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	p, err := a.Open(path)
+	if err != nil {
+		return err
+	}
+	return do(a, p)
+}

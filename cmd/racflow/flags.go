@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// stateDir is where knowledge is kept unless a flag says otherwise.
+const stateDir = engine.DefaultState
+
+// fileFlags are the flags of verbs that load a pipeline file: of all of them, and of
+// those that take items or call services.
+type fileFlags struct {
+	vars, varFiles []string
+	pipeline       string
+	state          string
+	plugins        []string
+
+	input string
+	limit int
+
+	offline, refresh bool
+	budget           pipeline.Budget
+
+	more engine.Options // what a verb asks for beside its flags
+}
+
+func (f *fileFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
+	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
+	f.registerPlugins(c)
+}
+
+func (f *fileFlags) registerPlugins(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
+}
+
+// registerInput registers the flags that say which items to work on.
+func (f *fileFlags) registerInput(c *cobra.Command) {
+	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv or jsonl; - is standard input) in place of the pipeline's input")
+	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
+}
+
+// registerCalls registers the flags of verbs whose stages call services.
+func (f *fileFlags) registerCalls(c *cobra.Command) {
+	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
+	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
+	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
+	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
+	c.MarkFlagsMutuallyExclusive("offline", "refresh")
+}
+
+// options are what the engine needs to know of the flags.
+func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
+	o := f.more
+	o.Vars = map[string]string{}
+	for _, v := range f.vars {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return o, fmt.Errorf("-var %s: write NAME=VALUE", v)
+		}
+		o.Vars[name] = value
+	}
+	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
+	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
+	o.Services = &engine.Services{Budget: f.budget}
+	switch {
+	case f.offline:
+		o.Services.Mode = governor.Offline
+	case f.refresh:
+		o.Services.Mode = governor.Refresh
+	}
+	return o, nil
+}
+
+// oneFile checks the arguments of a verb that works on a pipeline file.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one pipeline file, such as: %s pipelines/intent.hcl", c.CommandPath())
+	}
+	return nil
+}
+
+// singleDash lets -var and -var-file be written with one dash, as in other
+// tools that read HCL.
+func singleDash(args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "-var" || name == "-var-file" {
+			arg = "-" + arg
+		}
+		out[i] = arg
+		if arg == "--" {
+			copy(out[i:], args[i:])
+			break
+		}
+	}
+	return out
+}
+
+// money and tokens are the values of flags that set a bound. A bound of 0 would be
+// none, so it is refused.
+type (
+	money  float64
+	tokens int64
+)
+
+var errNoBound = errors.New("it must be more than 0; leave it out to set no bound")
+
+func (m *money) Type() string   { return "float" }
+func (m *money) String() string { return strconv.FormatFloat(float64(*m), 'g', -1, 64) }
+
+func (m *money) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return errNoBound
+	}
+	*m = money(v)
+	return nil
+}
+
+func (t *tokens) Type() string   { return "int" }
+func (t *tokens) String() string { return strconv.FormatInt(int64(*t), 10) }
+
+func (t *tokens) Set(text string) error {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%w; it is a whole number", errNoBound)
+	}
+	*t = tokens(v)
+	return nil
+}

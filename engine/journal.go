@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/racflow/racflow/engine/journal"
+)
+
+// Newest stands for the ID of the newest run of a file and pipeline that left items
+// unanswered.
+const Newest = "newest"
+
+// ChangedError says that a run cannot be resumed, since answers of before and after
+// would stand side by side. Options.ResumeAnyway resumes it all the same.
+type ChangedError struct {
+	Run     string
+	Changed []string // what has changed
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("run %s cannot be resumed, because this has changed: %s", e.Run, strings.Join(e.Changed, "; "))
+}
+
+// Runs are those that are kept in the state folder.
+func (w *Workspace) Runs() journal.Runs { return journal.Of(w.state) }
+
+// journal opens the journal of a new run over the input or, with Options.Resume, of
+// one that left items unanswered. earlier is the newest run of the same file and
+// input, where that ended early.
+func (p *Pipeline) journal(ctx context.Context) (book *journal.Journal, earlier string, err error) {
+	m, err := p.manifest(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	runs, o := p.workspace.Runs(), p.workspace.options
+	last, left := runs.Newest(m.File, m.Pipeline)
+	switch {
+	case o.Resume == "":
+		if left && last.Input.Path == m.Input.Path {
+			if end := runs.End(last.ID); end == nil || !end.Complete {
+				earlier = last.ID
+			}
+		}
+		book, err = runs.Begin(m)
+		return book, earlier, err
+	case o.Resume == Newest && !left:
+		return nil, "", fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", p.file.Path, filepath.Join(p.workspace.state, "runs"))
+	case o.Resume != Newest:
+		if last, err = runs.Manifest(o.Resume); err != nil {
+			return nil, "", err
+		}
+		if last.File != m.File || last.Pipeline != m.Pipeline {
+			return nil, "", fmt.Errorf("run %s is of pipeline %q in %s", last.ID, last.Pipeline, last.File)
+		}
+	}
+	if changed := last.Differences(m); len(changed) > 0 && !o.ResumeAnyway {
+		return nil, "", &ChangedError{last.ID, changed}
+	}
+	book, err = runs.Resume(last.ID)
+	return book, "", err
+}
+
+// manifest says what a run of the pipeline depends on. It starts the stages.
+func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
+	m := journal.Manifest{Version: Version(), Limit: p.workspace.options.Limit}
+	m.Define(p.file, p.chosen)
+	r, err := p.Start(ctx)
+	if err != nil {
+		return m, err
+	}
+	if m.File, err = filepath.Abs(p.file.Path); err != nil {
+		return m, err
+	}
+	path, err := filepath.Abs(p.InputPath())
+	if err != nil {
+		return m, err
+	}
+	if m.Input, err = journal.NewFile(path); err != nil {
+		return m, err
+	}
+	for _, g := range r.Generations() {
+		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
+	}
+	for _, id := range r.Graph().Identities() {
+		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint}
+		if command := p.workspace.catalog.Command(id.Use); command != nil {
+			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
+			known, _ := p.workspace.host.Known(command)
+			stage.Version = known.Version
+			program, err := journal.NewFile(command[0])
+			if err != nil {
+				return m, err
+			}
+			stage.Program = &program
+		}
+		m.Stages = append(m.Stages, stage)
+	}
+	return m, nil
+}

@@ -1,0 +1,68 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// Func starts the process of a stage. What it returns implements the sdk's interface
+// of the stage's kind; of an embed stage stages.Embedder, of a store stage
+// stages.Store.
+type Func func(context.Context, Request) (any, error)
+
+// Request says which process to start.
+type Request struct {
+	Stage     *pipeline.Stage
+	Knowledge string // the block that the stage stands in, if that is a knowledge
+	State     []byte // of a fitted embedder
+}
+
+// Knowledge starts the stages of a knowledge block by start.
+func Knowledge(block *pipeline.Knowledge, start Func) stages.Starter {
+	return &launcher{block: block, start: start}
+}
+
+type launcher struct {
+	block    *pipeline.Knowledge
+	start    Func
+	embedder stages.Embedder
+}
+
+func (l *launcher) Embedder(ctx context.Context, state []byte) (e stages.Embedder, err error) {
+	if c, ok := l.embedder.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			return nil, fmt.Errorf("end %s: %w", l.block.Embed.Use, err)
+		}
+	}
+	l.embedder, err = as[stages.Embedder](ctx, l, l.block.Embed, state)
+	return l.embedder, err
+}
+
+func (l *launcher) Chunker(ctx context.Context) (stages.Chunker, error) {
+	return as[stages.Chunker](ctx, l, l.block.Chunk, nil)
+}
+
+func (l *launcher) Enricher(ctx context.Context, s *pipeline.Stage) (stages.Enricher, error) {
+	return as[stages.Enricher](ctx, l, s, nil)
+}
+
+func (l *launcher) Store(ctx context.Context) (stages.Store, error) {
+	return as[stages.Store](ctx, l, l.block.Store, nil)
+}
+
+func as[T any](ctx context.Context, l *launcher, s *pipeline.Stage, state []byte) (T, error) {
+	var t T
+	p, err := l.start(ctx, Request{s, l.block.Name, state})
+	if err != nil {
+		return t, err
+	}
+	t, ok := p.(T)
+	if !ok {
+		return t, fmt.Errorf("%s %q does not do the work of its kind", s.Block, s.Use)
+	}
+	return t, nil
+}

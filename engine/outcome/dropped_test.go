@@ -1,0 +1,68 @@
+package outcome
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestDropped counts answers of a model beside a distribution.
+func TestDropped(t *testing.T) {
+	distribution := []Vote{{Voter: "knn", Answer: "a", Weight: .6}, {Voter: "knn", Answer: "b", Weight: .4, Accepted: true}}
+	tests := map[string]struct {
+		dropped, of int
+		want        bool
+	}{
+		"none":        {0, 100, false},
+		"4 percent":   {4, 100, false},
+		"5 percent":   {5, 100, false},
+		"6 percent":   {6, 100, true},
+		"all":         {1680, 1680, true},
+		"one of many": {1, 1000, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			// A distribution of one label looks like an answer.
+			totals := Totals{Distributions: []string{"knn"}}
+			totals.Add(Result{Answer: "b", Votes: distribution})
+			totals.Add(Result{Votes: []Vote{{Voter: "knn", Answer: "a", Weight: 1}}})
+			for i := range test.of {
+				vote := Vote{Voter: "llm", Answer: "a", Weight: 1, Accepted: i >= test.dropped}
+				if !vote.Accepted {
+					vote.Answer = "**a**"
+				}
+				totals.Add(Result{Answer: "a", Votes: append(distribution[:2:2], vote)})
+			}
+			all := totals.Dropped()
+			if got := len(all) == 1; got != test.want || len(all) > 1 {
+				t.Fatalf("dropped: %+v", all)
+			}
+			if test.want && (all[0].Voter != "llm" || all[0].Answers != test.of || all[0].Dropped != test.dropped || len(all[0].Texts) != 1 || all[0].Texts[0] != (Text{Answer: "**a**", Count: test.dropped})) {
+				t.Errorf("dropped: %+v", all[0])
+			}
+		})
+	}
+}
+
+// A model that writes something else each time, and much of it, takes little memory.
+func TestDroppedIsBounded(t *testing.T) {
+	var totals Totals
+	long := strings.Repeat("é", maxText)
+	for i := range 1_000_000 {
+		text := fmt.Sprint(i)
+		if i%4 == 0 {
+			text = "the same"
+		} else if i < 2000 {
+			text += long
+		}
+		totals.Add(Result{Answer: "x", Votes: []Vote{{Voter: "llm", Answer: text, Weight: 1}}})
+	}
+	d := totals.Dropped()[0]
+	bytes := 0
+	for _, text := range d.Texts {
+		bytes += len(text.Answer)
+	}
+	if d.Dropped != 1_000_000 || len(d.Texts) != maxTexts || len(d.positions) != maxTexts || bytes > maxTexts*(maxText+3) || d.Texts[0] != (Text{Answer: "the same", Count: 250_000}) {
+		t.Errorf("%d dropped, %d texts of %d bytes, %+v", d.Dropped, len(d.Texts), bytes, d.Texts[0])
+	}
+}

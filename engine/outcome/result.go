@@ -1,0 +1,121 @@
+package outcome
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Result is what became of one item.
+type Result struct {
+	Line       int // in the input
+	ID, Text   string
+	Expected   string        // the input's label, where it has one
+	Gold       []source.Gold // what should be found for it; nil: not known
+	Answer     string        // empty: no acceptable answer; Reason says why
+	Agreement  float64       // from 0 to 1
+	Flagged    bool
+	Reason     string
+	Votes      []Vote
+	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
+	Candidates []sdk.Candidate // of the last retrieve or rerank stage
+	Lists      []List          // of all of them in file order, where the run keeps them
+	// RetrievalOnly is set where the pipeline has no election: the candidates are its
+	// answer.
+	RetrievalOnly bool
+	// FreeText is set where the knowledge has no labels, so that answers are texts:
+	// nobody writes one letter by letter as it is expected.
+	FreeText bool
+	Usage    sdk.Usage
+	Usages   map[string]sdk.Usage // the same by voter
+	Failure  *Failure             // set: the item was not answered
+	Skipped  []*Failure           // of stages with on_error = "skip"
+	// Missing are the voters that had to stop, so that the answer is that of the others
+	// alone: a resumed run asks the item again. nil: none.
+	Missing []*Failure
+	Latency time.Duration // from being read to being answered
+}
+
+// A result that a resumed run takes from its journal has no Lists, Usages, Skipped and
+// Latency.
+
+// List are the candidates that one stage left to those below it.
+type List struct {
+	Stage      string // as "rerank.best"
+	Candidates []sdk.Candidate
+}
+
+// Vote is one answer of one voter. A voter that returns a distribution has one vote
+// per label.
+type Vote struct {
+	Voter    string  `json:"voter"`
+	Answer   string  `json:"answer"`
+	Weight   float64 `json:"weight"`
+	Accepted bool    `json:"accepted"`
+	Reason   string  `json:"reason,omitempty"` // why it is not accepted
+}
+
+// maxAnswers is how many votes of one distribution results show. A statistical voter
+// returns a weight for every label; the tail says nothing.
+const maxAnswers = 5
+
+// Heaviest returns the votes with at most maxAnswers of each distribution. A voter's
+// votes stand together, heaviest first, so these are its first ones; the samples of a
+// language model are all among them.
+func Heaviest(votes []Vote) []Vote {
+	kept := make([]Vote, 0, min(len(votes), 4*maxAnswers))
+	voter, count := "", 0
+	for i := range votes {
+		v := &votes[i]
+		if v.Voter != voter {
+			voter, count = v.Voter, 0
+		}
+		if v.Weight < 1 {
+			if count++; count > maxAnswers {
+				continue
+			}
+		}
+		kept = append(kept, *v)
+	}
+	return kept
+}
+
+// Citation is a passage that an answer cites.
+type Citation struct {
+	Number int // in the prompt, and so in the answer
+	// Passage is the candidate that the prompt showed. A result from the journal has
+	// its id, and of its metadata the Origins.
+	Passage sdk.Candidate
+}
+
+// Origins are the metadata that say where a passage is from, in the order in which
+// they are shown.
+var Origins = []string{"path", "title", "headings", "first_line", "last_line", "first_page", "last_page"}
+
+// Failure says where and why an item failed.
+type Failure struct {
+	Stage string // as "sample.knn"; empty: the row itself cannot be used
+	Err   error
+}
+
+func (f *Failure) Error() string {
+	if f.Stage == "" {
+		return f.Err.Error()
+	}
+	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // its process names it, too
+		return text
+	}
+	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
+}
+
+// Without names the voters that the answer is without.
+func (r Result) Without() []string {
+	var all []string
+	for _, f := range r.Missing {
+		all = append(all, f.Stage)
+	}
+	return all
+}

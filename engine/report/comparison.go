@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+// Comparison writes what variants are worth as one table. A column
+// that would hold nothing is left out. Of what stages found, it shows what the
+// last one left.
+func Comparison(w io.Writer, c eval.Comparison) error {
+	rows := c.Rows
+	has := func(f func(eval.Report) bool) bool {
+		return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
+	}
+	type column struct {
+		name string
+		show bool
+		cell func(eval.Report) string
+	}
+	scoped := has(func(r eval.Report) bool { return r.Scope != nil })
+	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
+		return func(r eval.Report) string {
+			if r.Scope == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", cell(r.Scope))
+		}
+	}
+	scored := has(func(r eval.Report) bool { return r.Scored > 0 })
+	var columns []column
+	if at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil }); at >= 0 {
+		found := func(cell func(*eval.Ranking) float64) func(eval.Report) string {
+			return func(r eval.Report) string {
+				if last(r) == nil {
+					return "-"
+				}
+				return fmt.Sprintf("%.4f", cell(last(r)))
+			}
+		}
+		for i, c := range last(rows[at].Report).Recall {
+			columns = append(columns, column{fmt.Sprintf("RECALL@%d", c.K), true, found(func(s *eval.Ranking) float64 { return s.Recall[i].Share })})
+		}
+		columns = append(columns,
+			column{"1-RECALL@20", true, found(func(s *eval.Ranking) float64 { return s.Failure })},
+			column{"NDCG@10", true, found(func(s *eval.Ranking) float64 { return s.NDCG })},
+			column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
+	}
+	columns = append(columns, []column{
+		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
+		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
+		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
+		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
+		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
+		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
+		{"ASKED", has(func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
+		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
+		{"TOKENS OUT", has(func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
+		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
+	}...)
+	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
+	tw := terminal.NewTable(w)
+	head := slices.Clone(c.Targets)
+	for _, c := range columns {
+		head = append(head, c.name)
+	}
+	fmt.Fprintln(tw, strings.Join(head, "\t"))
+	for _, r := range rows {
+		var cells []string
+		for _, value := range r.Set {
+			cells = append(cells, terminal.Shorten(value, valueWidth))
+		}
+		for _, c := range columns {
+			cells = append(cells, c.cell(r.Report))
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	return tw.Flush()
+}
+
+// last is what the last stage that finds something is worth; nil where that was
+// not measured.
+func last(r eval.Report) *eval.Ranking {
+	if r.Retrieval == nil || len(r.Retrieval.Stages) == 0 {
+		return nil
+	}
+	return &r.Retrieval.Stages[len(r.Retrieval.Stages)-1]
+}

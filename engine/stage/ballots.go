@@ -1,0 +1,101 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// keepBallots keeps what the voters returned, before the election's own accept rule
+// narrows it.
+func (g *Graph) keepBallots(records []*Record) {
+	for _, rec := range records {
+		rec.ballots = map[int][]sdk.Sample{}
+		for _, v := range g.voters {
+			rec.ballots[v] = clone(rec.outputs[v].samples)
+		}
+	}
+}
+
+// clone copies samples so far that marks on their answers can differ.
+func clone(samples []sdk.Sample) []sdk.Sample {
+	all := slices.Clone(samples)
+	for i := range all {
+		all[i].Answers = slices.Clone(all[i].Answers)
+	}
+	return all
+}
+
+// Election is the election of a graph, with other values of variables.
+type Election struct {
+	graph *Graph
+	elect *stage
+}
+
+// Election starts the election stage of p, which is the graph's own pipeline but for
+// the values of variables.
+func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start launch.Func) (*Election, error) {
+	if g.elect < 0 {
+		return nil, errors.New("the pipeline has no election")
+	}
+	s := &stage{Stage: p.Stages[g.elect], graph: g, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
+	process, err := start(ctx, launch.Request{Stage: s.Stage})
+	if err != nil {
+		return nil, err
+	}
+	return &Election{g, s}, g.connect(ctx, s, process, start)
+}
+
+// Voter is a voter of an election with what it returned about an item.
+type Voter struct {
+	Stage             *pipeline.Stage
+	Margin, Agreement float64   // of the votes above it, as its rules see them
+	Usage             sdk.Usage // of its samples
+}
+
+// Record copies an item that was answered, with the ballots of those voters that asked
+// agrees to, which is called for each in file order. asks has a bit for each of them.
+func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, asks uint64, err error) {
+	if old.ballots == nil {
+		return nil, 0, errors.New("the item was answered by a run that does not keep ballots")
+	}
+	if len(e.graph.voters) > 64 {
+		return nil, 0, fmt.Errorf("the pipeline has %d voters; elections are held again with at most 64", len(e.graph.voters))
+	}
+	rec = &Record{Row: old.Row, id: old.id, outputs: slices.Clone(old.outputs)}
+	rec.outputs[e.elect.index] = output{}
+	var above []sdk.Sample
+	for n, v := range e.graph.voters {
+		voter, mean := Voter{Stage: e.graph.stages[v].Stage}, ballot.Mean(above, nil)
+		voter.Margin, voter.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+		for _, s := range old.ballots[v] {
+			voter.Usage.Add(s.Usage)
+		}
+		if !asked(voter) {
+			rec.outputs[v] = output{}
+			continue
+		}
+		asks |= 1 << n
+		rec.outputs[v].samples = clone(old.ballots[v])
+		above = append(above, rec.outputs[v].samples...)
+	}
+	return rec, asks, nil
+}
+
+// Elect holds the election of a batch. Results are without votes and candidates.
+func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Result {
+	e.elect.run(ctx, records)
+	all := make([]outcome.Result, len(records))
+	for i, rec := range records {
+		all[i], _ = e.graph.Result(rec)
+		all[i].Votes, all[i].Candidates = nil, nil
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+package stage
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// call does the stage's work in batches of its size, a few at a time. It returns an
+// error or nil for each record.
+func (s *stage) call(ctx context.Context, records []*Record) []error {
+	errs := make([]error, len(records))
+	size := s.Batch
+	if size == 0 && s.whole != nil {
+		size = 1 // each record may bring all of the knowledge
+	}
+	if size == 0 {
+		size = s.Info.Batch
+	}
+	if size == 0 {
+		size = max(len(records), 1)
+	}
+	var g errgroup.Group
+	if !s.Info.Network { // there its slots are the limit
+		g.SetLimit(max(s.Workers, 1))
+	}
+	for from := 0; from < len(records); from += size {
+		to := min(from+size, len(records))
+		g.Go(func() error {
+			s.callWithRetries(ctx, records[from:to], errs[from:to])
+			return nil
+		})
+	}
+	_ = g.Wait() // its functions return nil: every error is a record's
+	return errs
+}
+
+// callWithRetries invokes the stage, and again with the records that failed in a way
+// that may pass.
+func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
+	w := retry.Work{
+		Retries: s.Retries, Ended: s.ending.begun, Cause: s.ending.err,
+		Call: func(ctx context.Context, at []int) error {
+			some := make([]*Record, len(at))
+			for i, n := range at {
+				some[i] = records[n]
+			}
+			return s.invoke(ctx, some)
+		},
+	}
+	copy(errs, w.Do(ctx, len(records)))
+}
+
+// invoke makes one call.
+func (s *stage) invoke(ctx context.Context, records []*Record) error {
+	if s.slots != nil { // before the time of the call begins
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refuses := s.graph.options.Refuses; s.stopped.Load() && (refuses == nil || !refuses(s.Stage)) {
+		return s.ending.err()
+	}
+	start := time.Now()
+	err := retry.Bounded(ctx, s.Stage, func(ctx context.Context) error { return s.method(ctx, records) })
+	if cause := stopOf(err); cause != nil {
+		s.graph.stop(s, cause)
+	}
+	s.busy.Add(int64(time.Since(start)))
+	s.rows.Add(int64(len(records)))
+	return err
+}
+
+// Window is how many batches are under way at a time where all stages work on this
+// machine: enough to keep every stage busy while the slowest one works on another
+// batch.
+const Window = 4
+
+// Calls is how many calls the stage that makes the most of its service may have under
+// way at a time; 0: no stage asks a service.
+func Calls(p *pipeline.Pipeline) int {
+	most := 0
+	for i, s := range p.Stages {
+		if !s.Enabled || !p.Used(i) {
+			continue
+		}
+		most = max(most, callsOf(s))
+		for _, f := range s.Fallbacks {
+			most = max(most, callsOf(f.Stage))
+		}
+	}
+	return most
+}
+
+func callsOf(s *pipeline.Stage) int {
+	switch {
+	case !s.Info.Network:
+		return 0
+	case s.Workers > 0:
+		return s.Workers
+	}
+	return s.Concurrency()
+}
+
+// slotsOf bounds the calls of a stage that are under way. A network stage has more
+// than its service takes, so that the next one is ready when a call ends, yet not so
+// many that they spend their time waiting. A local stage beside it would otherwise be
+// called by every batch at once.
+func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
+	switch {
+	case !g.network:
+		return nil
+	case !s.Info.Network:
+		return make(chan struct{}, Window*max(s.Workers, 1))
+	case s.Workers > 0:
+		return make(chan struct{}, s.Workers)
+	}
+	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
+}

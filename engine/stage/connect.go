@@ -1,0 +1,126 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Know gives the graph a knowledge that its retrieve stages search. It fails where a
+// stage needs labels and the knowledge has none.
+func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
+	if len(k.Labels) == 0 {
+		if err := g.checkLabels(block); err != nil {
+			return err
+		}
+	}
+	g.knowledge[block], g.labels[block] = k, rule.NewLabelSet(k.Labels)
+	return nil
+}
+
+// Processes starts the process of each stage that has one, by its position in the
+// pipeline.
+func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
+	for i, s := range g.stages {
+		if s != nil && s.Kind != "" {
+			start(i, s.Stage)
+		}
+	}
+}
+
+// Connect gives the stages their processes, by position in the pipeline, and starts
+// those of fallbacks. All knowledge is known by then.
+func (g *Graph) Connect(ctx context.Context, processes []any, start launch.Func) error {
+	for i, s := range g.stages {
+		if s == nil {
+			continue
+		}
+		if err := g.connect(ctx, s, processes[i], start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch.Func) (err error) {
+	if at := s.in.retrieve; at >= 0 {
+		block := g.stages[at].Retrieve.From
+		s.knowledge, s.labels, s.above = g.knowledge[block], g.labels[block], g.labels[block]
+		s.whole = g.stages[at].whole
+	}
+	if s.Retrieve != nil {
+		s.knowledge, s.labels = g.knowledge[s.Retrieve.From], g.labels[s.Retrieve.From]
+		if s.whole, err = s.readWhole(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.connect(process); err != nil {
+		return err
+	}
+	for _, definition := range s.Fallbacks {
+		f := &stage{
+			Stage: definition.Stage, graph: g, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
+			rescue: true, ending: newEnding(), slots: g.slotsOf(definition.Stage),
+		}
+		if f.Retrieve == nil { // one of those searches
+			f.whole = s.whole
+		}
+		var process any
+		if f.Kind != "" {
+			if process, err = start(ctx, launch.Request{Stage: f.Stage}); err != nil {
+				return err
+			}
+		}
+		if err := f.connect(process); err != nil {
+			return err
+		}
+		s.fallbacks = append(s.fallbacks, f)
+	}
+	return nil
+}
+
+// connect gives a stage its process; nil: a retrieve stage has none.
+func (s *stage) connect(process any) (err error) {
+	if f, ok := process.(sdk.Fingerprinter); ok && s.Kind != "" {
+		s.fingerprint = f.Fingerprint()
+	}
+	s.method, err = s.methodOf(process)
+	return err
+}
+
+// checkLabels refuses a knowledge without labels where a stage cannot work without
+// them. Voters on prompts can: they may answer questions from passages.
+func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
+	if len(g.voters) == 0 {
+		return nil
+	}
+	for _, s := range g.stages {
+		if s == nil || s.in.retrieve < 0 || g.stages[s.in.retrieve].Retrieve.From != block {
+			continue
+		}
+		var why string
+		switch {
+		case s.Info.Reads.Has(sdk.ColumnLabels):
+			why = fmt.Sprintf("so %s (%s) has none to choose from", s, s.Use)
+		case s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts):
+			why = fmt.Sprintf("so there is nothing to vote for, which %s (%s) does", s, s.Use)
+		case s.Accept.Reads("labels") || s.Accept.Reads("candidate_labels"):
+			why = fmt.Sprintf("so the accept rule of %s takes no answer", s)
+		default:
+			continue
+		}
+		from := "row of " + block.Source.Path
+		advice := `name the column that holds it with label = "..." in the source block, or`
+		if block.Source.Documents != nil {
+			from, advice = "document", "let it read rows with labels, or"
+		}
+		return fmt.Errorf(`knowledge %q: no %s has a label, %s; %s have questions answered from passages, by a prompt with use = "answer" and voters that read it`,
+			block.Name, from, why, advice)
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+// Package stage takes a batch of items through the stages of a pipeline.
+//
+// A Graph holds the stages that run, each with what it reads from. A stage starts as
+// soon as the stages that it needs are done, so that independent stages (the voters)
+// work at the same time. Each does, in this order:
+//
+//	when       for which items, by a rule (rules.go)
+//	filter     of a retrieve stage: which entries are searched for an item
+//	call       in batches, with retries (call.go); what its kind does is in method.go
+//	           and search.go
+//	keep, or accept   which candidates or answers count, by a rule; of an election,
+//	           whether the verdict is flagged
+//	resamples  a voter's items none of whose answers is accepted are asked again; all
+//	           answers stay as votes
+//	fallback   the first whose rule holds takes over
+//	on_error   fail the item, or skip the stage
+//
+// An item that fails does so alone, with the stage and the cause; Result says what
+// became of it.
+//
+// Where the whole rule of a retrieve stage holds, which is evaluated once, all of the
+// knowledge is the candidates of every item: nothing is embedded or searched,
+// rerankers are not asked, and voters on candidates abstain. Answers to prompts with
+// passages are texts, which need no labels; Result has what the elected one cites.
+//
+// A stage may have to stop (sdk.CodeStopped): its budget is spent, or its service
+// stays down or serves none of its calls. Of the items that it has been given by then
+// it answers those whose answers are in the response cache, where its host refuses
+// every call of the service (Options.Refuses). It is not called again for others, its
+// prompts are not made, and no fallback takes over: nobody would ask it about these
+// items again. The other voters answer them, and the results say which voters are
+// missing; an item to which they have no acceptable answer is left. A when rule that
+// does not hold makes nothing missing. Where no other voter remains, one of the
+// election's rules names the voter, or figures have to be of one method
+// (Options.Strict), the graph ends (Graph.Ended): items that need the stage are left,
+// which is no failure, and the others of those that were read are answered.
+//
+// The package knows stages by the interfaces of the sdk. It neither starts processes,
+// nor reads items, nor keeps results.
+package stage

@@ -1,0 +1,165 @@
+package stage
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// Options say how stages run.
+type Options struct {
+	Ballots bool // records keep what voters returned, so that elections can be held again
+	Lists   bool // results have what each retrieve and rerank stage left
+	// Strict ends the graph where a stage has to stop, rather than answer items
+	// without it: figures are then of one method.
+	Strict bool
+	// Refuses reports whether every call that a stage asks its host for is refused from
+	// now on. A stage that had to stop is then still asked about the items that it had
+	// been given: what the response cache holds, it answers. nil: none is asked.
+	Refuses func(*pipeline.Stage) bool
+}
+
+// Graph is the stages of a pipeline that run.
+type Graph struct {
+	pipeline  *pipeline.Pipeline
+	options   Options
+	stages    []*stage // by position in the pipeline; nil: not run
+	retrieve  int      // the last retrieve stage; -1: none
+	found     int      // the last stage that writes candidates: a retrieve or a rerank stage; -1: none
+	elect     int      // the last elect stage; -1: none
+	voters    []int
+	network   bool // a stage asks other machines
+	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
+	labels    map[*pipeline.Knowledge]*rule.LabelSet
+	ending    *ending
+
+	mu     sync.Mutex
+	lost   []bool             // by stage: it, or a fallback of it, had to stop
+	halted []*outcome.Failure // why
+}
+
+// stage is a stage of the pipeline that runs.
+type stage struct {
+	*pipeline.Stage
+	graph     *Graph
+	index     int
+	in        inputs
+	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
+	labels    *rule.LabelSet
+	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
+	method    method
+	whole     *whole   // of a retrieve stage whose whole rule holds, and of those below it; nil: it searches
+	fallbacks []*stage // as Stage.Fallbacks
+	rescue    bool     // it is a fallback itself
+	readers   []*stage // of a prompt stage: those that read its prompts
+
+	slots       chan struct{} // holds its calls that are under way; nil: the batches under way are few
+	ending      *ending       // of its waits: it has to stop, or the graph ends
+	stopped     atomic.Bool   // it had to stop
+	spread      atomic.Bool   // a voter: it returns distributions
+	fingerprint string        // of its process
+	rows        atomic.Int64
+	busy        atomic.Int64
+}
+
+func (s *stage) String() string { return s.Block + "." + s.Name }
+
+// New finds out which stages of a pipeline run and what each reads from.
+func New(p *pipeline.Pipeline, o Options) *Graph {
+	g := &Graph{
+		pipeline: p, options: o, retrieve: -1, found: -1, elect: -1,
+		stages: make([]*stage, len(p.Stages)), lost: make([]bool, len(p.Stages)),
+		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{}, labels: map[*pipeline.Knowledge]*rule.LabelSet{},
+		ending: newEnding(), network: Calls(p) > 0,
+	}
+	in := inputs{retrieve: -1, found: -1, prompt: -1}
+	for i, definition := range p.Stages {
+		if !definition.Enabled || !p.Used(i) {
+			continue
+		}
+		in.needs = g.needs(i)
+		s := &stage{Stage: definition, graph: g, index: i, in: in, ending: newEnding(), slots: g.slotsOf(definition)}
+		s.in.voters = slices.Clone(in.voters)
+		g.stages[i] = s
+		switch s.Block {
+		case "retrieve":
+			in.retrieve, g.retrieve = i, i
+			in.found, g.found = i, i
+		case "rerank":
+			in.found, g.found = i, i
+		case "prompt":
+			in.prompt = i
+		case "sample":
+			in.voters = append(in.voters, i)
+		case "elect":
+			g.elect = i
+		}
+		for _, n := range p.Needs(i) {
+			switch above := g.stages[n]; {
+			case above.Block == "prompt":
+				above.readers = append(above.readers, s)
+			case s.Block == "elect" && (above.Block != "sample" || s.names(above)):
+				s.in.firm = append(s.in.firm, n)
+			}
+		}
+	}
+	g.voters = in.voters
+	return g
+}
+
+// needs returns all stages that stage i waits for, directly or not, in file order.
+func (g *Graph) needs(i int) []int {
+	all := make([]bool, i)
+	var add func(int)
+	add = func(i int) {
+		for _, n := range g.pipeline.Needs(i) {
+			if !all[n] {
+				all[n] = true
+				add(n)
+			}
+		}
+	}
+	add(i)
+	var sorted []int
+	for n := range all {
+		if all[n] {
+			sorted = append(sorted, n)
+		}
+	}
+	return sorted
+}
+
+// Labels are those of the knowledge that the last retrieve stage searches.
+func (g *Graph) Labels() []string {
+	if g.retrieve < 0 {
+		return nil
+	}
+	return g.knowledge[g.stages[g.retrieve].Retrieve.From].Labels
+}
+
+// Knowledge returns what is searched, in file order.
+func (g *Graph) Knowledge() []*knowledge.Knowledge {
+	var all []*knowledge.Knowledge
+	for _, block := range g.pipeline.Knowledge() {
+		if k := g.knowledge[block]; k != nil {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// NewRecord begins the way of an item.
+func (g *Graph) NewRecord(row source.Row) *Record {
+	rec := &Record{Row: row, id: row.ID, outputs: make([]output, len(g.stages))}
+	if rec.id == "" {
+		rec.id = strconv.Itoa(row.Line)
+	}
+	return rec
+}

@@ -1,0 +1,164 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// Result returns what became of an item, and whether it is left for a resumed run:
+// without the voters that are missing there is no answer to it.
+func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
+	row := rec.Row
+	result = outcome.Result{
+		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
+	}
+	if row.Err != nil {
+		result.Failure = &outcome.Failure{Err: row.Err}
+		return result, false
+	}
+	if e := rec.Earlier; e != nil {
+		result.Answer, result.Agreement, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Reason, e.Flagged
+		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
+		return result, false
+	}
+	for i := range rec.outputs {
+		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
+			result.Failure = f
+		}
+		if f := rec.outputs[i].skipped; f != nil {
+			result.Skipped = append(result.Skipped, f)
+		}
+	}
+	if result.Failure == nil {
+		result.Missing, left = g.without(rec)
+	}
+	if g.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
+		result.Reason = "no election was held: its when rule does not hold"
+	}
+	result.Citations = g.citations(rec)
+	samples := rec.samples(g.voters)
+	result.Votes = votes(samples)
+	for _, s := range samples {
+		if result.Usage.Add(s.Usage); s.Usage == (sdk.Usage{}) {
+			continue
+		}
+		if result.Usages == nil {
+			result.Usages = map[string]sdk.Usage{}
+		}
+		of := result.Usages[s.Voter]
+		of.Add(s.Usage)
+		result.Usages[s.Voter] = of
+	}
+	if g.found >= 0 {
+		result.Candidates = rec.outputs[g.found].candidates
+	}
+	if g.options.Lists {
+		for i, s := range g.stages {
+			if s != nil && (s.Retrieve != nil || s.Kind == sdk.KindRerank) {
+				result.Lists = append(result.Lists, outcome.List{Stage: s.String(), Candidates: rec.outputs[i].candidates})
+			}
+		}
+	}
+	return result, left
+}
+
+// Found returns what the last retrieve or rerank stage leaves for an item, best first,
+// with texts. No stage is called that this one does not need.
+func (g *Graph) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
+	if g.found < 0 {
+		return nil, errors.New("the pipeline has no retrieve block that is used")
+	}
+	if row.Err != nil {
+		return nil, row.Err
+	}
+	rec := g.NewRecord(row)
+	rec.texts = true
+	stages := append(slices.Clip(g.stages[g.found].in.needs), g.found)
+	g.run(ctx, []*Record{rec}, func(i int) bool { return slices.Contains(stages, i) })
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if f := cmp.Or(rec.failure(stages), rec.missing(stages)); f != nil {
+		return nil, f
+	}
+	return rec.outputs[g.found].candidates, nil
+}
+
+// citations returns what the elected answer cites, in the order in which it does;
+// nil where no voter gave it to a prompt with passages.
+func (g *Graph) citations(rec *Record) []outcome.Citation {
+	if rec.verdict.Answer == "" {
+		return nil
+	}
+	for _, v := range g.voters {
+		for i, s := range rec.outputs[v].samples {
+			p, found := g.promptOf(rec, v, i)
+			if len(p.Passages) == 0 || !accepts(s, rec.verdict.Answer) {
+				continue
+			}
+			numbers, _ := answer.Citations(rec.verdict.Answer, len(p.Passages))
+			all := make([]outcome.Citation, 0, len(numbers))
+			for _, n := range numbers {
+				id := p.Passages[n-1]
+				c := outcome.Citation{Number: n, Passage: sdk.Candidate{ID: id, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
+				if at := slices.IndexFunc(found, func(c sdk.Candidate) bool { return c.ID == id }); at >= 0 {
+					c.Passage = found[at]
+				}
+				all = append(all, c)
+			}
+			return all
+		}
+	}
+	return nil
+}
+
+// promptOf returns the prompt that a sample of a voter answers, and the candidates
+// that it was written from. Samples take an item's prompts in turn.
+func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Candidate) {
+	in := g.stages[voter].in
+	if !in.sees(in.prompt) || len(rec.outputs[in.prompt].prompts) == 0 {
+		return sdk.Prompt{}, nil
+	}
+	prompts := rec.outputs[in.prompt].prompts
+	var found []sdk.Candidate
+	if at := g.stages[in.prompt].in.found; at >= 0 {
+		found = rec.outputs[at].candidates
+	}
+	return prompts[sample%len(prompts)], found
+}
+
+// accepts reports whether an answer is among the accepted ones of a sample.
+func accepts(s sdk.Sample, label string) bool {
+	return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted && a.Label == label })
+}
+
+// notAnswered is why there is no answer where the voters say that the passages in their
+// prompts do not give one.
+const notAnswered = "the passages do not answer this"
+
+// decide sets what an election decides. That no label fits means another thing where
+// the answers are texts.
+func (s *stage) decide(rec *Record, verdict sdk.Verdict) {
+	rec.verdict = verdict
+	if verdict.Answer != "" || verdict.Reason != ballot.NoLabelFits {
+		return
+	}
+	for _, v := range s.graph.voters {
+		for i, sample := range rec.outputs[v].samples {
+			if p, _ := s.graph.promptOf(rec, v, i); p.Passages != nil && accepts(sample, "") {
+				rec.verdict.Reason = notAnswered
+				return
+			}
+		}
+	}
+}

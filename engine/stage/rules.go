@@ -1,0 +1,188 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// env is what the rules of a stage see of a record. Only what the rule reads
+// is computed.
+func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
+	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
+	switch {
+	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
+	case r == s.When: // it asks what stands above
+		e.Labels = s.above
+	default: // keep or fallback: it asks what the stage found
+		e.Item.Candidates = rec.outputs[s.index].candidates
+	}
+	if r.Reads("candidate_labels") {
+		e.CandidateLabels = candidateLabels(e.Item.Candidates)
+	}
+	// A verdict has an agreement of its own; see flag.
+	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
+		mean := ballot.Mean(rec.samples(s.in.voters), nil)
+		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+	}
+	if r.Reads("votes") {
+		for _, v := range votes(rec.samples(s.in.voters)) {
+			e.Votes = append(e.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
+		}
+	}
+	return e
+}
+
+func candidateLabels(candidates []sdk.Candidate) []string {
+	var labels []string
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if c.Label != "" && !seen[c.Label] {
+			seen[c.Label] = true
+			labels = append(labels, c.Label)
+		}
+	}
+	return labels
+}
+
+// votes lists the answers of samples one by one.
+func votes(samples []sdk.Sample) []outcome.Vote {
+	n := 0
+	for _, s := range samples {
+		n += len(s.Answers)
+	}
+	all := make([]outcome.Vote, 0, n)
+	for _, s := range samples {
+		for _, a := range s.Answers {
+			all = append(all, outcome.Vote{Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason})
+		}
+	}
+	return all
+}
+
+// when returns the records that a stage works on: those that nothing has failed on
+// before and for which its when rule holds. Where what it needs is missing, so is the
+// stage.
+func (s *stage) when(ctx context.Context, records []*Record) []*Record {
+	var wanted []*Record
+	for _, rec := range records {
+		if rec.failure(s.in.needs) != nil {
+			continue
+		}
+		lacks := s.lacks(rec)
+		if s.When != nil && (lacks == nil || s.asks(rec)) {
+			ok, err := s.When.Eval(ctx, s.env(rec, s.When))
+			if err != nil {
+				rec.fail(s, fmt.Errorf("when: %w", err))
+				continue
+			}
+			if !ok {
+				continue
+			}
+		}
+		if lacks != nil {
+			rec.outputs[s.index].missing = &outcome.Failure{Stage: s.String(), Err: lacks.Err}
+			continue
+		}
+		wanted = append(wanted, rec)
+	}
+	return wanted
+}
+
+// filter evaluates what is searched for each record, and returns those for which it
+// can be.
+func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
+	var bound []*Record
+	for _, rec := range records {
+		f, err := s.Retrieve.Filter.Bind(ctx, &rule.Env{Item: s.item(rec)})
+		if err != nil {
+			rec.fail(s, fmt.Errorf("filter: %w", err))
+			continue
+		}
+		rec.outputs[s.index].filter = f
+		bound = append(bound, rec)
+	}
+	return bound
+}
+
+// applyRules applies the rules that look at what a stage wrote.
+func (s *stage) applyRules(ctx context.Context, rec *Record) error {
+	switch s.Block {
+	case "retrieve", "rerank":
+		return s.keep(ctx, rec)
+	case "sample":
+		return s.accept(ctx, rec, rec.outputs[s.index].samples)
+	case "elect":
+		return s.flag(ctx, rec)
+	}
+	return nil
+}
+
+// keep drops the candidates for which the keep rule does not hold.
+func (s *stage) keep(ctx context.Context, rec *Record) error {
+	if s.Keep == nil {
+		return nil
+	}
+	out := &rec.outputs[s.index]
+	e := s.env(rec, s.Keep)
+	var kept []sdk.Candidate
+	for i := range out.candidates {
+		e.Candidate, e.Rank = &out.candidates[i], i+1
+		ok, err := s.Keep.Eval(ctx, e)
+		if err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+		if ok {
+			kept = append(kept, out.candidates[i])
+		}
+	}
+	out.candidates = kept
+	return nil
+}
+
+// notAccepted is the reason of an answer that an accept rule drops.
+const notAccepted = "accept: the rule does not hold"
+
+// accept marks the answers that the stage's rule does not accept. The answer that no
+// label fits is not for the rule to judge: it asks about a label.
+func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) error {
+	if s.Accept == nil {
+		return nil
+	}
+	e := s.env(rec, s.Accept)
+	for _, sample := range samples {
+		for i := range sample.Answers {
+			a := &sample.Answers[i]
+			if !a.Accepted || a.Label == "" {
+				continue
+			}
+			e.Answer = a.Label
+			var err error
+			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
+				return fmt.Errorf("accept: %w", err)
+			}
+			if !a.Accepted {
+				a.Reason = notAccepted
+			}
+		}
+	}
+	return nil
+}
+
+// flag decides whether a person should look at the verdict.
+func (s *stage) flag(ctx context.Context, rec *Record) error {
+	if s.Flag == nil {
+		return nil
+	}
+	e := s.env(rec, s.Flag)
+	e.Answer, e.Agreement = rec.verdict.Answer, rec.verdict.Agreement
+	var err error
+	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
+		return fmt.Errorf("flag: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Outcome is what came of an input, also where the run ended early.
+type Outcome struct {
+	outcome.Totals
+	Run        string      // the ID of its journal; empty: it cannot be resumed
+	Labels     []string    // of the knowledge
+	Evaluation eval.Report // of the items with an expected label
+	Invalid    int         // rows of the knowledge that were left out, and passages without their enrichment
+	Err        error       // why the run ended early; nil: it did not
+
+	pipeline *pipeline.Pipeline
+}
+
+// Voter describes the stage of a sample block.
+func (o *Outcome) Voter(block string) sdk.Stage {
+	for _, s := range o.pipeline.Stages {
+		if s.Block == "sample" && s.Name == block {
+			return s.Info
+		}
+	}
+	return sdk.Stage{}
+}
+
+// Incomplete reports whether items or rows failed, or lack a voter.
+func (o *Outcome) Incomplete() bool {
+	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0
+}
+
+// Work takes the input through the pipeline. write gets batches of results in the
+// order of the input, finish (if not nil) the error that ended the run early, or nil,
+// and returns the error with which it ends: where that is set, the run is to be
+// resumed. Options say whether there is a journal. The outcome is nil where the run
+// could not begin.
+func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
+	o, events := p.workspace.options, p.workspace.options.Events
+	if o.Resume != "" && !p.rereadable() {
+		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
+	}
+	rows, err := p.Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	r, err := p.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, begun := &Outcome{Labels: r.Labels(), pipeline: p.chosen}, Begun{Pipeline: p.chosen}
+	var kept run.Journal
+	var book *journal.Journal
+	if o.Journal && p.rereadable() {
+		if book, begun.Earlier, err = p.journal(ctx); err != nil {
+			return nil, err
+		}
+		kept, out.Run = book, book.ID()
+		begun.Run, begun.Resumed, begun.Answered = out.Run, o.Resume != "", book.Known()
+	}
+	if events.Begun != nil {
+		events.Begun(begun)
+	}
+	counter := eval.NewCounter(out.Labels...)
+	out.Totals, err = r.Items(ctx, rows.Next, kept, func(batch []outcome.Result) error {
+		for _, one := range batch {
+			counter.Add(one)
+			for voter, usage := range one.Usages {
+				out.Evaluation.Cost += p.chosen.Cost(voter, usage)
+			}
+		}
+		if events.Answered != nil {
+			events.Answered(batch, o.Limit)
+		}
+		return write(batch)
+	})
+	if finish != nil {
+		err = finish(err)
+	}
+	if book != nil {
+		why := err
+		if errors.Is(err, context.Canceled) {
+			why = errors.New("interrupted")
+		}
+		if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
+		}
+	}
+	cost := out.Evaluation.Cost
+	out.Evaluation = counter.Report(out.Totals)
+	out.Evaluation.Cost, out.Evaluation.Asked = cost, p.asked(out.Totals)
+	out.Invalid, out.Err = p.Invalid(), err
+	if events.Ended != nil {
+		events.Ended(out)
+	}
+	return out, err
+}
+
+// asked counts the items that went to voters over the network.
+func (p *Pipeline) asked(t outcome.Totals) int {
+	n := 0
+	for _, s := range p.chosen.Stages {
+		for _, worked := range t.Stages {
+			if s.Block == "sample" && s.Info.Network && worked.Stage == "sample."+s.Name {
+				n += worked.Rows
+			}
+		}
+	}
+	return n
+}
+
+// look calls each with the rows of a rereadable input, until it returns false.
+func (p *Pipeline) look(each func(source.Row) bool) error {
+	rows, err := p.Rows()
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := rows.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case !each(row):
+			return nil
+		}
+	}
+}
