@@ -27,7 +27,7 @@ func Without(path, reason string) Option {
 	return func(o *options) { o.without[path] = reason }
 }
 
-// DenseOnly tests a store, which lacks a lexical side, on collections without
+// DenseOnly tests a store, which lacks a lexical leg, on collections without
 // one. Subtests that need it are skipped with the reason.
 func DenseOnly(reason string) Option {
 	return func(o *options) { o.denseOnly = reason }

@@ -77,7 +77,7 @@ var filterTable = []struct {
 	{"everything selected", []sdk.Filter{and(), not(or()), id.prefix(""), not(label.is("no such label"))}},
 }
 
-// field is one side of a comparison.
+// field is what a comparison compares.
 type field struct {
 	field sdk.Field
 	key   string

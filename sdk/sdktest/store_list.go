@@ -11,7 +11,7 @@ var listCases = []storeCase{
 	{"drop", (*collection).drops},
 }
 
-// listed returns what List tells of this collection, and whether it does. A
+// listed returns what List reports of this collection, and whether it does. A
 // server may have others.
 func (c *collection) listed() (sdk.Collection, bool) {
 	c.Helper()

@@ -97,11 +97,11 @@ func bestFirst(all []scored) []scored {
 	return all
 }
 
-// crossed says which hits carry the score of the side that did not find them.
+// crossed says which hits carry the score of the leg that did not find them.
 type crossed struct{ dense, lexical bool }
 
-// found is what each side finds for a query; nil if it was not asked, which
-// package fuse tells apart from nothing.
+// found is what each leg finds for a query; nil where it was not asked, which
+// package fuse distinguishes from nothing.
 type found struct{ dense, lexical []scored }
 
 // rank returns the whole ranking of what was found.
@@ -109,26 +109,32 @@ func (f found) rank(r sdk.Ranking, x crossed) []sdk.Candidate {
 	var hits sdk.Hits
 	cosines, weights := scores(f.dense), scores(f.lexical)
 	if f.dense != nil {
-		hits.Dense = []sdk.Hit{}
-		for _, s := range f.dense[:min(r.NumCandidates, len(f.dense))] {
+		hits.Dense = head(f.dense, r.NumCandidates, func(s scored) sdk.Hit {
 			h := sdk.Hit{ID: s.id, Dense: float32(s.score), Lexical: sdk.Unscored}
 			if x.dense && f.lexical != nil {
 				h.Lexical = float32(weights[s.id])
 			}
-			hits.Dense = append(hits.Dense, h)
-		}
+			return h
+		})
 	}
 	if f.lexical != nil {
-		hits.Lexical = []sdk.Hit{}
-		for _, s := range f.lexical[:min(r.NumCandidates, len(f.lexical))] {
+		hits.Lexical = head(f.lexical, r.NumCandidates, func(s scored) sdk.Hit {
 			h := sdk.Hit{ID: s.id, Dense: sdk.Unscored, Lexical: float32(s.score)}
 			if c, ok := cosines[s.id]; ok && x.lexical {
 				h.Dense = float32(c)
 			}
-			hits.Lexical = append(hits.Lexical, h)
-		}
+			return h
+		})
 	}
 	return fuse.Fuse(hits, r.Fusion, len(hits.Dense)+len(hits.Lexical))
+}
+
+func head(all []scored, n int, hit func(scored) sdk.Hit) []sdk.Hit {
+	hits := make([]sdk.Hit, min(n, len(all)))
+	for i := range hits {
+		hits[i] = hit(all[i])
+	}
+	return hits
 }
 
 func scores(all []scored) map[string]float64 {
@@ -153,25 +159,29 @@ func cosine(a, b []float32) float64 {
 
 // sameEntry compares an entry with what was put.
 func sameEntry(got, want sdk.Entry, texts, vectors bool) error {
-	if !texts {
-		want.Text, want.Context, want.Meta = "", "", nil
-	}
 	switch {
 	case got.ID != want.ID:
 		return fmt.Errorf("entry %.60q where %.60q should be", got.ID, want.ID)
-	case got.Label != want.Label || !bytes.Equal(got.Hash, want.Hash):
-		return fmt.Errorf("entry %.60q has label %.60q and hash %x, want %.60q and %x", got.ID, got.Label, got.Hash, want.Label, want.Hash)
-	case got.Text != want.Text || got.Context != want.Context:
-		return fmt.Errorf("entry %.60q has text %.60q (%d bytes) and context %.60q, want %.60q (%d) and %.60q",
-			got.ID, got.Text, len(got.Text), got.Context, want.Text, len(want.Text), want.Context)
-	case !maps.Equal(got.Meta, want.Meta):
-		return fmt.Errorf("entry %.60q has metadata %.200q, want %.200q", got.ID, fmt.Sprintf("%#v", got.Meta), fmt.Sprintf("%#v", want.Meta))
+	case !bytes.Equal(got.Hash, want.Hash):
+		return fmt.Errorf("entry %.60q has hash %x, want %x", got.ID, got.Hash, want.Hash)
 	case !vectors && len(got.Vector) > 0:
 		return fmt.Errorf("entry %.60q has a vector that was not asked for", got.ID)
 	case vectors && len(got.Vector) != len(want.Vector):
 		return fmt.Errorf("entry %.60q has a vector of %d dimensions, want %d", got.ID, len(got.Vector), len(want.Vector))
 	case vectors && norm(want.Vector) > 0 && !(cosine(got.Vector, want.Vector) > 1-1e-6), vectors && norm(want.Vector) == 0 && norm(got.Vector) != 0:
 		return fmt.Errorf("entry %.60q has vector %v, want the direction of %v", got.ID, got.Vector, want.Vector)
+	}
+	return sameContent(sdk.Candidate{ID: got.ID, Label: got.Label, Text: got.Text, Context: got.Context, Meta: got.Meta}, want, texts)
+}
+
+// sameContent compares what a candidate carries with what was put.
+func sameContent(got sdk.Candidate, want sdk.Entry, texts bool) error {
+	if !texts {
+		want.Text, want.Context, want.Meta = "", "", nil
+	}
+	if got.Label != want.Label || got.Text != want.Text || got.Context != want.Context || !maps.Equal(got.Meta, want.Meta) {
+		return fmt.Errorf("entry %.60q has label %.60q, text %.60q (%d bytes), context %.60q and metadata %.200v, want %.60q, %.60q (%d), %.60q and %.200v",
+			got.ID, got.Label, got.Text, len(got.Text), got.Context, fmt.Sprintf("%#v", got.Meta), want.Label, want.Text, len(want.Text), want.Context, fmt.Sprintf("%#v", want.Meta))
 	}
 	return nil
 }

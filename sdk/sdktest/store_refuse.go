@@ -18,7 +18,7 @@ var refuseCases = []storeCase{
 	{"unopened collection", (*collection).unopened},
 }
 
-// refused checks that an error says that the input is at fault.
+// refused checks that an error says that the input is invalid.
 func (c *collection) refused(what string, err error) {
 	c.Helper()
 	var rows sdk.RowErrors

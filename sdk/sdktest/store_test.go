@@ -29,7 +29,7 @@ func TestFaultyStoresFail(t *testing.T) {
 		"takes a query's word once":  {"search/lexical/as put", "score"},
 		"queries through standard":   {"search/every analyzer/code", "score"},
 		"ties in any order":          {"search/ties by id", "the 5 best"},
-		"filters after the cut":      {"filters/label", "depth 3"},
+		"filters after the cut":      {"filters/label", ", 3 candidates"},
 		"statistics of the selected": {"filters/label", "score"},
 		"not of what is missing":     {"filters/not", "candidates, want"},
 		"prefixes are patterns":      {"filters/metadata of odd strings", `startsWith "%"`},
