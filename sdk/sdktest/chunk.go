@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
-	"testing"
 	"unicode"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
 )
 
 // documents are those that break chunkers.
@@ -43,14 +40,10 @@ func documents() []sdk.Document {
 }
 
 var chunkChecks = map[string]check{
-	"chunks give the document back": func(t testing.TB, stage sdk.Stage, config string) error {
-		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
+	"chunks give the document back": opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
 		all := documents()
 		for _, batch := range [][]sdk.Document{nil, all[:1], all} {
-			lists, err := c.Chunk(t.Context(), batch)
+			lists, err := c.Chunk(ctx, batch)
 			if err != nil {
 				return fmt.Errorf("batch of %d: %w", len(batch), err)
 			}
@@ -61,43 +54,25 @@ var chunkChecks = map[string]check{
 			}
 		}
 		return nil
-	},
-	"same document, same chunks": func(t testing.TB, stage sdk.Stage, config string) error {
-		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
+	}),
+	"same document, same chunks": opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
 		all := documents()
-		want, err := c.Chunk(t.Context(), all)
-		if err != nil {
+		return sameResults(all, 0, eachRow(len(all)), func(d []sdk.Document) ([][]sdk.Chunk, error) { return c.Chunk(ctx, d) }, equal)
+	}),
+	"gives up when cancelled": endsWhenCancelled(
+		func() []sdk.Document {
+			many := make([]sdk.Document, 100)
+			for i := range many {
+				many[i] = sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 1000)}
+			}
+			return many
+		},
+		func() []sdk.Document { return nil },
+		func(ctx context.Context, c *remote.Stage, _ sdk.Kind, d []sdk.Document) error {
+			_, err := c.Chunk(ctx, d)
 			return err
-		}
-		var calls errgroup.Group
-		for i := range all { // one by one, all at the same time
-			calls.Go(func() error {
-				alone, err := c.Chunk(t.Context(), all[i:i+1])
-				if err == nil && !reflect.DeepEqual(alone[0], want[i]) {
-					err = fmt.Errorf("document %s has other chunks alone than in a batch", all[i].ID)
-				}
-				return err
-			})
-		}
-		return calls.Wait()
-	},
-	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		c, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
-		many := make([]sdk.Document, 100)
-		for i := range many {
-			many[i] = sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 1000)}
-		}
-		call := func(documents []sdk.Document) func(context.Context) error {
-			return func(ctx context.Context) error { _, err := c.Chunk(ctx, documents); return err }
-		}
-		return cancelled(call(many), call(nil))
-	},
+		},
+	),
 }
 
 // covers checks that no byte between chunks, and before and after them, is

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
 )
@@ -20,83 +18,56 @@ var texts = []string{
 }
 
 var embedChecks = map[string]check{
-	"one vector per text": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, err := openEmbedder(t, stage, config)
-		if err != nil {
-			return err
-		}
+	"one vector per text": opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
 		for _, role := range []sdk.Role{sdk.RolePassage, sdk.RoleQuery} {
 			// As in the engine, a vector that is neither of norm 1 nor zero is an error.
-			if _, err := e.Embed(t.Context(), role, texts); err != nil {
+			if _, err := e.Embed(ctx, role, texts); err != nil {
 				return err
 			}
 		}
-		empty, err := e.Embed(t.Context(), sdk.RoleQuery, nil)
+		empty, err := e.Embed(ctx, sdk.RoleQuery, nil)
 		if err != nil || len(empty) != 0 {
 			return fmt.Errorf("an empty batch gave %d vectors, %v", len(empty), err)
 		}
 		return nil
-	},
-	"same text, same vector": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, err := openEmbedder(t, stage, config)
-		if err != nil {
+	}),
+	"same text, same vector": opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
+		call := func(texts []string) ([][]float32, error) { return e.Embed(ctx, sdk.RolePassage, texts) }
+		return sameResults(texts, 0, eachRow(len(texts)), call, func(got, want []float32) string {
+			if d := distance(got, want); !(d < 1e-4) {
+				return fmt.Sprintf("it is %v away from its vector before", d)
+			}
+			return ""
+		})
+	}),
+	"gives up when cancelled": endsWhenCancelled(
+		func() []string {
+			many := make([]string, 5000)
+			for i := range many {
+				many[i] = fmt.Sprintf("utterance number %d about a lost card and the weather", i)
+			}
+			return many
+		},
+		func() []string { return []string{"probe"} },
+		func(ctx context.Context, e *remote.Stage, _ sdk.Kind, texts []string) error {
+			_, err := e.Embed(ctx, sdk.RoleQuery, texts)
 			return err
-		}
-		together, err := e.Embed(t.Context(), sdk.RolePassage, texts)
-		if err != nil {
-			return err
-		}
-		// One by one, all at the same time.
-		var calls errgroup.Group
-		for i, text := range texts {
-			calls.Go(func() error {
-				alone, err := e.Embed(t.Context(), sdk.RolePassage, []string{text})
-				if err != nil {
-					return err
-				}
-				if d := distance(alone[0], together[i]); !(d < 1e-4) {
-					return fmt.Errorf("text %d, %.20q: alone it is %v away from its vector in a batch", i, text, d)
-				}
-				return nil
-			})
-		}
-		return calls.Wait()
-	},
-	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, err := openEmbedder(t, stage, config)
-		if err != nil {
-			return err
-		}
-		many := make([]string, 5000)
-		for i := range many {
-			many[i] = fmt.Sprintf("utterance number %d about a lost card and the weather", i)
-		}
-		call := func(texts []string) func(context.Context) error {
-			return func(ctx context.Context) error { _, err := e.Embed(ctx, sdk.RoleQuery, texts); return err }
-		}
-		return cancelled(call(many), call([]string{"probe"}))
-	},
+		},
+	),
 }
 
-// openEmbedder opens an embedder, fitted where it wants to be, and then from
-// its state in a new process as the engine does.
-func openEmbedder(t testing.TB, stage sdk.Stage, config string) (*remote.Stage, error) {
-	setup := sdk.Setup{StateDir: t.TempDir()}
-	e, err := Open(t, stage, setup, config)
-	if err != nil || !e.Fits() {
-		return e, err
-	}
+// fit fits an embedder and returns a folder with its state.
+func fit(t testing.TB, e *remote.Stage, stage sdk.Stage) (string, error) {
 	rows := []sdk.TrainingRow{{ID: "1", Text: "I lost my card"}, {ID: "2", Text: "what is the weather"}, {ID: "3", Text: "a long text"}}
-	err = e.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { _ = yield(rows[:2], nil) && yield(rows[2:], nil) })
+	err := e.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { _ = yield(rows[:2], nil) && yield(rows[2:], nil) })
 	if err != nil {
-		return nil, fmt.Errorf("fit: %w", err)
+		return "", fmt.Errorf("fit: %w", err)
 	}
 	state, err := e.State()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	setup.StateDir = StateDir(t, stage, t.TempDir(), state)
-	return Open(t, stage, setup, config)
+	return StateDir(t, stage, t.TempDir(), state), nil
 }
 
 func norm(v []float32) float64 {

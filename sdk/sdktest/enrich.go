@@ -3,12 +3,9 @@ package sdktest
 import (
 	"context"
 	"fmt"
-	"reflect"
+	"iter"
 	"slices"
 	"strings"
-	"testing"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -19,76 +16,51 @@ import (
 // enrichChecks are those of enrichers. A stage may fail single passages, but
 // never all of them because of one.
 var enrichChecks = map[string]check{
-	"one addition per passage": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
+	"one addition per passage": opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
 		all := passages()
 		for _, batch := range [][]sdk.Passage{nil, of(all, "one.txt"), of(all, "notes.md"), all} {
-			if _, err := flatten(e.Enrich(t.Context(), batch)); err != nil {
+			if _, err := flatten(e.Enrich(ctx, batch)); err != nil {
 				return fmt.Errorf("batch of %d: %w", len(batch), err)
 			}
 		}
-		return withoutPassages(t.Context(), e)
-	},
-	"same document, same additions": func(t testing.TB, stage sdk.Stage, config string) error {
+		return withoutPassages(ctx, e)
+	}),
+	"same document, same additions": opened(func(ctx context.Context, e *remote.Stage, stage sdk.Stage) error {
 		if stage.Network {
 			return nil // another machine's answer is not the stage's own
 		}
-		e, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
 		all := passages()
-		want, err := flatten(e.Enrich(t.Context(), all))
+		call := func(passages []sdk.Passage) ([]string, error) { return flatten(e.Enrich(ctx, passages)) }
+		if err := sameResults(all, 4, byDocument(all), call, equal); err != nil {
+			return fmt.Errorf("other additions: %w", err)
+		}
+		want, err := call(all)
 		if err != nil {
 			return err
 		}
-		// Again, turned round and one by one, all at the same time.
-		var calls errgroup.Group
-		for range 4 {
-			calls.Go(func() error {
-				got, err := flatten(e.Enrich(t.Context(), all))
-				if err == nil && !reflect.DeepEqual(got, want) {
-					err = fmt.Errorf("the same batch has other additions than before: %s", firstOther(got, want))
-				}
-				return err
-			})
-		}
-		calls.Go(func() error {
-			got, err := flatten(e.Enrich(t.Context(), backwards(all)))
-			if err == nil && !reflect.DeepEqual(got, backwardsBy(all, want)) {
-				err = fmt.Errorf("documents in another order have other additions: %s", firstOther(got, backwardsBy(all, want)))
+		got, err := call(backwards(all, all))
+		for i, w := range backwards(all, want) {
+			if err == nil && got[i] != w {
+				err = fmt.Errorf("documents in another order have other additions: %s", equal(got[i], w))
 			}
+		}
+		return err
+	}),
+	"gives up when cancelled": endsWhenCancelled(
+		func() []sdk.Passage {
+			var many []sdk.Passage
+			for i := range 100 {
+				d := sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 500)}
+				many = append(many, windows(&d, 1000)...)
+			}
+			return many
+		},
+		func() []sdk.Passage { return nil },
+		func(ctx context.Context, e *remote.Stage, _ sdk.Kind, p []sdk.Passage) error {
+			_, err := e.Enrich(ctx, p)
 			return err
-		})
-		for lo, hi := range byDocument(all) {
-			calls.Go(func() error {
-				alone, err := flatten(e.Enrich(t.Context(), all[lo:hi]))
-				if err == nil && !reflect.DeepEqual(alone, want[lo:hi]) {
-					err = fmt.Errorf("document %s has other additions alone than in a batch: %s", all[lo].Document.ID, firstOther(alone, want[lo:hi]))
-				}
-				return err
-			})
-		}
-		return calls.Wait()
-	},
-	"gives up when cancelled": func(t testing.TB, stage sdk.Stage, config string) error {
-		e, err := Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, config)
-		if err != nil {
-			return err
-		}
-		var many []sdk.Passage
-		for i := range 100 {
-			d := sdk.Document{ID: fmt.Sprint(i), Text: strings.Repeat("A sentence about a lost card.\n\n", 500)}
-			many = append(many, windows(&d, 1000)...)
-		}
-		call := func(passages []sdk.Passage) func(context.Context) error {
-			return func(ctx context.Context) error { _, err := e.Enrich(ctx, passages); return err }
-		}
-		return cancelled(call(many), call(nil))
-	},
+		},
+	),
 }
 
 // withoutPassages checks that documents may come with an empty list of passages.
@@ -158,7 +130,7 @@ func of(all []sdk.Passage, id string) []sdk.Passage {
 }
 
 // byDocument yields where the passages of each document begin and end.
-func byDocument(all []sdk.Passage) func(yield func(lo, hi int) bool) {
+func byDocument(all []sdk.Passage) iter.Seq2[int, int] {
 	return func(yield func(lo, hi int) bool) {
 		for lo, hi := 0, 0; lo < len(all); lo = hi {
 			for hi < len(all) && all[hi].Document == all[lo].Document {
@@ -171,25 +143,13 @@ func byDocument(all []sdk.Passage) func(yield func(lo, hi int) bool) {
 	}
 }
 
-// backwards returns passages with their documents in the opposite order.
-func backwards(all []sdk.Passage) []sdk.Passage { return backwardsBy(all, all) }
-
-// backwardsBy returns what belongs to passages as backwards does the passages.
-func backwardsBy[T any](all []sdk.Passage, values []T) []T {
+// backwards returns values that belong to passages with their documents in the
+// opposite order.
+func backwards[T any](all []sdk.Passage, values []T) []T {
 	var parts [][]T
 	for lo, hi := range byDocument(all) {
 		parts = append(parts, values[lo:hi])
 	}
 	slices.Reverse(parts)
 	return slices.Concat(parts...)
-}
-
-// firstOther shows where two lists of results first differ.
-func firstOther(got, want []string) string {
-	for i := range min(len(got), len(want)) {
-		if got[i] != want[i] {
-			return fmt.Sprintf("passage %d got %.200s, before it was %.200s", i, got[i], want[i])
-		}
-	}
-	return fmt.Sprintf("%d of them, before it were %d", len(got), len(want))
 }

@@ -59,7 +59,6 @@ func TestEnrichers(t *testing.T) {
 func TestFaultyEnrichersFail(t *testing.T) {
 	var calls atomic.Int64
 	const number, same, cancel = "one addition per passage", "same document, same additions", "gives up when cancelled"
-	var heard atomic.Bool
 	for name, c := range map[string]struct {
 		e           enricher
 		check, want string
@@ -114,7 +113,6 @@ func TestFaultyEnrichersFail(t *testing.T) {
 		}, same, "other additions"},
 		"deaf": {func(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 			if len(passages) > 0 {
-				heard.Store(true)
 				time.Sleep(promptly + time.Second)
 			}
 			return make([]sdk.Addition, len(passages)), nil
@@ -122,7 +120,7 @@ func TestFaultyEnrichersFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := enrichChecks[c.check](t, enrichStage(c.e), "{}")
-			for name == "deaf" && err == nil && !heard.Load() { // a busy machine may cancel a request before it is sent
+			for again := 0; name == "deaf" && err == nil && again < 50; again++ { // a busy machine may cancel a call before the stage gets it
 				err = enrichChecks[c.check](t, enrichStage(c.e), "{}")
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -152,7 +150,7 @@ func TestPassagesOfTheSuite(t *testing.T) {
 	if _, err := wire.EncodePassages(all); err != nil {
 		t.Error(err)
 	}
-	if back := backwards(backwards(all)); !slices.EqualFunc(back, all, func(a, b sdk.Passage) bool { return a.Document == b.Document && a.Start == b.Start }) {
+	if back := backwards(backwards(all, all), backwards(all, all)); !slices.EqualFunc(back, all, func(a, b sdk.Passage) bool { return a.Document == b.Document && a.Start == b.Start }) {
 		t.Error("turned round twice they are others")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -23,10 +22,6 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
-
-// promptly is how long a stage may take to notice that it is cancelled: long,
-// for machines that are busy with other things.
-var promptly = 10 * time.Second
 
 // Stage checks one stage, opened with a config that is a JSON object.
 func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
@@ -55,9 +50,6 @@ func report(t tester, err error) {
 		t.Error(err)
 	}
 }
-
-// A check returns what a stage does wrong.
-type check func(t testing.TB, stage sdk.Stage, config string) error
 
 func checks(stage sdk.Stage) map[string]check {
 	switch stage.Kind {
@@ -103,15 +95,27 @@ type process struct {
 	stage  *remote.Stage
 	server *serve.Server
 	close  func() // once is enough, but more do no harm
+	// arrived gets a value for a call of a kind's method, unless it has one.
+	arrived chan struct{}
 }
 
 // start starts a process, which ends with the test at the latest.
 func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*process, error) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 20)
-	g := grpc.NewServer(wire.ServerOptions()...)
+	arrived := make(chan struct{}, 1)
+	g := grpc.NewServer(append(wire.ServerOptions(), grpc.ChainUnaryInterceptor(
+		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			if info.FullMethod != stagepb.Stage_Configure_FullMethodName {
+				select {
+				case arrived <- struct{}{}:
+				default:
+				}
+			}
+			return handle(ctx, request)
+		}))...)
 	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
-	p := &process{server: serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))}
+	p := &process{arrived: arrived, server: serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))}
 	p.server.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
@@ -130,12 +134,12 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 	if err != nil {
 		return nil, err
 	}
-	var faults []error
-	for _, f := range wire.DecodeArgumentErrors(reply.GetErrors()) {
-		faults = append(faults, f)
+	var invalid []error
+	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
+		invalid = append(invalid, e)
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if len(invalid) > 0 {
+		return nil, errors.Join(invalid...)
 	}
 	if p.stage, err = remote.Described(stage, setup.StateDir, reply); err != nil {
 		return nil, err
@@ -147,27 +151,27 @@ func start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*proc
 // description checks that people and other processes can understand what a
 // stage says of itself.
 func description(s sdk.Stage) error {
-	var faults []error
+	var errs []error
 	if strings.TrimSpace(s.Doc) == "" {
-		faults = append(faults, errors.New("the stage has no doc"))
+		errs = append(errs, errors.New("the stage has no doc"))
 	}
 	for _, a := range s.Arguments {
 		if strings.TrimSpace(a.Doc) == "" {
-			faults = append(faults, fmt.Errorf("argument %s has no doc", a.Name))
+			errs = append(errs, fmt.Errorf("argument %s has no doc", a.Name))
 		}
 		if a.Secret && a.Default != nil {
-			faults = append(faults, fmt.Errorf("argument %s is secret and has a default", a.Name))
+			errs = append(errs, fmt.Errorf("argument %s is secret and has a default", a.Name))
 		}
 	}
 	p := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{s}}
 	got, err := wire.DecodePlugin(wire.EncodePlugin(p))
 	if err != nil {
-		return errors.Join(append(faults, err)...)
+		return errors.Join(append(errs, err)...)
 	}
 	if g := got.Stages[0]; g.Reads != s.Reads || !sameArguments(g.Arguments, s.Arguments) {
-		faults = append(faults, fmt.Errorf("the description changes on its way: %+v", g))
+		errs = append(errs, fmt.Errorf("the description changes on its way: %+v", g))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func sameArguments(a, b []sdk.Argument) bool {
@@ -188,27 +192,9 @@ func unknownArgument(t testing.TB, stage sdk.Stage, config string) error {
 		return err
 	}
 	_, err = Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, string(raw))
-	var fault *sdk.ArgumentError
-	if !errors.As(err, &fault) || fault.Argument != "no_such_argument" {
+	var refused *sdk.ArgumentError
+	if !errors.As(err, &refused) || refused.Argument != "no_such_argument" {
 		return fmt.Errorf("an unknown argument gave %v, not an error that names it", err)
-	}
-	return nil
-}
-
-// cancelled checks that a stage gives up a call that is no longer wanted.
-func cancelled(call, probe func(context.Context) error) error {
-	// The first call may take longer than the pause.
-	if err := probe(remote.Alone(context.Background())); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(5*time.Millisecond, cancel)
-	_ = call(ctx)
-	// The probe gets its turn only when the stage has ended its work on the cancelled call.
-	ctx, cancel = context.WithTimeout(context.Background(), promptly)
-	defer cancel()
-	if err := probe(remote.Alone(ctx)); err != nil {
-		return fmt.Errorf("%v after a cancelled call: %w", promptly, err)
 	}
 	return nil
 }

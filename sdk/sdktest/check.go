@@ -1,0 +1,145 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
+)
+
+// promptly is how long a stage may take to notice that it is cancelled: long,
+// for machines that are busy with other things.
+var promptly = 10 * time.Second
+
+// A check returns what a stage does wrong.
+type check func(t testing.TB, stage sdk.Stage, config string) error
+
+// opened is the check of a running stage. An embedder is fitted before, where it
+// wants to be.
+func opened(run func(context.Context, *remote.Stage, sdk.Stage) error) check {
+	return func(t testing.TB, stage sdk.Stage, config string) error {
+		p, err := startFitted(t, stage, config)
+		if err != nil {
+			return err
+		}
+		return run(t.Context(), p.stage, stage)
+	}
+}
+
+func startFitted(t testing.TB, stage sdk.Stage, config string) (*process, error) {
+	setup := sdk.Setup{StateDir: t.TempDir()}
+	switch stage.Kind {
+	case sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect:
+		setup.Samples = 1
+	}
+	p, err := start(t, stage, setup, config)
+	if err != nil || stage.Kind != sdk.KindEmbed || !p.stage.Fits() {
+		return p, err
+	}
+	if setup.StateDir, err = fit(t, p.stage, stage); err != nil {
+		return nil, err
+	}
+	return start(t, stage, setup, config) // in a new process, as the engine does
+}
+
+// endsWhenCancelled is the check that a stage ends its work on a call with a large
+// input that is no longer wanted: then a call with a small one has its turn.
+func endsWhenCancelled[In any](large, small func() In, call func(context.Context, *remote.Stage, sdk.Kind, In) error) check {
+	return func(t testing.TB, stage sdk.Stage, config string) error {
+		p, err := startFitted(t, stage, config)
+		if err != nil {
+			return err
+		}
+		input, probe, alone := large(), small(), remote.Alone(t.Context())
+		if err := call(alone, p.stage, stage.Kind, probe); err != nil {
+			return err
+		}
+		select {
+		case <-p.arrived: // the probe
+		default:
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = call(cancelled, p.stage, stage.Kind, input) }()
+		select {
+		case <-p.arrived:
+		case <-ended:
+		}
+		time.AfterFunc(5*time.Millisecond, cancel)
+		<-ended
+		alone, cancel = context.WithTimeout(alone, promptly)
+		defer cancel()
+		if err := call(alone, p.stage, stage.Kind, probe); err != nil {
+			return fmt.Errorf("%v after a cancelled call: %w", promptly, err)
+		}
+		return nil
+	}
+}
+
+// sameResults checks that a batch has the same results again and again, and each of
+// its parts the same alone, all at the same time. differ says how two results differ.
+func sameResults[In, Out any](all []In, again int, parts iter.Seq2[int, int], call func([]In) ([]Out, error), differ func(got, want Out) string) error {
+	want, err := call(all)
+	if err != nil {
+		return err
+	}
+	var calls errgroup.Group
+	compare := func(lo, hi int, where string) {
+		calls.Go(func() error {
+			got, err := call(all[lo:hi])
+			for i := range got {
+				if d := differ(got[i], want[lo+i]); err == nil && d != "" {
+					err = fmt.Errorf("row %d %s: %s", lo+i, where, d)
+				}
+			}
+			return err
+		})
+	}
+	for range again {
+		compare(0, len(all), "of the same batch")
+	}
+	for lo, hi := range parts {
+		compare(lo, hi, "alone, not in its batch")
+	}
+	return calls.Wait()
+}
+
+// eachRow yields each of n rows as a part.
+func eachRow(n int) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for i := 0; i < n && yield(i, i+1); i++ {
+		}
+	}
+}
+
+// equal is a difference for sameResults.
+func equal[T any](got, want T) string {
+	if reflect.DeepEqual(got, want) {
+		return ""
+	}
+	return fmt.Sprintf("got %.200v, before it was %.200v", got, want)
+}
+
+// flatten makes texts of results. Errors of single rows are results, too.
+func flatten[T any](rows []T, err error) ([]string, error) {
+	failed, ok := err.(sdk.RowErrors)
+	if err != nil && !ok {
+		return nil, err
+	}
+	all := make([]string, len(rows))
+	for i := range rows {
+		if unusable := new(remote.NumberError); errors.As(failed[i], &unusable) {
+			return nil, fmt.Errorf("row %d: %w", i, unusable)
+		}
+		all[i] = fmt.Sprintf("%+v %v", rows[i], failed[i])
+	}
+	return all, nil
+}
