@@ -85,3 +85,62 @@ func Soft() sdk.Stage {
 		return election(func(samples []sdk.Sample) []sdk.Answer { return ballot.Mean(samples, c.Weights) }), nil
 	})
 }
+
+// First is an election: the first accepted answer, and how many of them are like it.
+func First() sdk.Stage {
+	return sdk.ElectStage("first", "Takes the first accepted answer.", func(context.Context, sdk.Setup, none) (sdk.Elector, error) {
+		return election(func(samples []sdk.Sample) []sdk.Answer {
+			var votes ballot.Tally
+			for _, s := range samples {
+				if label, ok := ballot.Best(s); ok {
+					votes.Add(label, 1)
+				}
+			}
+			for _, s := range samples {
+				label, ok := ballot.Best(s)
+				for _, share := range votes.Shares() {
+					if ok && share.Label == label {
+						return []sdk.Answer{share}
+					}
+				}
+			}
+			return nil
+		}), nil
+	})
+}
+
+type accuracies struct {
+	Accuracy map[string]float64 `config:"accuracy" doc:"How often a voter is right, by the name of its block."`
+}
+
+// weighing is an election in which a voter counts by how often it is right.
+type weighing map[string]float64
+
+func (w weighing) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	verdicts := make([]sdk.Verdict, len(b.Items))
+	for i, item := range b.Items {
+		counted := map[string]float64{}
+		for _, s := range item.Samples {
+			counted[s.Voter]++
+		}
+		var votes ballot.Tally
+		for _, s := range item.Samples {
+			p, ok := w[s.Voter]
+			if !ok {
+				p = ballot.Unmeasured(len(b.Labels))
+			}
+			if label, ok := ballot.Best(s); ok {
+				votes.Add(label, ballot.Worth(p, len(b.Labels))/counted[s.Voter])
+			}
+		}
+		verdicts[i] = ballot.Verdict(votes.Shares())
+	}
+	return verdicts, nil
+}
+
+// Weighted is an election: each voter counts by its accuracy.
+func Weighted() sdk.Stage {
+	return sdk.ElectStage("weighted", "Counts voters by their accuracies.", func(_ context.Context, _ sdk.Setup, c accuracies) (sdk.Elector, error) {
+		return weighing(c.Accuracy), nil
+	}, sdk.Reads(sdk.ColumnLabels))
+}

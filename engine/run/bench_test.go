@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run/runtest"
 )
 
 // BenchmarkItems takes 2,000 items at a time through statistical voters over a
@@ -21,7 +22,7 @@ func BenchmarkItems(b *testing.B) {
 		texts[i] = fmt.Sprintf("a green apple in car %d", i)
 	}
 	for b.Loop() {
-		totals, err := r.Items(b.Context(), feed(texts...), nil, func([]outcome.Result) error { return nil })
+		totals, err := r.Items(b.Context(), runtest.Feed(texts...), nil, func([]outcome.Result) error { return nil })
 		if err != nil || totals.Answered != items {
 			b.Fatal(totals, err)
 		}

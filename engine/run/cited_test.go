@@ -4,24 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
-	"github.com/racflow/racflow/plugins/elect/first"
-	promptanswer "github.com/racflow/racflow/plugins/prompt/answer"
-	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
-	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 // reader is a language model of the test: it answers questions by heart, and notes
@@ -85,7 +78,7 @@ const answering = `
 	}`
 
 func readerCatalog(m *reader, more ...sdk.Stage) catalog {
-	return newCatalog(append(more, m.stage(), promptanswer.Stage(), chat.Stage(), first.Stage(), (&shortest{}).stage())...)
+	return newCatalog(append(more, m.stage(), (&shortest{}).stage())...)
 }
 
 func TestCitedAnswers(t *testing.T) {
@@ -190,20 +183,7 @@ func TestKnowledgeWithoutLabels(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			for name, content := range map[string]string{"rows.tsv": "text\nhello\n", "p.hcl": knowledgeBlock + "pipeline \"p\" {\n" + test.body + "\n}\n"} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			file, diags := pipeline.Load(context.Background(), filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: readerCatalog(&reader{})})
-			if diags.HasErrors() {
-				t.Fatal(diags)
-			}
-			_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{Launch: func(_ context.Context, l launch.Request) (any, error) {
-				s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, dir, l.State)}, string(l.Stage.Config.Open))
-				return process{s}, err
-			}})
+			_, err := runtest.Open(t, readerCatalog(&reader{}), run.Options{}, files(test.body, bare...))
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
@@ -228,7 +208,7 @@ func TestWhole(t *testing.T) {
 	body = strings.Replace(body, `{ use = "shortest" }`, "{\nuse = \"shortest\"\ntop_k = 2\n}", 1)
 	r := openWith(t, c, run.Options{Options: stage.Options{Lists: true}}, body, unlabelled...)
 	var results []outcome.Result
-	totals, err := r.Items(t.Context(), feed(questions...), nil, each(func(r outcome.Result) error {
+	totals, err := r.Items(t.Context(), runtest.Feed(questions...), nil, runtest.Each(func(r outcome.Result) error {
 		results = append(results, r)
 		return nil
 	}))

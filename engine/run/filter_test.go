@@ -3,7 +3,6 @@ package run_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -26,8 +26,9 @@ type sieve struct {
 }
 
 func (s *sieve) stage() sdk.Stage {
+	memory := enginetest.Memory()
 	return sdk.StoreStage("sieve", "A store of the test.", func(ctx context.Context, setup sdk.Setup, _ none) (sdk.Store, error) {
-		inner, err := local.Stage().Open(ctx, setup, []byte("{}"))
+		inner, err := memory.Open(ctx, setup, []byte("{}"))
 		if err != nil {
 			return nil, err
 		}
@@ -107,16 +108,9 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 		retrieve "near" {
 			from = knowledge.k
 			`+arguments+`
-		}`, `"rows.tsv"`, `"`+path+`"`, `use = "local"`, `use = "sieve"`)
+		}`, `"rows.tsv"`, `"`+path+`"`, `use = "memory"`, `use = "sieve"`)
 	var got []string
-	_, err := r.Items(t.Context(), func() (source.Row, error) {
-		if len(items) == 0 {
-			return source.Row{}, io.EOF
-		}
-		item := items[0]
-		items = items[1:]
-		return item, nil
-	}, nil, each(func(result outcome.Result) error {
+	_, err := r.Items(t.Context(), runtest.Rows(items...), nil, runtest.Each(func(result outcome.Result) error {
 		var ids []string
 		for _, c := range result.Candidates {
 			ids = append(ids, c.ID)

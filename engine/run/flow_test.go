@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -84,7 +85,7 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 				}
 				start := time.Now()
 				n := 0
-				totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
+				totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
 					if result.Text != texts[n] {
 						t.Errorf("result %d is of %s", n, result.Text)
 					}
@@ -167,7 +168,7 @@ func TestTries(t *testing.T) {
 		}
 		elect "e" { use = "majority" }`)
 	votes := map[string][]outcome.Vote{}
-	_, err := r.Items(t.Context(), feed("at once", "second", "never", "none fits", "abstains"), nil, each(func(result outcome.Result) error {
+	_, err := r.Items(t.Context(), runtest.Feed("at once", "second", "never", "none fits", "abstains"), nil, runtest.Each(func(result outcome.Result) error {
 		votes[result.Text] = result.Votes
 		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
 			t.Errorf("%s: answer %q, %v", result.Text, result.Answer, result.Failure)
@@ -255,7 +256,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 		texts[2] = "busy"
 		got := map[string]int{}
 		start := time.Now()
-		totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
+		totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
 			if result.Failure != nil {
 				t.Errorf("%s failed: %v", result.Text, result.Failure)
 			}

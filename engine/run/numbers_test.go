@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -141,7 +142,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 			lines := func(harmless bool) (all []string, failures map[int]string) {
 				p.harmless.Store(harmless)
 				failures = map[int]string{}
-				totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(one outcome.Result) error {
+				totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(one outcome.Result) error {
 					if one.Failure != nil {
 						failures[len(all)] = one.Failure.Error()
 					}

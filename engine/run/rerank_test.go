@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
 )
@@ -62,7 +63,7 @@ func (s *shortest) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error
 func found(t *testing.T, r *run.Run, text string) outcome.Result {
 	t.Helper()
 	var all []outcome.Result
-	if _, err := r.Items(t.Context(), feed(text), nil, each(func(result outcome.Result) error {
+	if _, err := r.Items(t.Context(), runtest.Feed(text), nil, runtest.Each(func(result outcome.Result) error {
 		all = append(all, result)
 		return nil
 	})); err != nil {
@@ -227,7 +228,7 @@ func TestLists(t *testing.T) {
 
 // The rule of a second search sees the labels of the knowledge above, too.
 func TestASecondSearchAsksAboutTheKnowledgeAbove(t *testing.T) {
-	const end = "store { use = \"local\" }\n}\n"
+	const end = "store { use = \"memory\" }\n}\n"
 	texts := end + strings.NewReplacer(`knowledge "k"`, `knowledge "texts"`, `{ path = "rows.tsv" }`, "{\npath = \"rows.tsv\"\nlabel = \"text\"\n}").Replace(knowledgeBlock)
 	for rule, want := range map[string]int{"'fruit' in labels": 6, "'red apple' in labels": 0} {
 		got := found(t, open(t, newCatalog(), `

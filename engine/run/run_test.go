@@ -1,14 +1,11 @@
 package run_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,22 +15,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/hcl/v2"
 
-	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/plugins/elect/majority"
-	"github.com/racflow/racflow/plugins/elect/soft"
-	"github.com/racflow/racflow/plugins/embed/hashing"
-	"github.com/racflow/racflow/plugins/sample/neighbours"
-	"github.com/racflow/racflow/plugins/sample/prototype"
-	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 // timeless runs a test on a clock that stands still while anything is at work,
@@ -78,32 +66,10 @@ func always(label string) voteFunc {
 	return func(sdk.Item) ([]string, error) { return []string{label}, nil }
 }
 
-// catalog holds the built-in stages that these tests use, and their own.
-type catalog []sdk.Stage
+type catalog = enginetest.Catalog
 
-func newCatalog(more ...sdk.Stage) catalog {
-	return append(catalog{
-		hashing.Stage(), local.Stage(), neighbours.Stage(), prototype.Stage(), majority.Stage(), soft.Stage(),
-	}, more...)
-}
-
-func (c catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	i := slices.IndexFunc(c, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == use })
-	if i < 0 {
-		return sdk.Stage{}, false
-	}
-	return c[i], true
-}
-
-func (c catalog) Uses(kind sdk.Kind) []string {
-	var uses []string
-	for _, s := range c {
-		if s.Kind == kind {
-			uses = append(uses, s.Name)
-		}
-	}
-	return uses
-}
+// newCatalog holds the stages of the engine's tests, and more.
+func newCatalog(more ...sdk.Stage) catalog { return append(enginetest.Stages(), more...) }
 
 const rows = "text\tlabel\nred apple\tfruit\ngreen apple\tfruit\nyellow banana\tfruit\nfast car\tvehicle\nslow bus\tvehicle\nold train\tvehicle\n"
 
@@ -111,18 +77,12 @@ const knowledgeBlock = `
 knowledge "k" {
   source { path = "rows.tsv" }
   embed { use = "hashing" }
-  store { use = "local" }
+  store { use = "memory" }
 }
 `
 
-// process adds what a stage's process has and a stage in memory lacks.
-type process struct{ *remote.Stage }
-
-func (process) Fingerprint() string { return "" }
-
-// open loads a pipeline, whose blocks stand in body, and opens it, with pairs of
-// replacements in the knowledge block. Its stages run behind the real wire, in
-// memory.
+// open opens a pipeline, whose blocks stand in body, with pairs of replacements in the
+// knowledge block.
 func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 	t.Helper()
 	return openWith(t, c, run.Options{}, body, replace...)
@@ -131,67 +91,29 @@ func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 // openWith is open with further options.
 func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...string) *run.Run {
 	t.Helper()
-	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "p.hcl")
-	for name, content := range map[string]string{"rows.tsv": rows, "poison.tsv": poisonRows, "hang.tsv": hangRows(), "p.hcl": block + "pipeline \"p\" {\n" + body + "\n}\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, diags := pipeline.Load(context.Background(), path, pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: c})
-	if diags.HasErrors() {
-		var text bytes.Buffer
-		_ = hcl.NewDiagnosticTextWriter(&text, file.Sources, 100, false).WriteDiagnostics(diags)
-		t.Fatal(text.String())
-	}
-	o.Launch = func(_ context.Context, l launch.Request) (any, error) {
-		s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, filepath.Join(dir, l.Knowledge), l.State), Samples: l.Stage.N}, string(l.Stage.Config.Open))
-		if err == nil { // as the host does
-			block := l.Stage.Name
-			if l.Knowledge != "" {
-				block = l.Knowledge
-			}
-			s.Name = fmt.Sprintf("%s.%s: plugin test 0.1.0", l.Stage.Kind, block)
-		}
-		return process{s}, err
-	}
-	r, err := run.Open(t.Context(), file.Pipelines[0], o)
+	r, err := runtest.Open(t, c, o, files(body, replace...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// feed returns the next function over texts.
-func feed(texts ...string) func() (source.Row, error) {
-	n := 0
-	return func() (source.Row, error) {
-		if n == len(texts) {
-			return source.Row{}, io.EOF
-		}
-		n++
-		return source.Row{Line: n, Text: texts[n-1]}, nil
+func files(body string, replace ...string) map[string]string {
+	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
+	return map[string]string{
+		"rows.tsv": rows, "bare.tsv": "text\nhello\n", "poison.tsv": poisonRows, "hang.tsv": hangRows(),
+		runtest.File: block + "pipeline \"p\" {\n" + body + "\n}\n",
 	}
 }
 
-// each makes a sink of a function of one result.
-func each(f func(outcome.Result) error) func([]outcome.Result) error {
-	return func(batch []outcome.Result) error {
-		for _, r := range batch {
-			if err := f(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
+// bare has a knowledge without labels made of one row.
+var bare = []string{`"rows.tsv"`, `"bare.tsv"`}
 
 // answers runs texts through and returns "answer" or "!error" of each.
 func answers(t *testing.T, r *run.Run, texts ...string) []string {
 	t.Helper()
 	var all []string
-	totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
+	totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
 		if result.Text != texts[len(all)] {
 			t.Errorf("result %d is of %q, want %q", len(all), result.Text, texts[len(all)])
 		}
@@ -296,7 +218,7 @@ func TestTotalsSayWhy(t *testing.T) {
 			accept = "answer in labels"
 		}
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), feed("one", "two", "fine", "three"), nil, func([]outcome.Result) error { return nil })
+	totals, err := r.Items(t.Context(), runtest.Feed("one", "two", "fine", "three"), nil, func([]outcome.Result) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +243,7 @@ func TestRowFaultsAreKept(t *testing.T) {
 		row := given[0]
 		given = given[1:]
 		return row, nil
-	}, nil, each(func(r outcome.Result) error {
+	}, nil, runtest.Each(func(r outcome.Result) error {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
 		return nil
 	}))
@@ -577,7 +499,7 @@ func TestAccept(t *testing.T) {
 			flag   = "agreement < 1.1 && answer == \"vehicle\""
 		}`)
 	var votes []outcome.Vote
-	_, err := r.Items(t.Context(), feed("x"), nil, each(func(result outcome.Result) error {
+	_, err := r.Items(t.Context(), runtest.Feed("x"), nil, runtest.Each(func(result outcome.Result) error {
 		votes = result.Votes
 		if result.Answer != "vehicle" || !result.Flagged {
 			t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
@@ -660,7 +582,7 @@ func TestCancel(t *testing.T) {
 		r := open(t, newCatalog(voter("slow", slow)), `
 		sample "v" { use = "slow" }
 		elect "e" { use = "majority" }`)
-		_, err := r.Items(ctx, feed("a", "b"), nil, func(results []outcome.Result) error {
+		_, err := r.Items(ctx, runtest.Feed("a", "b"), nil, func(results []outcome.Result) error {
 			t.Errorf("results of a batch that was cut short: %+v", results)
 			return nil
 		})
@@ -671,25 +593,10 @@ func TestCancel(t *testing.T) {
 }
 
 func TestNoLabelsToVoteFor(t *testing.T) {
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"rows.tsv": "text\nhello\n",
-		"p.hcl":    knowledgeBlock + "pipeline \"p\" {\nretrieve \"near\" { from = knowledge.k }\nsample \"knn\" { use = \"neighbours\" }\nelect \"e\" { use = \"soft\" }\n}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, diags := pipeline.Load(context.Background(), filepath.Join(dir, "p.hcl"), pipeline.Options{Getenv: os.LookupEnv, Dir: dir, Catalog: newCatalog()})
-	if diags.HasErrors() {
-		t.Fatal(diags)
-	}
-	_, err := run.Open(t.Context(), file.Pipelines[0], run.Options{
-		Launch: func(_ context.Context, l launch.Request) (any, error) {
-			s, err := sdktest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, dir, l.State)}, string(l.Stage.Config.Open))
-			return process{s}, err
-		},
-	})
+	_, err := runtest.Open(t, newCatalog(), run.Options{}, files(`
+		retrieve "near" { from = knowledge.k }
+		sample "knn" { use = "neighbours" }
+		elect "e" { use = "soft" }`, bare...))
 	if err == nil || !strings.Contains(err.Error(), "nothing to vote for") {
 		t.Errorf("got %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
@@ -88,7 +89,7 @@ func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	written := 0
-	totals, err := r.Items(ctx, feed(texts...), j, each(func(result outcome.Result) error {
+	totals, err := r.Items(ctx, runtest.Feed(texts...), j, runtest.Each(func(result outcome.Result) error {
 		if written++; written == cutOff {
 			cancel()
 		}
@@ -340,7 +341,7 @@ func TestWhatTheCacheHolds(t *testing.T) {
 					}
 					elect "e" { use = "majority" }`)
 				first, once := make(chan struct{}), sync.Once{}
-				all, n := feed(texts...), 0
+				all, n := runtest.Feed(texts...), 0
 				next := func() (source.Row, error) {
 					if n++; n > batch {
 						<-first
@@ -460,7 +461,7 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 		sample "other" { use = "other" }
 		sample "v" { use = "paid" }
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), feed(texts...), nil, each(func(result outcome.Result) error {
+	totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
 		if !slices.Equal(result.Without(), []string{"sample.v"}) {
 			t.Errorf("%+v", result)
 		}

@@ -1,7 +1,6 @@
 package tune_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -13,26 +12,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/hcl/v2"
-
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/plugins/elect/majority"
-	"github.com/racflow/racflow/plugins/elect/soft"
-	"github.com/racflow/racflow/plugins/elect/weighted"
-	"github.com/racflow/racflow/plugins/embed/hashing"
-	"github.com/racflow/racflow/plugins/sample/neighbours"
-	"github.com/racflow/racflow/plugins/sample/prototype"
-	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/sdktest"
 )
 
 const file = `
@@ -50,7 +40,7 @@ variable "election" { default = "soft" }
 knowledge "k" {
   source { path = "train.tsv" }
   embed { use = "hashing" }
-  store { use = "local" }
+  store { use = "memory" }
 }
 pipeline "p" {
   input { path = "rows.tsv" }
@@ -101,23 +91,11 @@ func (m model) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return all, nil
 }
 
-type catalog []sdk.Stage
-
-func (c catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	i := slices.IndexFunc(c, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == use })
-	if i < 0 {
-		return sdk.Stage{}, false
-	}
-	return c[i], true
-}
-
-func (c catalog) Uses(sdk.Kind) []string { return nil }
-
 // bench is a folder with the file, and rows in it.
 type bench struct {
 	t       *testing.T
 	dir     string
-	catalog catalog
+	catalog enginetest.Catalog
 }
 
 // newBench writes texts of words, most of which hint at a label.
@@ -142,19 +120,11 @@ func newBench(t *testing.T) bench {
 		}
 		return text
 	}
-	b := bench{t: t, dir: t.TempDir()}
-	for name, text := range map[string]string{"train.tsv": rows(120), "rows.tsv": rows(200), "p.hcl": file} {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b := bench{t: t, dir: runtest.Folder(t, map[string]string{"train.tsv": rows(120), "rows.tsv": rows(200), runtest.File: file})}
 	open := func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Sampler, error) {
 		return model{labels, s.Samples}, nil
 	}
-	b.catalog = catalog{
-		hashing.Stage(), local.Stage(), neighbours.Stage(), prototype.Stage(), majority.Stage(), soft.Stage(), weighted.Stage(),
-		sdk.SampleStage("model", "Stands for a language model.", open, sdk.Reads(sdk.ColumnText)),
-	}
+	b.catalog = append(enginetest.Stages(), sdk.SampleStage("model", "Stands for a language model.", open, sdk.Reads(sdk.ColumnText)))
 	return b
 }
 
@@ -166,33 +136,13 @@ func (b bench) load(set ...string) *pipeline.File {
 		target, value, _ := strings.Cut(s, "=")
 		all = append(all, pipeline.Override{Target: target, Value: value})
 	}
-	return b.loadWith(all)
-}
-
-func (b bench) loadWith(set []pipeline.Override) *pipeline.File {
-	b.t.Helper()
-	f, diags := pipeline.Load(context.Background(), "p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, Set: set})
-	if diags.HasErrors() {
-		var text bytes.Buffer
-		_ = hcl.NewDiagnosticTextWriter(&text, f.Sources, 100, false).WriteDiagnostics(diags)
-		b.t.Fatal(text.String())
-	}
-	return f
-}
-
-type process struct{ *remote.Stage }
-
-func (process) Fingerprint() string { return "" }
-
-func (b bench) launch(_ context.Context, l launch.Request) (any, error) {
-	s, err := sdktest.Open(b.t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(b.t, l.Stage.Info, filepath.Join(b.dir, l.Knowledge), l.State), Samples: l.Stage.N}, string(l.Stage.Config.Open))
-	return process{s}, err
+	return runtest.Load(b.t, b.catalog, b.dir, all...)
 }
 
 // run answers all rows.
 func (b bench) run(p *pipeline.Pipeline) (*run.Run, []outcome.Result) {
 	b.t.Helper()
-	r, err := run.Open(b.t.Context(), p, run.Options{Options: stage.Options{Ballots: true}, Launch: b.launch})
+	r, err := run.Open(b.t.Context(), p, run.Options{Options: stage.Options{Ballots: true}, Launch: runtest.Launch(b.t, b.dir)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -219,7 +169,7 @@ func TestReelect(t *testing.T) {
 	for _, election := range []string{"soft", "weighted"} {
 		everything := b.load("var.election="+election, "var.margin_below=2", "var.other=2").Pipelines[0]
 		r, results := b.run(everything)
-		again, err := reelect.New(t.Context(), r, everything, b.launch)
+		again, err := reelect.New(t.Context(), r, everything, runtest.Launch(t, b.dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +209,7 @@ func TestRun(t *testing.T) {
 			}
 			load := func(set []pipeline.Override) *pipeline.Pipeline {
 				set = append(slices.Clone(set), pipeline.Override{Target: "var.election", Value: election}, pipeline.Override{Target: "second.enabled", Value: "false"})
-				return b.loadWith(set).Pipelines[0]
+				return runtest.Load(b.t, b.catalog, b.dir, set...).Pipelines[0]
 			}
 			r, results := b.run(load(s.Everything()))
 			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Options: tune.Options{Folds: 4}, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
@@ -290,7 +240,7 @@ func TestRun(t *testing.T) {
 			if err := os.WriteFile(name, []byte(s.Variables(o, "rows.tsv", "00")), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, faults := pipeline.Load(context.Background(), "p.hcl", pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, VarFiles: []string{name}})
+			_, faults := pipeline.Load(context.Background(), runtest.File, pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, VarFiles: []string{name}})
 			if faults.HasErrors() {
 				t.Error(faults)
 			}

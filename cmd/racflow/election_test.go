@@ -1,8 +1,7 @@
-package run_test
+package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,9 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/plugins/elect/majority"
+	"github.com/racflow/racflow/plugins/embed/hashing"
 	"github.com/racflow/racflow/plugins/sample/recorded"
+	"github.com/racflow/racflow/plugins/store/local"
 )
 
 // cast is what the voters of one item say: the kNN vote, "" where it abstains,
@@ -124,16 +129,26 @@ func elected(t *testing.T, casts []cast, weights string) []outcome.Result {
 			accept = "answer in labels"
 			config { weights = { %s } }
 		}`, weights)
-	r := open(t, newCatalog(recorded.Stage()), body)
+	stages := enginetest.Catalog{hashing.Stage(), local.Stage(), recorded.Stage(), majority.Stage()}
+	r, err := runtest.Open(t, stages, run.Options{}, map[string]string{
+		"rows.tsv": "text\tlabel\nred apple\tfruit\nfast car\tvehicle\n",
+		runtest.File: `
+			knowledge "k" {
+				source { path = "rows.tsv" }
+				embed { use = "hashing" }
+				store { use = "local" }
+			}
+			pipeline "p" {` + body + "\n}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var results []outcome.Result
-	next := 0
-	_, err := r.Items(t.Context(), func() (source.Row, error) {
-		if next == len(casts) {
-			return source.Row{}, io.EOF
-		}
-		next++
-		return source.Row{ID: fmt.Sprint(next - 1), Text: "hm"}, nil
-	}, nil, each(func(result outcome.Result) error {
+	items := make([]source.Row, len(casts))
+	for i := range items {
+		items[i] = source.Row{ID: fmt.Sprint(i), Text: "hm"}
+	}
+	_, err = r.Items(t.Context(), runtest.Rows(items...), nil, runtest.Each(func(result outcome.Result) error {
 		results = append(results, result)
 		return nil
 	}))
