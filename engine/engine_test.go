@@ -2,9 +2,9 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,13 +16,14 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/sdk"
 )
 
 const knowledge = `
 knowledge "k" {
   source { path = "rows.tsv" }
   embed { use = "hashing" }
-  store { use = "local" }
+  store { use = "memory" }
 }
 `
 
@@ -191,35 +192,69 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+type service struct {
+	URL string `config:"url,required" doc:"What is asked."`
+}
+
+// paid is a voter that asks a service about prompts, at 1,000 tokens in and 10 out.
+func paid() sdk.Stage {
+	return sdk.SampleStage("paid", "A voter of the test.", func(_ context.Context, s sdk.Setup, c service) (sdk.Sampler, error) {
+		return model{c.URL, s.Host}, nil
+	}, sdk.Network(), sdk.Reads(sdk.ColumnPrompts))
+}
+
+type model struct {
+	url  string
+	host sdk.Host
+}
+
+func (m model) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i := range b.Items {
+		release, err := m.host.Acquire(ctx, sdk.Call{Endpoint: m.url})
+		if err != nil {
+			return nil, err
+		}
+		usage := sdk.Usage{InputTokens: 1000, OutputTokens: 10}
+		reply, err := http.Get(m.url)
+		if err != nil {
+			release(sdk.Result{Status: sdk.StatusDown})
+			return nil, err
+		}
+		label, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		release(sdk.Result{Status: sdk.StatusOK, Usage: usage})
+		if err != nil {
+			return nil, err
+		}
+		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: string(label), Weight: 1}}, Usage: usage}}
+	}
+	return samples, nil
+}
+
 // Only Answer asks a model, and says what that took.
 func TestModel(t *testing.T) {
 	var asked atomic.Int32
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		_ = json.NewEncoder(w).Encode(map[string]any{
-			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"content": "fruit"}}},
-			"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 10},
-		})
+		fmt.Fprint(w, "fruit")
 	}))
-	defer model.Close()
+	defer server.Close()
 	p := opened(t, knowledge+fmt.Sprintf(`
 pipeline "p" {
   retrieve "near" { from = knowledge.k }
-  prompt "shots" { use = "completion" }
+  prompt "shots" { use = "chat" }
   sample "llm" {
-    use = "openai"
+    use = "paid"
     price {
       input  = 1
       output = 10
     }
-    config {
-      model    = "m"
-      base_url = %q
-    }
+    config { url = %q }
   }
   elect "e" { use = "soft" }
 }
-`, model.URL))
+`, server.URL))
 	if found, err := p.Retrieve(t.Context(), engine.Item{Text: "red apple"}); err != nil || found[0].Label != "fruit" {
 		t.Fatalf("%+v, %v", found, err)
 	}

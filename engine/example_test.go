@@ -8,23 +8,23 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/engine/enginetest"
 )
 
-// builtin is what main keeps of its first statement. A test has no main of its own,
-// so it is done before that.
-var builtin = engine.Serve(plugins.All())
+// builtin is what main keeps of its first statement, for a program
+// engine.Serve(plugins.All()). A test has no main of its own, so it is done before
+// that, with small stages.
+var builtin = engine.Serve(append(enginetest.Stages(), paid()))
 
-// open opens pipelines/intent.hcl with the embedder that needs no model.
+// open opens a pipeline.
 func open(ctx context.Context) (p *engine.Pipeline, done func()) {
 	state, err := os.MkdirTemp("", "racflow-example-*")
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err = engine.Open(ctx, "../pipelines/intent.hcl", engine.Options{
+	p, err = engine.Open(ctx, "testdata/intent.hcl", engine.Options{
 		Builtin: builtin,
 		State:   state,
-		Vars:    map[string]string{"embedder": "hashing", "model": ""},
 		Limit:   3,
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func ExamplePipeline_Answer() {
 	ctx := context.Background()
 	p, done := open(ctx)
 	defer done()
-	r, err := p.Answer(ctx, engine.Item{Text: "my parcel has not arrived yet"})
+	r, err := p.Answer(ctx, engine.Item{Text: "where is my parcel?"})
 	if err != nil {
 		log.Fatal(err)
 	}
