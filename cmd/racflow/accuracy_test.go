@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/model"
 )
 
 // TestAccuracy holds the main pipeline, without a language model, to what it
@@ -35,12 +34,12 @@ func TestAccuracy(t *testing.T) {
 			if _, err := os.Stat(input); err != nil {
 				t.Skip("the data is not here: ", err)
 			}
-			if minilm, err := model.Find("minilm"); test.embedder == "minilm" {
-				if status, statusErr := minilm.Status(); err != nil || statusErr != nil || !status.Installed {
-					t.Skip("the model is not here: racflow model pull minilm")
-				}
+			dir := t.TempDir()
+			embedder := []string{"-var", "embedder=" + test.embedder}
+			if test.embedder == "minilm" {
+				embedder = withRememberedMiniLM(t, dir)
 			}
-			out, err := racflow(t, t.TempDir(), "eval", "--json", "-var", "embedder="+test.embedder, "-var", "train="+train, "--input", input, intent(t)).Output()
+			out, err := racflow(t, dir, append([]string{"eval", "--json", "-var", "train=" + train, "--input", input, intent(t)}, embedder...)...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}

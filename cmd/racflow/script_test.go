@@ -26,7 +26,19 @@ var programs = map[string]func(){
 // TestMain makes the test binary racflow itself: the scripts call it by that
 // name, and it starts itself for the stages. By another name it is a plugin.
 func TestMain(m *testing.M) {
-	testscript.Main(m, programs)
+	testscript.Main(tidy{m}, programs)
+}
+
+// tidy removes what tests share after them.
+type tidy struct{ *testing.M }
+
+func (t tidy) Run() int {
+	defer func() {
+		for _, dir := range removed {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	return t.M.Run()
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/model"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
@@ -189,12 +188,8 @@ func TestTune(t *testing.T) {
 		t.Skip("embeds thousands of texts")
 	}
 	train, rows := sharedData(t, "rage/train.tsv"), sharedData(t, "rage/clinc_gold_test_public.tsv")
-	if minilm, err := model.Find("minilm"); err != nil {
-		t.Fatal(err)
-	} else if status, err := minilm.Status(); err != nil || !status.Installed {
-		t.Skip("the model is not here: racflow model pull minilm")
-	}
 	s := newTuneSet(t, train, rows)
+	s.args = append(s.args, withRememberedMiniLM(t, s.dir)...)
 	for _, election := range []string{"soft", "weighted"} {
 		t.Run(election, func(t *testing.T) {
 			choice := []string{"-var", "election=" + election}
