@@ -2,6 +2,7 @@ package knowledge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -38,6 +39,7 @@ type letters struct {
 	failAfter   int                     // passages; 0: never
 	strict      bool                    // it refuses some texts
 	ends        func(text string) error // of a whole call; nil: it never does
+	machine     *machine                // nil: it resolves nothing
 }
 
 func (l *letters) Dimension() int { return 4 }
@@ -95,7 +97,12 @@ func (l *letters) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 
 func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %d", l.fitted), nil }
 func (l *letters) Fits() bool             { return l.fits }
-func (l *letters) Fingerprint() string    { return l.fingerprint + string(l.state) }
+func (l *letters) Fingerprint() string {
+	if l.machine != nil && l.machine.tells {
+		return l.fingerprint + string(l.state) + l.machine.precision
+	}
+	return l.fingerprint + string(l.state)
+}
 
 // starter gives the embedder and a store that lives as long as one Open does, as its
 // process would.
@@ -111,8 +118,14 @@ type starter struct {
 	strict   bool              // the store refuses some texts
 }
 
-func (s starter) Embedder(_ context.Context, state []byte) (stages.Embedder, error) {
+func (s starter) Embedder(_ context.Context, state []byte, resolved json.RawMessage) (stages.Embedder, error) {
 	s.embedder.state = state
+	if m := s.embedder.machine; m != nil {
+		if err := m.start(resolved); err != nil {
+			return nil, err
+		}
+		return resolver{s.embedder}, s.broken
+	}
 	return s.embedder, s.broken
 }
 

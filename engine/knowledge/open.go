@@ -52,9 +52,13 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	if err != nil {
 		return nil, err
 	}
+	name, err := generation.Choose(ctx, block, starter, store, &set)
+	if err != nil {
+		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	}
 	job := &build.Job{
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
-		Collection: generation.Name(block, set), Origin: generation.OriginOf(block, set),
+		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan,
 	}
 	if o.Plan {

@@ -2,11 +2,13 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Func starts the process of a stage. What it returns implements the sdk's interface
@@ -32,13 +34,17 @@ type launcher struct {
 	embedder stages.Embedder
 }
 
-func (l *launcher) Embedder(ctx context.Context, state []byte) (e stages.Embedder, err error) {
+func (l *launcher) Embedder(ctx context.Context, state []byte, resolved json.RawMessage) (e stages.Embedder, err error) {
 	if c, ok := l.embedder.(io.Closer); ok {
 		if err := c.Close(); err != nil {
 			return nil, fmt.Errorf("end %s: %w", l.block.Embed.Use, err)
 		}
 	}
-	l.embedder, err = as[stages.Embedder](ctx, l, l.block.Embed, state)
+	stage := *l.block.Embed
+	if stage.Config.Open, err = sdk.CompleteConfig(stage.Config.Open, resolved); err != nil {
+		return nil, err
+	}
+	l.embedder, err = as[stages.Embedder](ctx, l, &stage, state)
 	return l.embedder, err
 }
 

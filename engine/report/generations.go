@@ -36,7 +36,8 @@ type row struct {
 	Documents  int              `json:"documents,omitempty"`
 	Source     string           `json:"source,omitempty"`
 	Embedder   string           `json:"embedder,omitempty"`
-	Config     json.RawMessage  `json:"config,omitempty"` // of the embedder
+	Config     json.RawMessage  `json:"config,omitempty"`   // of the embedder
+	Resolved   json.RawMessage  `json:"resolved,omitempty"` // what the embedder chose itself
 	Chunker    string           `json:"chunker,omitempty"`
 	Cut        json.RawMessage  `json:"cut,omitempty"` // config of the chunker
 	Analyzer   string           `json:"analyzer,omitempty"`
@@ -59,7 +60,7 @@ func (l *Generations) Add(name, store string, h *generation.History) {
 		one := row{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
 			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
-			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
+			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Resolved: g.Resolved, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
 			one.Current = &g.Current
@@ -86,7 +87,7 @@ func (l *Generations) Table() error {
 	for _, r := range l.rows {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
-			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config))), recorded(r.Analyzer), recorded(r.Source))
+			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config, r.Resolved))), recorded(r.Analyzer), recorded(r.Source))
 	}
 	return tw.Flush()
 }
@@ -127,11 +128,11 @@ func recorded(text string) string {
 	return terminal.Line(text)
 }
 
-// settings shows a stage's config in one line.
-func settings(config json.RawMessage) string {
-	var all map[string]any
-	if json.Unmarshal(config, &all) != nil {
-		return ""
+// settings shows a stage's config, and what it has resolved, in one line.
+func settings(objects ...json.RawMessage) string {
+	all := map[string]any{}
+	for _, object := range objects {
+		_ = json.Unmarshal(object, &all) // it may be empty
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -87,7 +87,7 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	before := b.note.Source
 	if b.note.State != nil {
-		if b.Embedder, err = b.Starter.Embedder(ctx, b.note.State); err != nil {
+		if b.Embedder, err = b.Starter.Embedder(ctx, b.note.State, b.Origin.Resolved); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (b *builder) mustFit(rows int) bool {
 // fit lets a fresh embedder learn from all entries and continues with one that has the
 // outcome.
 func (b *builder) fit(ctx context.Context) (err error) {
-	if b.Embedder, err = b.Starter.Embedder(ctx, nil); err != nil {
+	if b.Embedder, err = b.Starter.Embedder(ctx, nil, b.Origin.Resolved); err != nil {
 		return err
 	}
 	w := &walk{builder: b, doing: "fitting"}
@@ -46,7 +46,7 @@ func (b *builder) fit(ctx context.Context) (err error) {
 		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
 	}
 	b.note.Fitted = len(b.Source.Units)
-	b.Embedder, err = b.Starter.Embedder(ctx, b.note.State)
+	b.Embedder, err = b.Starter.Embedder(ctx, b.note.State, b.Origin.Resolved)
 	return err
 }
 

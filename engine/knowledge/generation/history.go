@@ -52,12 +52,12 @@ func List(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		return nil, err
 	}
 	set, doubt := stages.Start(ctx, block, starter)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	current := ""
 	if doubt == nil {
-		current = Name(block, set)
+		current, doubt = Choose(ctx, block, starter, store, &set)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	h, err := list(ctx, block, store, current)
 	if err != nil {
@@ -121,11 +121,11 @@ func (h *History) Current() *Generation {
 	return nil
 }
 
-// WhyAnew says which plugins are others than those that made the newest generation
+// WhyAnew says which plugins and resolved values are others than in the newest generation
 // that differs from a new one, of the given name and origin, in nothing else; nil:
 // there is none, or the store does not say so.
 func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store stages.Store, name string, o Origin) []string {
-	if !o.foreign() {
+	if !o.foreign() && o.Resolved == nil {
 		return nil
 	}
 	h, err := list(ctx, block, store, name)

@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -23,6 +24,7 @@ type Origin struct {
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
 	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
+	Resolved json.RawMessage `json:"resolved,omitempty"` // what the embedder chose for arguments that were left to it
 	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
 	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
 	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
@@ -56,7 +58,7 @@ type Plugin struct {
 func OriginOf(block *pipeline.Knowledge, s stages.Set) Origin {
 	o := Origin{
 		Definition: identity.Block(block), File: fileOf(block), Path: block.Source.Path, Analyzer: block.Analyzer,
-		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, EmbedderPlugin: pluginOf(s.Embedder),
+		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, Resolved: s.Resolved, EmbedderPlugin: pluginOf(s.Embedder),
 	}
 	if block.Chunk != nil {
 		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)
@@ -95,12 +97,16 @@ func (o Origin) foreign() bool {
 		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
 }
 
-// changes says which plugins are others than those of an earlier origin with the same
-// definition, and which work is repeated for that.
+// changes says which plugins, and which values that the embedder has resolved, are
+// others than those of an earlier origin with the same definition, and which work is
+// repeated for that.
 func (o Origin) changes(was Origin) []string {
 	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
 	for i, e := range o.Enrich {
 		why = append(why, e.Plugin.changes(was.Enrich[i].Plugin, "enriching and embedding")...)
+	}
+	if was.Resolved != nil && o.Resolved != nil && !bytes.Equal(was.Resolved, o.Resolved) {
+		why = append(why, fmt.Sprintf("%s works with %s on this machine and cannot with %s, as before: embedding again", o.Embedder, o.Resolved, was.Resolved))
 	}
 	return append(why, o.EmbedderPlugin.changes(was.EmbedderPlugin, "embedding")...)
 }

@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -42,15 +43,16 @@ const settled = 10 * time.Minute
 // Retire removes the generations that a build which has just completed replaces:
 // those that the same file built from the same source with the same embedder and
 // enrichers. The file cannot ask for them any more unless it is changed back. Others
-// may be in use, by another file or to compare embedders, or enrichers, which may have
-// cost money. It returns what it removed, and why others could not be removed.
+// may be in use, by another file, by a machine whose embedder resolves other values, or
+// to compare embedders, or enrichers, which may have cost money. It returns what it removed, and why others could not be removed.
 func Retire(ctx context.Context, block *pipeline.Knowledge, store stages.Store, name string, o Origin) (retired []Generation, kept []error) {
 	h, err := list(ctx, block, store, name)
 	if err != nil {
 		return nil, []error{err}
 	}
 	for _, g := range h.Superseded(false) {
-		if g.File != o.File || !g.sameStages(o) || Now().Sub(g.Changed) < settled {
+		otherMachine := g.Definition == o.Definition && !bytes.Equal(g.Resolved, o.Resolved)
+		if g.File != o.File || !g.sameStages(o) || otherMachine || Now().Sub(g.Changed) < settled {
 			continue
 		}
 		if err := h.Remove(ctx, g); err != nil {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -14,9 +15,10 @@ type Starter interface {
 	Chunker(ctx context.Context) (Chunker, error)
 	// Enricher starts one of the enrich stages of a block.
 	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
-	// Embedder starts the embedder with the state that it was fitted to, or
-	// nil. An embedder started before by the same Starter is ended.
-	Embedder(ctx context.Context, state []byte) (Embedder, error)
+	// Embedder starts the embedder with the state that it was fitted to, or nil, and
+	// with what one before it has resolved (see Resolved), as if the file had given
+	// that. An embedder started before by the same Starter is ended.
+	Embedder(ctx context.Context, state []byte, resolved json.RawMessage) (Embedder, error)
 	Store(ctx context.Context) (Store, error)
 }
 
@@ -56,14 +58,28 @@ type Store interface {
 
 // Set is the running stages that make the entries of a block.
 type Set struct {
-	Chunker   Chunker    // nil: a row or document is one entry
-	Enrichers []Enricher // one for each of Block.Enrichers(); nil: it is not asked
-	Embedder  Embedder   // nil: it was not started
+	Chunker   Chunker         // nil: a row or document is one entry
+	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it is not asked
+	Embedder  Embedder        // nil: it was not started
+	Resolved  json.RawMessage // of the embedder
+}
+
+// Resolved is what a stage has chosen for arguments that were left to it, by the
+// processor, say: a JSON object, its keys sorted; nil: nothing.
+func Resolved(stage any) (json.RawMessage, error) {
+	r, ok := stage.(interface{ Resolved() map[string]any })
+	if !ok || len(r.Resolved()) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(r.Resolved())
 }
 
 // Start starts all of them.
 func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Set, err error) {
-	if s.Embedder, err = starter.Embedder(ctx, nil); err == nil {
+	if s.Embedder, err = starter.Embedder(ctx, nil, nil); err == nil {
+		s.Resolved, err = Resolved(s.Embedder)
+	}
+	if err == nil {
 		err = s.start(ctx, block, starter, true)
 	}
 	return s, err

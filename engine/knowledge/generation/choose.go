@@ -1,0 +1,52 @@
+package generation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// Choose names the generation that a block and its stages belong to.
+//
+// An embedder may resolve arguments that were left to it when it opens, by the
+// processor, say. What it resolved for a generation holds for all work on that: where
+// there is one that differs in nothing else, the embedder is started again with those
+// values. So machines that share a store share its generations, and a generation's
+// vectors are made in one way. Where this machine cannot work with them, and the
+// fingerprint tells the vectors apart, it builds a generation of its own.
+func Choose(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, store stages.Store, set *stages.Set) (name string, err error) {
+	name = Name(block, *set)
+	if set.Resolved == nil {
+		return name, nil
+	}
+	h, err := list(ctx, block, store, name)
+	if err != nil {
+		return "", err
+	}
+	definition, ended := OriginOf(block, *set).Definition, false
+	for _, g := range h.Generations { // the one of this name first
+		if g.Definition != definition || g.Resolved == nil {
+			continue
+		}
+		if g.Current && bytes.Equal(g.Resolved, set.Resolved) {
+			return name, nil
+		}
+		other := *set
+		other.Resolved, ended = g.Resolved, true
+		other.Embedder, err = starter.Embedder(ctx, nil, g.Resolved)
+		switch {
+		case err == nil && Name(block, other) == g.Collection:
+			*set = other
+			return g.Collection, nil
+		case err != nil && g.Current:
+			return "", fmt.Errorf("generation %s was made with %s, and %s cannot work with that here: name other values in the file to build another one: %w", name, g.Resolved, block.Embed.Use, err)
+		}
+	}
+	if ended {
+		set.Embedder, err = starter.Embedder(ctx, nil, set.Resolved)
+	}
+	return name, err
+}
