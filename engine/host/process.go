@@ -256,21 +256,10 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 
 // config is the stage's config. A process that follows another gets what that one has resolved.
 func (p *Process) config() ([]byte, error) {
-	if p.Stage == nil || len(p.Chosen) == 0 {
+	if p.Stage == nil {
 		return p.spec.Config, nil
 	}
-	values := map[string]any{}
-	if len(p.spec.Config) > 0 {
-		if err := json.Unmarshal(p.spec.Config, &values); err != nil {
-			return nil, fmt.Errorf("the config is not a JSON object: %w", err)
-		}
-	}
-	for name, value := range p.Resolved() {
-		if values[name] == nil {
-			values[name] = value
-		}
-	}
-	return json.Marshal(values)
+	return sdk.CompleteConfig(p.spec.Config, p.Chosen)
 }
 
 // describe finds the stage among those that the plugin offers.

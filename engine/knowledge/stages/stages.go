@@ -67,7 +67,7 @@ type Set struct {
 // Resolved is what a stage has chosen for arguments that were left to it, by the
 // processor, say: a JSON object, its keys sorted; nil: nothing.
 func Resolved(stage any) (json.RawMessage, error) {
-	r, ok := stage.(interface{ Resolved() map[string]any })
+	r, ok := stage.(sdk.Resolver)
 	if !ok || len(r.Resolved()) == 0 {
 		return nil, nil
 	}
