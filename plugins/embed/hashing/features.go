@@ -13,13 +13,13 @@ const (
 	border   = 0 // stands before and after a word; no word holds it
 )
 
-// How much a feature counts by its kind.
+// The weights of features by their kind.
 const (
 	wordWeight = 1
 	partWeight = 0.5 // bigrams and n-grams
 )
 
-// The seeds keep a word apart from an equal n-gram: FNV-1a's offset basis with
+// The seeds give a word and an equal n-gram different hashes: FNV-1a's offset basis with
 // the kind mixed in.
 const (
 	basis      = 14695981039346656037
@@ -29,8 +29,8 @@ const (
 	seedChars  = basis ^ 'c'
 )
 
-// extractor finds the features of texts. It keeps its memory from text to
-// text, so it serves one goroutine.
+// extractor finds the features of texts. It reuses its memory, so it serves one
+// goroutine.
 type extractor struct {
 	analyzer analyze.Analyzer
 	list     []string
@@ -89,7 +89,7 @@ func eachRun(hashes []uint64, f func(hash uint64, times int)) {
 	}
 }
 
-// step takes a character into a hash as FNV-1a (Fowler, Noll and Vo) takes a byte.
+// step adds a character to a hash as FNV-1a (Fowler, Noll and Vo) adds a byte.
 func step(h, c uint64) uint64 { return (h ^ c) * prime }
 
 // mix spreads a hash over all its bits (the finalizer of MurmurHash3), since

@@ -17,7 +17,7 @@ import (
 )
 
 type config struct {
-	Dimension int `config:"dimension" default:"4096" min:"64" max:"65536" doc:"Length of the vectors: fewer dimensions take less room, and unlike features share them more often."`
+	Dimension int `config:"dimension" default:"4096" min:"64" max:"65536" doc:"Length of the vectors; fewer dimensions take less space, and different features share them more often."`
 }
 
 // learnt is the file of what Fit has learnt.
@@ -104,7 +104,7 @@ func (e *embedder) Fingerprint() string {
 	return fmt.Sprintf("%d %x", e.dimension, sha256.Sum256(e.state))
 }
 
-// Embed does not tell queries from passages.
+// Embed implements sdk.Embedder. Queries and passages are embedded alike.
 func (e *embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
 	e.mu.RLock()
 	t := e.idf

@@ -15,22 +15,21 @@ const (
 // bucket is where a feature's document frequency is counted.
 func bucket(hash uint64) int { return int(hash >> 40 % buckets) }
 
-// counts are document frequencies in the making.
+// counts are document frequencies while fitting.
 type counts struct {
 	texts int
 	df    [buckets]int32
 }
 
-// add counts a text. Two of its features may share a bucket: what that adds is
-// cut off in state.
+// add counts a text. Features that share a bucket may count it twice, which state
+// bounds.
 func (c *counts) add(x *extractor, text string) {
 	c.texts++
 	x.each(text, func(hash uint64, _ float32, _ int) { c.df[bucket(hash)]++ })
 }
 
-// state is what was counted, ready to be kept: a version, the greatest
-// ln((N+1)/(df+1)) there can be as a little-endian float32, and that of each
-// bucket as a fraction of it in 255ths.
+// state encodes the counts: a version, the greatest possible ln((N+1)/(df+1)) as a
+// little-endian float32, and the value of each bucket in 255ths of it.
 func (c *counts) state() []byte {
 	greatest := math.Log(float64(c.texts + 1))
 	state := make([]byte, 0, stateSize)
@@ -47,7 +46,7 @@ func (c *counts) state() []byte {
 	return state
 }
 
-// idf is a state made ready for use; nil weighs every feature alike.
+// idf is a decoded state; nil gives every feature the same weight.
 type idf struct {
 	codes []byte       // by bucket
 	value [256]float32 // by code

@@ -12,9 +12,9 @@ import (
 )
 
 type config struct {
-	Parts []string `config:"parts" default:"path,title,headings,declaration" min_length:"1" pattern:"." doc:"What a context is made of, in this order: headings, declaration, and keys of the document's metadata."`
-	Names string   `config:"names" default:"whole" one_of:"whole,words" doc:"Whether paths and other names in the metadata stand as they are, or are taken apart into their words."`
-	Limit int      `config:"limit" default:"300" min:"1" doc:"Most characters of a context; what is beyond is left out."`
+	Parts []string `config:"parts" default:"path,title,headings,declaration" min_length:"1" pattern:"." doc:"The parts of a context, in this order: headings, declaration, and keys of the document's metadata."`
+	Names string   `config:"names" default:"whole" one_of:"whole,words" doc:"Whether paths and other names in the metadata stay whole or are split into words."`
+	Limit int      `config:"limit" default:"300" min:"1" doc:"Most characters of a context, which is truncated beyond."`
 }
 
 // The parts that are not keys of the document's metadata.
@@ -50,20 +50,20 @@ func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 	return all, nil
 }
 
-// document is one with what was found in its text.
+// document is a document with the structure that was found in its text.
 type document struct {
 	*sdk.Document
-	looked   bool
+	read     bool
 	sections section.Sections
 	outline  syntax.Outline
 }
 
-// look reads the text of a document, once it is needed.
-func (d *document) look() {
-	if d.looked {
+// structure reads the text of a document when it is first needed.
+func (d *document) structure() {
+	if d.read {
 		return
 	}
-	d.looked = true
+	d.read = true
 	format, _ := d.Meta["format"].(string)
 	if language := syntax.Of(d.Document); language != nil && (format == "" || format == "code") {
 		d.outline = language.Read(d.Text).Outline()
@@ -72,13 +72,13 @@ func (d *document) look() {
 	}
 }
 
-// above are the titles or signatures around a passage, from the outside to the
-// inside, as its chunker says them or its document.
+// above are the titles or signatures around a passage, from the outside to the inside:
+// those that its chunker reports, or those in its document.
 func (d *document) above(part string, p sdk.Passage) string {
 	if known, ok := p.Meta[part].(string); ok {
 		return known
 	}
-	d.look()
+	d.structure()
 	first := p.End - len(strings.TrimLeftFunc(p.Text(), unicode.IsSpace))
 	path := d.sections.At(first)
 	if part == declaration {
@@ -87,7 +87,6 @@ func (d *document) above(part string, p sdk.Passage) string {
 	return strings.Join(path, " > ")
 }
 
-// context is what a passage's document and its place there say.
 func (e *enricher) context(d *document, p sdk.Passage) string {
 	var parts []string
 	for _, name := range e.Parts {
@@ -108,23 +107,23 @@ func (e *enricher) context(d *document, p sdk.Passage) string {
 	return fewshot.Clip(strings.Join(once(parts), " / "), e.Limit)
 }
 
-// once leaves out the parts that another begins or ends with.
+// once drops the parts that another one begins or ends with.
 func once(parts []string) []string {
 	var kept []string
 	for i, p := range parts {
-		said := false
+		repeated := false
 		for j, other := range parts {
-			said = said || len(other) > len(p) && says(other, p) || j < i && other == p
+			repeated = repeated || len(other) > len(p) && holds(other, p) || j < i && other == p
 		}
-		if !said {
+		if !repeated {
 			kept = append(kept, p)
 		}
 	}
 	return kept
 }
 
-// says reports whether a text begins or ends with a part of its own that is shorter.
-func says(text, part string) bool {
+// holds reports whether a text begins or ends with a shorter part, apart from the rest.
+func holds(text, part string) bool {
 	apart := func(c byte) bool { return strings.IndexByte(" /:", c) >= 0 }
 	return strings.HasPrefix(text, part) && apart(text[len(part)]) ||
 		strings.HasSuffix(text, part) && apart(text[len(text)-len(part)-1])

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// words takes a name apart: where there are neither letters nor digits, before a
-// capital after a small letter (camel|Case), and before the last of several
-// capitals that a small letter follows (HTTP|Server).
+// words splits a name: at characters that are neither letters nor digits, before a
+// capital after a small letter (camel|Case), and before the last of several capitals
+// that a small letter follows (HTTP|Server).
 func words(name string) string {
 	var b strings.Builder
 	runes := []rune(name)

@@ -2,8 +2,8 @@ package syntax
 
 import "strings"
 
-// deepest is how far units are looked for inside units.
-const deepest = 12
+// maxLevel bounds how deep units are searched inside units.
+const maxLevel = 12
 
 // File is a source file that was read.
 type File struct {
@@ -12,8 +12,8 @@ type File struct {
 	lines []line
 }
 
-// Unit is a declaration, or a statement, with what is directly above it: the bytes
-// from Start up to End. The units that stand side by side leave nothing out.
+// Unit is a declaration or a statement, with the comments and attributes directly above
+// it: the bytes from Start up to End. Units side by side leave no gap.
 type Unit struct {
 	Start, End int
 	low, high  int // its lines
@@ -31,24 +31,24 @@ func (f *File) Units() []Unit {
 	return f.units(0, len(f.lines), f.shallowest(), 0)
 }
 
-// Inside are the units of a unit's body, which begins where the first of them
-// does; nil: it has none.
+// Inside are the units of a unit's body, which begins with the first of them; nil: it
+// has none.
 func (f *File) Inside(u Unit) []Unit {
 	first, depth := body(f.lines, u)
-	if first == u.high || u.level == deepest {
+	if first == u.high || u.level == maxLevel {
 		return nil
 	}
 	return f.units(first, u.high, depth, u.level+1)
 }
 
-// Declares says whether the units inside one are declarations, where it is one
-// itself and has that signature.
+// Declares reports whether the units inside a declaration with that signature are
+// declarations, too.
 func (f *File) Declares(u Unit, signature string) bool {
 	return f.holds(signature) || f.isScope(u)
 }
 
-// Signature is the text of a declaration up to its body; "" where a unit declares
-// nothing that has one.
+// Signature is the text of a declaration up to its body; "": the unit is no declaration
+// with a body.
 func (f *File) Signature(u Unit) string { return f.signature(f.text, f.lines, u) }
 
 func (f *File) units(low, high, depth, level int) []Unit {
@@ -63,15 +63,15 @@ func (f *File) units(low, high, depth, level int) []Unit {
 func (f *File) shallowest() int {
 	least := -1
 	for _, l := range f.lines {
-		if l.kind != blank && !l.goesOn && (least < 0 || l.depth < least) {
+		if l.kind != blank && !l.continues && (least < 0 || l.depth < least) {
 			least = l.depth
 		}
 	}
 	return max(0, least)
 }
 
-// isScope says whether a unit is a function that is called at once, which
-// JavaScript has around the declarations of a file.
+// isScope reports whether a unit is a function that is called at once, as JavaScript has
+// around the declarations of a file.
 func (f *File) isScope(u Unit) bool {
 	return f.template && u.first < u.high && strings.HasPrefix(f.text[f.lines[u.first].start:], "(")
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Language says how to read one.
+// Language describes how to read a language.
 type Language struct {
-	names      string // first its own, then the ends of files
+	names      string // its own first, then the suffixes of files
 	indented   bool   // units by indentation, not by brackets
 	semicolons bool   // statements end with one, or with a brace
 	comments   string // what begins a comment up to the end of the line
@@ -53,8 +53,8 @@ var all = []Language{
 	{names: "shell sh bash zsh", indented: true, comments: "#", closers: "else elif fi done esac }"},
 }
 
-// Named returns a language by its name, or by the end of a path without its point;
-// nil: it is not known.
+// Named returns a language by its name, or by the suffix of a file without the dot; nil:
+// it is unknown.
 func Named(name string) *Language {
 	for i := range all {
 		if slices.Contains(strings.Fields(all[i].names), strings.ToLower(name)) {
@@ -64,8 +64,8 @@ func Named(name string) *Language {
 	return nil
 }
 
-// Of tells the language of a document by the end of its path, or of its id where
-// it has none; nil: it is not known.
+// Of returns the language of a document by the suffix of its path, or of its id where it
+// has no path; nil: it is unknown.
 func Of(d *sdk.Document) *Language {
 	name, _ := d.Meta["path"].(string)
 	if name == "" {

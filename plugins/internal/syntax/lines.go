@@ -2,7 +2,7 @@ package syntax
 
 import "strings"
 
-// What a line is.
+// kind is that of a line.
 type kind uint8
 
 const (
@@ -17,7 +17,7 @@ type line struct {
 	start, end int // with its end
 	kind       kind
 	depth      int  // brackets around its beginning, or columns that it is indented
-	goesOn     bool // it belongs to the unit of the line above
+	continues  bool // it belongs to the unit of the line above
 }
 
 // read reads the lines of a source file.
@@ -35,15 +35,15 @@ func (l *Language) read(text string) []line {
 	return s.lines
 }
 
-// indentComments gives comments the depth of the line below, where that is deeper:
-// code that is commented out, inside a block, is often not indented.
+// indentComments gives comments the depth of the line below, where that is deeper: code
+// that is commented out inside a block is often not indented.
 func indentComments(lines []line) {
 	below := 0
 	for i := len(lines) - 1; i >= 0; i-- {
 		switch l := &lines[i]; {
-		case l.kind == comment && !l.goesOn:
+		case l.kind == comment && !l.continues:
 			l.depth = max(l.depth, below)
-		case l.kind != blank && !l.goesOn:
+		case l.kind != blank && !l.continues:
 			below = l.depth
 		}
 	}
@@ -60,30 +60,30 @@ func (s *scanner) line() {
 	inside := s.until != "" || len(s.templates) > 0
 	switch {
 	case trimmed == "":
-		l.kind, l.goesOn = blank, true
+		l.kind, l.continues = blank, true
 	case inside:
-		l.goesOn = true
+		l.continues = true
 		if s.inComment {
 			l.kind = comment
 		}
 	case s.directive || s.continued:
-		l.goesOn = true
+		l.continues = true
 	case s.isComment(trimmed):
-		l.kind, l.goesOn = comment, s.unfinished && !s.indented
+		l.kind, l.continues = comment, s.unfinished && !s.indented
 	default:
-		l.goesOn = s.unfinished && !s.indented || s.follows(trimmed)
-		if s.isAttribute(trimmed) && !l.goesOn {
+		l.continues = s.unfinished && !s.indented || s.follows(trimmed)
+		if s.isAttribute(trimmed) && !l.continues {
 			l.kind = attribute
 		}
 	}
 	if s.indented {
 		if s.depth > 0 {
-			l.goesOn = true
+			l.continues = true
 		}
 		l.depth = indentation(s.text[s.at:end])
 	}
 	if s.annotation && l.kind == code {
-		l.kind, l.goesOn = attribute, true
+		l.kind, l.continues = attribute, true
 	}
 	isAttribute := l.kind == attribute
 	before := s.depth
@@ -118,7 +118,7 @@ func indentation(text string) int {
 	return n
 }
 
-// isComment says whether a line begins with one.
+// isComment reports whether a line is nothing but a comment.
 func (s *scanner) isComment(line string) bool {
 	if s.block != "" && strings.HasPrefix(line, s.block) {
 		return !strings.Contains(line, "*/") || strings.HasSuffix(line, "*/")
@@ -131,7 +131,7 @@ func (s *scanner) isComment(line string) bool {
 	return false
 }
 
-// isAttribute says whether a line is nothing but attributes or annotations.
+// isAttribute reports whether a line is nothing but attributes or annotations.
 func (s *scanner) isAttribute(line string) bool {
 	switch {
 	case line[0] == '@' && s.indented:
@@ -144,7 +144,7 @@ func (s *scanner) isAttribute(line string) bool {
 	return false
 }
 
-// alone says whether nothing but arguments is behind the name of an annotation.
+// alone reports whether only arguments are behind the name of an annotation.
 func alone(arguments string) bool {
 	if arguments == "" || arguments[0] != '(' {
 		return arguments == ""
@@ -168,8 +168,7 @@ func (l *Language) name() string {
 	return name
 }
 
-// follows says whether a line goes on with the statement above, whatever that
-// ends in.
+// follows reports whether a line continues the statement above, whatever that ends in.
 func (s *scanner) follows(line string) bool {
 	word := line
 	if i := strings.IndexFunc(line, func(r rune) bool { return r == ' ' || r == '(' || r == ':' || r == '{' || r == '\t' || r == ';' }); i > 0 {

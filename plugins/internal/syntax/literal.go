@@ -2,8 +2,8 @@ package syntax
 
 import "strings"
 
-// opens opens the string, character or regular expression that rest begins with,
-// and returns the length of what it read; 0: there is none.
+// opens opens the string, character or regular expression at the beginning of rest and
+// returns the length that it read; 0: there is none.
 func (s *scanner) opens(rest string, i int, last byte) int {
 	c := rest[0]
 	if s.raw != "" {
@@ -52,7 +52,7 @@ func (s *scanner) opensRaw(rest string, i int) int {
 	return 0
 }
 
-// through opens a string that ends with until and may have many lines.
+// through opens a string of many lines, up to until.
 func (s *scanner) through(rest string, until string, n int) int {
 	s.until, s.escapes, s.long = "", false, true
 	if end := strings.Index(rest[n:], until); end >= 0 {
@@ -62,8 +62,8 @@ func (s *scanner) through(rest string, until string, n int) int {
 	return n
 }
 
-// character is the length of a character literal, or 1 if it is none: a lifetime,
-// or a mark between digits.
+// character is the length of a character literal, or 1 for another quote: of a lifetime,
+// or between digits.
 func character(rest string, digit bool) int {
 	if digit || len(rest) < 3 {
 		return 1
@@ -83,8 +83,8 @@ func character(rest string, digit bool) int {
 	return 1
 }
 
-// expression is the length of a regular expression on this line, or 0. Long ones
-// are not recognised, so that a line is not read again and again.
+// expression is the length of a regular expression on this line; 0: there is none. Long
+// ones are not recognised, so that reading a line stays linear.
 func expression(rest string) int {
 	class := false
 	for i := 1; i < min(len(rest), 1000); i++ {

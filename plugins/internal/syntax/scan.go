@@ -8,19 +8,19 @@ type scanner struct {
 	text    string
 	at      int
 	lines   []line
-	special [256]bool // what is more than a character of code
+	special [256]bool // characters that may begin more than themselves
 
 	depth      int
-	until      string // what ends the comment or string that is open
+	until      string // ends the open comment or string
 	inComment  bool
 	nesting    int   // of comments
 	long       bool  // the string may have many lines
 	escapes    bool  // a backslash in the string takes the next character with it
 	templates  []int // depths at which the ${ of templates are open, -1: in the text of one
-	annotation bool  // an annotation goes on
+	annotation bool  // inside the arguments of an annotation
 	outside    int   // the depth at which it began
-	unfinished bool  // the statement goes on
-	directive  bool  // the line of the preprocessor goes on
+	unfinished bool  // the statement has not ended
+	directive  bool  // the line of the preprocessor ends in a backslash
 	continued  bool  // the line above ends in a backslash
 	branches   []int // depths at the #if that are open
 }
@@ -72,7 +72,7 @@ func (s *scanner) branch(line string) {
 	}
 }
 
-// ends says whether a line whose last character of code is last ends a statement.
+// ends reports whether a line whose last character of code is last ends a statement.
 func (s *scanner) ends(line string, last byte) bool {
 	if last == '{' || last == '(' || last == '[' { // what is inside begins anew
 		return true
@@ -91,7 +91,7 @@ func (s *scanner) step(i, end int, last byte) (int, bool) {
 	rest := s.text[i:end]
 	switch {
 	case s.inComment:
-		return s.inside(rest), false
+		return s.comment(rest), false
 	case s.until != "":
 		return s.inString(rest), true
 	case len(s.templates) > 0 && s.templates[len(s.templates)-1] < 0:
@@ -127,8 +127,8 @@ func (s *scanner) step(i, end int, last byte) (int, bool) {
 	return 1, true
 }
 
-// inside reads on in a comment.
-func (s *scanner) inside(rest string) int {
+// comment reads the next bytes of a comment.
+func (s *scanner) comment(rest string) int {
 	switch {
 	case strings.HasPrefix(rest, "*/"):
 		if s.nesting--; s.nesting == 0 {
@@ -142,7 +142,7 @@ func (s *scanner) inside(rest string) int {
 	return 1
 }
 
-// inString reads on in a string.
+// inString reads the next bytes of a string.
 func (s *scanner) inString(rest string) int {
 	if s.escapes && rest[0] == '\\' && len(rest) > 1 {
 		return 2
@@ -164,7 +164,7 @@ func (s *scanner) inString(rest string) int {
 	return 1
 }
 
-// inTemplate reads on in the text of a template.
+// inTemplate reads the next bytes of a template's text.
 func (s *scanner) inTemplate(rest string) int {
 	switch {
 	case rest[0] == '\\' && len(rest) > 1:

@@ -1,6 +1,9 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // units finds the units in the lines from low up to high whose first line has
 // depth base.
@@ -11,7 +14,7 @@ func units(lines []line, low, high, base int) []Unit {
 	for i := low; i < high; i++ {
 		l := lines[i]
 		last := len(all) - 1
-		inside := l.kind == blank || l.goesOn || l.depth != base
+		inside := l.kind == blank || l.continues || l.depth != base
 		switch {
 		case last >= 0 && inside:
 			if all[last].high = i + 1; l.kind == blank {
@@ -34,8 +37,8 @@ func units(lines []line, low, high, base int) []Unit {
 	return all
 }
 
-// body finds the lines inside a unit that have units of their own, and their
-// depth. Their first is high where there are none.
+// body finds the first line of a unit's body and the depth of its units; first is high
+// where there is none.
 func body(lines []line, u Unit) (first, depth int) {
 	first, depth = u.high, 0
 	if u.first == u.high {
@@ -43,7 +46,7 @@ func body(lines []line, u Unit) (first, depth int) {
 	}
 	for i := u.first + 1; i < u.high; i++ {
 		l := lines[i]
-		if l.kind == blank || l.goesOn || l.depth <= lines[u.first].depth {
+		if l.kind == blank || l.continues || l.depth <= lines[u.first].depth {
 			continue
 		}
 		if first == u.high || l.depth < depth {
@@ -56,24 +59,23 @@ func body(lines []line, u Unit) (first, depth int) {
 	return first, depth
 }
 
-// Words that begin statements with a body which declare nothing.
+// statements are words that begin statements with a body and no declaration.
 const statements = "if for while switch do else return match try with select case defer go when catch finally unless until loop foreach using lock synchronized elif except import from package throw new await yield use"
 
 // containers are words of signatures whose bodies hold declarations.
 const containers = "class struct interface enum trait impl namespace module mod object extension record union extern protocol actor companion describe service message contract"
 
-// signatureLimit is how many bytes of a signature are kept.
+// signatureLimit is the length of a signature in bytes.
 const signatureLimit = 160
 
-// isTemplateHead reports whether a line is what stands before a declaration of
-// C++, and nothing else: template <typename T>.
+// isTemplateHead reports whether a line is nothing but the head of a C++ template:
+// template <typename T>.
 func isTemplateHead(line string) bool {
 	rest, found := strings.CutPrefix(line, "template")
 	return found && strings.HasPrefix(strings.TrimSpace(rest), "<") && strings.HasSuffix(rest, ">")
 }
 
-// signature is the text of a declaration up to its body; "" where a unit declares
-// nothing that has one.
+// signature implements File.Signature.
 func (l *Language) signature(text string, lines []line, u Unit) string {
 	var words []string
 	size, open, body := 0, 0, false
@@ -107,8 +109,8 @@ func (l *Language) signature(text string, lines []line, u Unit) string {
 	return shorten(strings.TrimRight(all, " ,"), signatureLimit)
 }
 
-// declares says whether a line of an indented language begins a declaration by
-// its first word.
+// declares reports whether a line of an indented language begins a declaration, by its
+// first word.
 func (l *Language) declares(word string) bool {
 	if l.name() == "yaml" {
 		return !strings.HasPrefix(word, "-")
@@ -117,7 +119,7 @@ func (l *Language) declares(word string) bool {
 		l.name() == "shell" && strings.HasSuffix(word, "()")
 }
 
-// holds says whether the body of a signature has declarations.
+// holds reports whether the body of a declaration has declarations.
 func (l *Language) holds(signature string) bool {
 	if l.name() == "yaml" {
 		return true
@@ -138,7 +140,7 @@ func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	for limit > 0 && s[limit]&0xC0 == 0x80 {
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--
 	}
 	return s[:limit] + "…"

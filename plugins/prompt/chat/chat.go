@@ -10,9 +10,9 @@ import (
 
 type config struct {
 	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
-	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, those of the candidates first."`
+	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, with those of the candidates first."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
-	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
+	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .Reasoning, .Shots and join."`
 }
@@ -39,7 +39,7 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 }
 
 func (c config) load() (fewshot.Template, error) {
-	return fewshot.Load("template", c.Template, defaultTemplate, trials()...)
+	return fewshot.Load("template", c.Template, defaultTemplate, samples()...)
 }
 
 func (c config) check() error {

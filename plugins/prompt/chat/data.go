@@ -7,7 +7,7 @@ import (
 //go:embed default.tmpl
 var defaultTemplate string
 
-// Data is what a template of the system message sees of an item.
+// Data is what a template of the system message can use.
 type Data struct {
 	Labels    []string // the allowed ones, best first; empty where the knowledge has none
 	Ranked    bool     // the first of them are those of the item's neighbours
@@ -16,7 +16,7 @@ type Data struct {
 	Shots     int      // how many turns stand between the system message and the item
 }
 
-// trials are the data that a template must be able to cope with.
-func trials() []any {
+// samples are the data that templates are tried with.
+func samples() []any {
 	return []any{Data{Labels: []string{"label"}, Ranked: true, None: "none", Reasoning: true, Shots: 1}, Data{}}
 }

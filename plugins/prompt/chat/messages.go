@@ -9,10 +9,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// byHand is the reasoning of a turn that a person labelled.
+// byHand is the reasoning in the turn of a labelled neighbour.
 const byHand = "labelled by hand"
 
-// messages puts the chat together.
 func (p *prompter) messages(system string, shots []fewshot.Example, text string) []sdk.Message {
 	messages := make([]sdk.Message, 0, 2*len(shots)+2)
 	messages = append(messages, sdk.Message{Role: sdk.MessageSystem, Text: system})

@@ -9,12 +9,12 @@ import (
 )
 
 type config struct {
-	K         int      `config:"k" default:"20" min:"0" doc:"How many of the nearest candidates stand in the prompt as examples."`
+	K         int      `config:"k" default:"20" min:"0" doc:"How many of the nearest candidates are examples in the prompt."`
 	Random    int      `config:"random" default:"10" min:"0" doc:"How many random examples stand before them."`
-	Redraw    string   `config:"redraw" default:"item" one_of:"item,sample,run" doc:"For what the random examples are drawn anew: each item, each of its samples, or only the run."`
+	Redraw    string   `config:"redraw" default:"item" one_of:"item,sample,run" doc:"When the random examples are drawn anew: for each item, each of its samples, or only once in a run."`
 	Seed      int      `config:"seed" default:"0" min:"0" doc:"Another seed draws other examples."`
 	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
-	None      string   `config:"none" doc:"The answer that says that none of the labels fits; not allowed if not given."`
+	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None and join."`
 }
@@ -38,7 +38,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Prompter, error) {
 }
 
 func (c config) load() (fewshot.Template, error) {
-	return fewshot.Load("template", c.Template, defaultTemplate, trials()...)
+	return fewshot.Load("template", c.Template, defaultTemplate, samples()...)
 }
 
 func (c config) check() error {
@@ -89,8 +89,8 @@ func (p *prompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) 
 	return prompts, nil
 }
 
-// part returns the n random examples of a draw. Where the knowledge has too
-// few for all draws, they begin again.
+// part returns the n random examples of a draw. Where the knowledge has too few for all
+// draws, examples repeat.
 func part(random []fewshot.Example, draw, n int) []fewshot.Example {
 	if len(random) <= n {
 		return random

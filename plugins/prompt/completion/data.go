@@ -9,8 +9,7 @@ import (
 //go:embed default.tmpl
 var defaultTemplate string
 
-// Data is what a template sees of an item. Runs of white space in it are one
-// space.
+// Data is what a template can use. Runs of white space in it are one space.
 type Data struct {
 	Text       string            // the item's
 	Random     []fewshot.Example // random examples
@@ -19,8 +18,8 @@ type Data struct {
 	None       string            // the answer that no label fits; empty: not allowed
 }
 
-// trials are the data that a template must be able to cope with.
-func trials() []any {
+// samples are the data that templates are tried with.
+func samples() []any {
 	shots := []fewshot.Example{{Text: "text", Label: "label"}}
 	return []any{Data{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, None: "none"}, Data{}}
 }

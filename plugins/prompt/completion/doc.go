@@ -2,19 +2,18 @@
 // with a label: RAGE's prompt (Saha, "RAGE: Retrieval Augmented Generation and
 // Election for Intent classification using LLMs", 2023).
 //
-// After an instruction, and the list of labels if it is wanted, come labelled
-// examples: first the random ones (the paper's l; here the argument random),
-// then the item's k nearest neighbours from the farthest to the nearest, so
-// that the most telling example stands next to the item. The prompt ends where
-// the model is to write the label, which it does up to a newline.
+// After an instruction, and optionally the list of labels, come labelled examples: first
+// the random ones (the paper's l; here the argument random), then the item's k nearest
+// neighbours from the farthest to the nearest, so that the most similar example stands
+// next to the item. The prompt ends where the model writes the label, up to a newline.
 //
-// The argument redraw says for what the random examples are drawn anew:
+// The argument redraw says when the random examples are drawn anew:
 //
 //	item    for each item: its samples share one prompt
 //	sample  for each sample, as in Algorithm 1 of the paper: an item has as
 //	        many prompts as a model below is asked for samples
 //	run     never: all prompts begin with the same examples, so that a server
-//	        that keeps the state of a prefix works on it once
+//	        that caches prefixes computes theirs once
 //
 // The draw depends on the item's id, the seed and the knowledge alone. With
 // redraw = "sample" no example is drawn twice for an item as long as the
@@ -24,14 +23,14 @@
 // left out, then the last of the random examples. Tokens are estimated, at four
 // characters each; leave room where the texts are not English.
 //
-// A template of one's own is a Go text/template; what it may use are the
-// fields of Data and of fewshot.Example (Text and Label) and the function join:
+// A file can replace the template: a Go text/template with the fields of Data and of
+// fewshot.Example (Text and Label) and the function join:
 //
 //	{{join .Labels ", "}}
 //	{{range .Random}}{{.Text}} -> {{.Label}}
 //	{{end}}{{range .Neighbours}}{{.Text}} -> {{.Label}}
 //	{{end}}{{.Text}} ->
 //
-// It does not pick the examples: the engine sends candidates and random
+// The package does not choose the examples: the engine sends candidates and random
 // entries.
 package completion

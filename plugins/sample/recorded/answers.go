@@ -10,8 +10,7 @@ import (
 // maxAnswers bounds the memory of the stage's process.
 const maxAnswers = 5_000_000
 
-// answers are those of one voter, by item. The labels, of which there are few,
-// are kept once each.
+// answers are those of one voter, by item. Each label is stored once.
 type answers struct {
 	items  map[string]span
 	all    []entry

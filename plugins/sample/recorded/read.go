@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// maxLine is the length in bytes of the longest line: a result of a run
-	// holds the item's text, of at most 1 MiB, and its votes.
+	// maxLine is the length in bytes of the longest line: a result of a run holds the
+	// item's text, of at most 1 MiB, and its votes.
 	maxLine = 8 << 20
-	// maxFaults is how many bad lines are told.
-	maxFaults = 10
+	// maxErrors is how many invalid lines are reported.
+	maxErrors = 10
 )
 
 // row is one answer as the file has it.
 type row struct {
 	id, voter, answer, weight string
-	none                      bool // the answer is empty and means so
+	none                      bool // an empty answer that is a vote for no label
 }
 
-// file is what has been read of one.
+// file is a file that is being read.
 type file struct {
 	config
 	answers answers
-	others  map[string]bool // voters that are not meant
+	others  map[string]bool // voters whose answers are not read
 	digest  string
 }
 
@@ -69,7 +69,7 @@ func (f *file) lines(in io.Reader) error {
 	case ".csv":
 		return fmt.Errorf("%s: answers are read from TSV or JSONL, not CSV", f.Path)
 	}
-	var faults []error
+	var errs []error
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	n := 0
@@ -91,23 +91,23 @@ func (f *file) lines(in io.Reader) error {
 			continue
 		}
 		if err := f.take(line, parse); err != nil {
-			if faults = append(faults, fmt.Errorf("%s:%d: %w", f.Path, n, err)); len(faults) == maxFaults {
-				return errors.Join(faults...)
+			if errs = append(errs, fmt.Errorf("%s:%d: %w", f.Path, n, err)); len(errs) == maxErrors {
+				return errors.Join(errs...)
 			}
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		faults = append(faults, fmt.Errorf("%s:%d: the line is longer than %d MiB", f.Path, n+1, maxLine>>20))
+		errs = append(errs, fmt.Errorf("%s:%d: the line is longer than %d MiB", f.Path, n+1, maxLine>>20))
 	case err != nil:
 		return err
 	case n == 0:
 		return fmt.Errorf("%s is empty; its first line must name the columns", f.Path)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
-// take keeps the voter's answers of a line.
+// take adds the voter's answers on a line.
 func (f *file) take(line []byte, parse parser) error {
 	if !utf8.Valid(line) {
 		return errors.New("it is not UTF-8")

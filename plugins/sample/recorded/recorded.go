@@ -13,9 +13,9 @@ import (
 
 type config struct {
 	Path   sdk.Path `config:"path,required" example:"answers.tsv" doc:"The file with the answers, TSV or JSONL, with id, answer and, if wanted, voter and weight; or the JSONL results of a run."`
-	Voter  string   `config:"voter" doc:"Whose answers in the file are meant; the block's name if not given."`
+	Voter  string   `config:"voter" doc:"The voter in the file whose answers count; by default the name of the block."`
 	Column string   `config:"column" default:"answer" min_length:"1" doc:"Name of the column that holds the answers."`
-	None   string   `config:"none" doc:"The answer in the file that says that no label fits; none does if not given."`
+	None   string   `config:"none" doc:"The answer in the file that is a vote for none of the labels; by default there is none."`
 }
 
 // Stage describes the voter.
@@ -49,17 +49,18 @@ type voter struct {
 // Fingerprint changes with the file's content.
 func (v *voter) Fingerprint() string { return v.digest }
 
+// Sample implements sdk.Sampler.
 func (v *voter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		all := v.samples(item.ID)
 		v.note(item.ID)
-		samples[i] = all[min(item.Drawn, len(all)):] // asked again, it has nothing to add
+		samples[i] = all[min(item.Drawn, len(all)):] // a resampled item gets those that were not drawn
 	}
 	return samples, nil
 }
 
-// note takes down whether the ids are those of the file.
+// note records whether the ids are those of the file.
 func (v *voter) note(id string) {
 	_, ok := v.answers.items[id]
 	v.mu.Lock()
@@ -69,7 +70,7 @@ func (v *voter) note(id string) {
 	}
 }
 
-// Close warns where no item had an answer: the ids are surely others.
+// Close warns where no item had an answer: the ids are probably others.
 func (v *voter) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,13 +88,13 @@ func (v *voter) samples(id string) []sdk.Sample {
 	if !slices.ContainsFunc(given, func(a sdk.Answer) bool { return a.Weight != 1 }) {
 		samples := make([]sdk.Sample, len(given))
 		for i, a := range given {
-			samples[i].Answers = []sdk.Answer{v.meant(a)}
+			samples[i].Answers = []sdk.Answer{v.answer(a)}
 		}
 		return samples
 	}
 	var sum ballot.Tally
 	for _, a := range given {
-		sum.Add(v.meant(a).Label, a.Weight)
+		sum.Add(v.answer(a).Label, a.Weight)
 	}
 	shares := sum.Shares()
 	if len(shares) == 0 { // every weight is 0
@@ -102,7 +103,8 @@ func (v *voter) samples(id string) []sdk.Sample {
 	return []sdk.Sample{{Answers: shares}}
 }
 
-func (v *voter) meant(a sdk.Answer) sdk.Answer {
+// answer is a recorded answer as a vote.
+func (v *voter) answer(a sdk.Answer) sdk.Answer {
 	if v.none != "" && a.Label == v.none {
 		a.Label = ""
 	}
