@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// config is what the files of a model folder say about the model. A config is
-// part of the fingerprint, so every field changes the vectors.
+// config describes a model by the files of its folder. It is part of the fingerprint:
+// vectors depend on every field.
 type config struct {
 	Hidden       int
 	Layers       int
@@ -33,8 +33,8 @@ func miniLM() config {
 	}
 }
 
-// readConfig reads the configuration files that there are in a model folder.
-// What the encoder cannot compute is an error with the reason.
+// readConfig reads the configuration files in a model folder. A model that the encoder
+// cannot compute is an error with the reason.
 func readConfig(dir string) (config, error) {
 	c := miniLM()
 	for _, step := range []func(string) error{
@@ -48,8 +48,8 @@ func readConfig(dir string) (config, error) {
 	return c, nil
 }
 
-// readJSON decodes a file of the folder into v, which keeps its values where
-// the file or a field is missing.
+// readJSON decodes a file of the folder into v. Where the file or a field is missing, v
+// stays as it is.
 func readJSON(dir, name string, v any) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	text, err := os.ReadFile(path)
@@ -98,7 +98,7 @@ func (c *config) readArchitecture(dir string) error {
 	return nil
 }
 
-// readLimit reads the limit that goes before the tokenizer's own.
+// readLimit reads the limit that overrides the tokenizer's own.
 func (c *config) readLimit(dir string) error {
 	f := struct {
 		MaxTokens int `json:"max_seq_length"`
@@ -181,7 +181,7 @@ func (c *config) readModules(dir string) error {
 	return nil
 }
 
-// unsupported says why a model cannot be used; the reason ends in what can be.
+// unsupported is the error of a model that cannot be used.
 func unsupported(dir, name, reason string, args ...any) error {
 	return fmt.Errorf("%s: model is not supported: %s", filepath.Join(dir, filepath.FromSlash(name)), fmt.Sprintf(reason, args...))
 }

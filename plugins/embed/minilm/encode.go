@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// batchTokens is how many tokens go through the layers together: enough to read
-// the weights seldom, few enough for the results to stay in the cache.
+// batchTokens is how many tokens go through the layers together: enough that weights
+// are read rarely, few enough that results stay in the cache.
 const batchTokens = 512
 
-// Encode returns a vector of [Model.Dim] floats for every text, in the order of
-// the texts. Texts beyond the model's limit, 256 tokens in MiniLM, are cut; the
-// empty text has a vector too. The vectors share one array.
+// Encode returns a vector of [Model.Dim] floats for every text, in the order of the
+// texts. Texts are truncated at the model's limit, 256 tokens in MiniLM; the empty text
+// has a vector too. The vectors share one array.
 //
-// Encode uses as many goroutines as GOMAXPROCS allows and looks at ctx between
-// batches; the only error is that of ctx.
+// Encode uses as many goroutines as GOMAXPROCS allows and checks ctx between batches; its
+// only error is that of ctx.
 func (m *Model) Encode(ctx context.Context, texts []string) ([][]float32, error) {
 	dim := m.Dim()
 	values := make([]float32, len(texts)*dim)
@@ -47,8 +47,8 @@ type job struct {
 	vector []float32
 }
 
-// cutBatches cuts jobs into runs of about the same size, about batchTokens at
-// most; as many as keep all workers busy to the end.
+// cutBatches divides jobs into batches of about equal size, about batchTokens at most,
+// so that all workers are busy to the end.
 func cutBatches(jobs []job, workers int) [][]job {
 	total := 0
 	for _, j := range jobs {

@@ -7,17 +7,16 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// workspace is the memory of one forward pass, reused by the next. All matrices
-// but scores have a row for each token of the batch, text after text without
-// padding. Those that are wide are never there as a whole: some columns at a time
-// are computed, worked on and put into input, the left-hand side of the next
-// product.
+// workspace is the memory of one forward pass, reused by the next. All matrices but
+// scores have a row for each token of the batch, text after text without padding. Wide
+// ones never exist as a whole: some columns at a time are computed and packed into
+// input, the left-hand side of the next product.
 type workspace struct {
 	x       []float32 // the hidden states
 	query   []float32 // of one head, or of all heads, as key, value and context
 	key     []float32
 	value   []float32
-	context []float32 // what attention gathered
+	context []float32 // the results of attention
 	change  []float32 // what a sublayer adds to x
 	wide    []float32 // some columns inside the feed-forward sublayer
 	scores  []float32 // of one head and one text: tokens by tokens
@@ -93,8 +92,8 @@ func (e *encoder) embed(batch []job, x simd.View) {
 // keyBlock is what the number of keys of a text is rounded up to.
 const keyBlock = 16
 
-// attention sets w.inner to what every head gathers. Heads go one by one where
-// their columns can.
+// attention sets w.inner to the results of all heads, which are computed one by one where
+// their width allows.
 func (e *encoder) attention(l *layer, batch []job, x simd.View, w *workspace) {
 	w.input.Reset(x.Rows, e.Hidden).Set(0, x)
 	w.inner.Reset(x.Rows, e.Hidden)
@@ -104,8 +103,8 @@ func (e *encoder) attention(l *layer, batch []job, x simd.View, w *workspace) {
 		cols = e.Hidden
 	}
 	query, value := resize(&w.query, x.Rows, cols), resize(&w.value, x.Rows, cols)
-	// Keys are transposed in whole blocks, which may reach beyond the last
-	// token: what is there does not count.
+	// Keys are transposed in whole blocks, which may extend beyond the last token; the
+	// rows there do not count.
 	key := resize(&w.key, x.Rows+keyBlock-1, cols)
 	context := resize(&w.context, x.Rows, cols)
 	for col := 0; col < e.Hidden; col += cols {
@@ -120,7 +119,7 @@ func (e *encoder) attention(l *layer, batch []job, x simd.View, w *workspace) {
 	}
 }
 
-// attend sets context to what one head gathers within each text:
+// attend sets context to the attention of one head within each text:
 // softmax(q·kᵀ/√size)·v.
 func (e *encoder) attend(batch []job, query, key, value, context simd.View, w *workspace) {
 	size := query.Cols

@@ -5,18 +5,16 @@ import (
 	"runtime"
 )
 
-// mapping is a file in memory, read-only. On Unix the memory is the page cache's,
-// so that the processes that read a model share it, and only what is in use
-// takes room; elsewhere it is a copy. The file must not be changed in place, only
-// replaced.
+// mapping is a file in memory, read-only. On Unix the memory is that of the page cache,
+// which processes share, and only pages in use take space; elsewhere it is a copy. The
+// file must not be changed in place, only replaced.
 type mapping struct {
 	data   []byte
 	mapped bool // false: a copy
 }
 
-// openMapping maps size bytes of a file, or reads them where that cannot be. The
-// memory goes when there is no reference to the mapping left, so who reads data
-// must keep one.
+// openMapping maps size bytes of a file, or reads them where mapping fails. The memory is
+// released with the last reference to the mapping, so readers of data need one.
 func openMapping(f *os.File, size int64) (*mapping, error) {
 	if data, ok := mapFile(f, size); ok {
 		m := &mapping{data: data, mapped: true}
@@ -30,8 +28,8 @@ func openMapping(f *os.File, size int64) (*mapping, error) {
 	return &mapping{data: data}, nil
 }
 
-// forget drops the pages that were read so far from this process's memory. What
-// is read again comes back from the page cache.
+// forget drops the pages read so far from this process's memory; the page cache has them
+// when they are read again.
 func (m *mapping) forget() {
 	if m.mapped {
 		forgetPages(m.data)

@@ -29,9 +29,9 @@ type Model struct {
 
 // Load reads the model in folder dir. model.safetensors and vocab.txt must be
 // there; config.json, sentence_bert_config.json, tokenizer_config.json,
-// modules.json and 1_Pooling/config.json are read where they are, and without
-// them the model is taken for all-MiniLM-L6-v2, which reads 256 tokens. A model that the package cannot
-// compute, or a damaged file, is an error that names the file.
+// modules.json and 1_Pooling/config.json are read where they exist; without them the
+// model counts as all-MiniLM-L6-v2, which reads 256 tokens. A model that the package
+// cannot compute, or a damaged file, is an error that names the file.
 func Load(dir string) (*Model, error) { return load(dir, simd.Best()) }
 
 func load(dir string, kernel *simd.Kernel) (*Model, error) {
@@ -40,8 +40,7 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 		return nil, err
 	}
 	sum := sha256.New()
-	// The first line changes with the program where the same files come to
-	// give other vectors.
+	// Raise the number where the same files give other vectors than before.
 	fmt.Fprintf(sum, "minilm 1 %+v\n", c)
 
 	m := &Model{limit: c.MaxTokens}
@@ -53,7 +52,7 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 		return nil, err
 	}
 	err = withFile(dir, weightsFile, func(f *os.File, size int64) error {
-		// The sum takes longer than all the rest, so it goes beside it.
+		// The sum takes longer than the rest, so it is computed at the same time.
 		summed := make(chan error, 1)
 		go func() {
 			_, err := io.Copy(sum, io.NewSectionReader(f, 0, size))
@@ -73,7 +72,7 @@ func load(dir string, kernel *simd.Kernel) (*Model, error) {
 	return m, nil
 }
 
-// readEncoder maps the weights and packs those that are multiplied with.
+// readEncoder maps the weights and packs the matrices.
 func readEncoder(f *os.File, size int64, c config, vocabulary int, kernel *simd.Kernel) (*encoder, error) {
 	file, err := openMapping(f, size)
 	if err != nil {
@@ -92,7 +91,7 @@ func readEncoder(f *os.File, size int64, c config, vocabulary int, kernel *simd.
 	return e, nil
 }
 
-// withFile opens a file of the model for the time of a call.
+// withFile calls use with an open file of the model.
 func withFile(dir, name string, use func(f *os.File, size int64) error) error {
 	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) && name == weightsFile {
@@ -111,7 +110,7 @@ func withFile(dir, name string, use func(f *os.File, size int64) error) error {
 	return use(f, info.Size())
 }
 
-// otherWeights says what to do about weights that are there in another form.
+// otherWeights is an error with advice where the weights have another format.
 func otherWeights(dir string) error {
 	for _, other := range []struct{ name, advice string }{
 		{weightsFile + ".index.json", "weights in several files are not supported: save the model as one model.safetensors"},

@@ -65,7 +65,7 @@ func (e tensorEntry) check(size int64) error {
 	}
 	decode, ok := decoders[e.Dtype]
 	if !ok {
-		return nil // of no use to the encoder, and of no harm
+		return nil // the encoder does not read it
 	}
 	bytes := int64(decode.size)
 	for _, n := range e.Shape {
@@ -89,8 +89,8 @@ func (t *tensors) has(tensor string) bool {
 // anyRows stands for a first dimension of any size in a shape.
 const anyRows = -1
 
-// read returns a tensor as float32, row by row, which may be the file's own
-// memory: it must not be changed. The shape must be the one given.
+// read returns a tensor as float32, row by row, possibly in the file's own memory, so
+// that it must not be changed. Another shape than the given one is an error.
 func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	e, ok := t.entries[tensor]
 	if !ok {
@@ -117,7 +117,7 @@ func (t *tensors) read(tensor string, shape ...int) ([]float32, error) {
 	return values, nil
 }
 
-// littleEndian tells whether floats in memory are as they are in the file.
+// littleEndian reports whether floats in memory have the byte order of the file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // decoders holds the types that convert to float32 without loss.

@@ -43,8 +43,7 @@ func open(_ context.Context, _ sdk.Setup, c stageConfig) (sdk.Embedder, error) {
 	return embedder{m}, nil
 }
 
-// embedder is the model as a stage. The model makes no difference between
-// queries and passages.
+// embedder is the model as a stage. It embeds queries and passages alike.
 type embedder struct{ *Model }
 
 func (e embedder) Dimension() int { return e.Dim() }

@@ -16,10 +16,10 @@ type encoder struct {
 	positions []float32 // a row for each position, segment embedding included
 	embedded  layerNorm
 	layers    []layer
-	file      *mapping // what words may be part of
+	file      *mapping // whose memory words may be
 }
 
-// layer is one transformer layer. Matrices are named for what they make.
+// layer is one transformer layer. Matrices are named for their results.
 type layer struct {
 	query, key, value *simd.Linear // Hidden from Hidden
 	attended          *simd.Linear // Hidden from Hidden
@@ -58,7 +58,7 @@ func newEncoder(c config, vocabulary int, t *tensors, k *simd.Kernel) (*encoder,
 	return e, nil
 }
 
-// reader reads tensors and keeps the first error; after one it returns nil.
+// reader reads tensors. After the first error, which it holds, it returns nil.
 type reader struct {
 	tensors *tensors
 	kernel  *simd.Kernel

@@ -1,9 +1,9 @@
-// Package delimit puts foreign text between delimiters that the text cannot close:
-// what is in a document that a language model reads is material, also where it
-// is written to be taken for instructions.
+// Package delimit puts foreign text between delimiters that the text cannot close: to a
+// language model a document is material, even where it is written to be taken for
+// instructions.
 //
-// It cannot keep a model from obeying what it reads. That the text between the
-// delimiters is no instruction is for the prompt to say.
+// It cannot keep a model from obeying what it reads. The prompt has to say that the text
+// between the delimiters is no instruction.
 package delimit
 
 import (
@@ -17,19 +17,18 @@ type Delimiters struct{ tags []string }
 // New returns the delimiters of tags, each a word of small letters.
 func New(tags ...string) Delimiters { return Delimiters{tags} }
 
-// The characters that a mark begins with, and those that become one of them where
-// a tokenizer normalises what it reads (NFKC).
+// The characters that a mark begins with, and those that become one of them in a
+// tokenizer that normalises text (NFKC).
 const (
 	plain = "<["
 	wide  = "＜﹤［"
 )
 
-// Escape returns a text in which nothing is a delimiter or a token
-// of control: the first character of what would be is written as an entity. What
-// differs from a mark by the forms of its characters (NFKC) or by characters that
-// nobody sees is one, too.
+// Escape returns a text in which nothing is a mark, that is a delimiter or a control
+// token: the first character of each is written as an entity. What differs from a mark
+// only in the forms of its characters (NFKC) or by invisible characters is one, too.
 func (d Delimiters) Escape(text string) string {
-	first := plain // far faster to look for than all
+	first := plain // far faster to search than all
 	for _, r := range wide {
 		if strings.ContainsRune(text, r) {
 			first += string(r)

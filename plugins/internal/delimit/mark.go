@@ -9,23 +9,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Tokens of the control of chats, in small letters: some servers take them for what
-// they say wherever they stand. Those between bars, as <|im_end|>, have any name.
+// Control tokens of chats, in small letters: some servers obey them wherever they stand.
+// Those between bars, such as <|im_end|>, can have any name.
 var (
 	angled   = []string{"s>", "bos>", "eos>", "start_of_turn>", "end_of_turn>"}
 	brackets = []string{"inst]", "system_prompt]", "available_tools]", "tool_calls]", "tool_results]"}
 )
 
 const (
-	longest     = 256 // bytes of a mark, as far as it is looked at
-	longestWord = 24  // characters, more than those above
-	longestName = 60  // characters between bars
+	maxMark = 256 // bytes of a mark that are read
+	maxWord = 24  // characters, more than those above
+	maxName = 60  // characters between bars
 )
 
-// begins reports whether a text begins with a mark: a delimiter, whatever is behind
-// its tag, or a token of control.
+// begins reports whether a text begins with a mark: a control token, or a delimiter,
+// whatever is behind its tag.
 func (d Delimiters) begins(text string) bool {
-	s := scanner{text: text[:min(len(text), longest)]}
+	s := scanner{text: text[:min(len(text), maxMark)]}
 	first := s.next()
 	r := s.skip(' ')
 	if r == '|' && first == '<' {
@@ -37,7 +37,7 @@ func (d Delimiters) begins(text string) bool {
 	var word strings.Builder
 	for n := 0; r == '_' || r == '>' || r == ']' || unicode.IsLetter(r); r = s.next() {
 		word.WriteRune(r)
-		if n++; n == longestWord || r == '>' || r == ']' {
+		if n++; n == maxWord || r == '>' || r == ']' {
 			break
 		}
 	}
@@ -50,14 +50,14 @@ func (d Delimiters) begins(text string) bool {
 
 var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}
 
-// scanner reads characters as a model may see them: in small letters, in their
-// plain forms (NFKC), all white space as a space, and none that is invisible.
+// scanner reads characters as a model may see them: in small letters, in their plain
+// forms (NFKC), all white space as a space, without invisible ones.
 type scanner struct {
 	text string
 	at   int
 }
 
-// next returns the next character; 0: there is none.
+// next returns the next character; 0: the text has ended.
 func (s *scanner) next() rune {
 	for s.at < len(s.text) {
 		r, n := utf8.DecodeRuneInString(s.text[s.at:])
@@ -75,7 +75,7 @@ func (s *scanner) next() rune {
 	return 0
 }
 
-// skip returns the next character that is another one.
+// skip returns the next character that is not over.
 func (s *scanner) skip(over rune) rune {
 	r := s.next()
 	for r == over {
@@ -84,9 +84,9 @@ func (s *scanner) skip(over rune) rune {
 	return r
 }
 
-// bars reports whether a name follows, a bar and a closing bracket.
+// bars reports whether a name, a bar and a closing bracket follow.
 func (s *scanner) bars() bool {
-	for n := range longestName + 1 {
+	for n := range maxName + 1 {
 		switch s.next() {
 		case '|':
 			return n > 0 && s.next() == '>'

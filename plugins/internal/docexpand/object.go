@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// found is a JSON value in an answer: a string, a list or an object; nil for
-// what is none of these. Whole is false where it was cut: what is there counts.
+// found is a JSON value in an answer: a string, a number, a list or an object; nil for
+// others. Whole is false for a truncated value, of which the beginning counts.
 type found struct {
 	value any
 	whole bool
 }
 
-// pairs is an object, in its order.
+// pairs are the properties of an object, in their order.
 type pairs []pair
 
 type pair struct {
@@ -26,8 +26,8 @@ var opening = regexp.MustCompile(`(?m)^\s*[\[{]`)
 
 // object reads the first list or object of a text that holds a string.
 func object(text string) (found, bool) {
-	const tries = 8
-	for range tries {
+	const maxObjects = 8
+	for range maxObjects {
 		m := opening.FindStringIndex(text)
 		if m == nil {
 			break
@@ -41,12 +41,12 @@ func object(text string) (found, bool) {
 	return found{}, false
 }
 
-// deepest is how deep values may lie in each other.
-const deepest = 6
+// maxDepth bounds the nesting of values.
+const maxDepth = 6
 
 func read(d *json.Decoder, depth int) found {
 	token, err := d.Token()
-	if err != nil || depth > deepest {
+	if err != nil || depth > maxDepth {
 		return found{}
 	}
 	switch token := token.(type) {
@@ -113,9 +113,9 @@ func texts(value any) (all []string) {
 	return all
 }
 
-// numbers fills in parts by the numbers of a value, and reports whether it has any:
-// {"1": [...]}, [{"chunk": 1, "keywords": [...]}], or as many lists as there are
-// parts. What is cut is left out.
+// numbers fills in the parts that a value numbers, and reports whether there are any:
+// {"1": [...]}, [{"chunk": 1, "keywords": [...]}], or as many lists as there are parts.
+// Truncated values are left out.
 func (k Kind) numbers(value any, parts [][]string) bool {
 	switch v := value.(type) {
 	case pairs:
@@ -148,7 +148,7 @@ func (k Kind) numbers(value any, parts [][]string) bool {
 	return false
 }
 
-// part are the terms in a value. A single text may hold them all.
+// part returns the terms in a value. A single text may hold them all.
 func (k Kind) part(value any) []string {
 	all := texts(value)
 	if len(all) == 1 {

@@ -12,7 +12,7 @@ import (
 var (
 	// item is a line of a list: behind a bullet or a number.
 	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+`)
-	// heading begins what belongs to one of several passages.
+	// heading begins the terms of one of several passages.
 	heading = regexp.MustCompile(`(?i)^\W*(?:(?:chunk|passage|text)\s*#?(\d{1,3})\b\W*|[\[(<]?(\d{1,3})[\])>]?\s*:\s*)`)
 	// numbered is a line with a number.
 	numbered = regexp.MustCompile(`^\W*(\d{1,3})[.)]\s+`)
@@ -20,11 +20,11 @@ var (
 	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
 )
 
-// longest is the part of an answer that is read, in characters.
-const longest = 1 << 18
+// maxAnswer is the part of an answer that is read, in characters.
+const maxAnswer = 1 << 18
 
-// begins matches the beginning of a line, and returns the groups and what is behind
-// the match. A beginning is short: expressions are slow, and a line may be long.
+// begins matches the beginning of a line and returns the groups and the rest. Only the
+// first characters are matched: expressions are slow, and a line may be long.
 func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
 	const most = 80
 	if groups = with.FindStringSubmatch(fewshot.Clip(line, most)); groups != nil {
@@ -33,11 +33,11 @@ func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
 	return groups, rest
 }
 
-// list reads terms as they stand in an answer. Of one that is cut the last, which
-// may be half a term, is left out.
+// list reads the terms of an answer. The last of a truncated one, which may be half a
+// term, is left out.
 func (k Kind) list(text string, cut bool) []string {
-	text = codeFence.ReplaceAllString(fewshot.Clip(text, longest), "")
-	if found, ok := object(text); ok { // without a text that is cut
+	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
+	if found, ok := object(text); ok { // without a truncated text
 		return k.part(found.value)
 	}
 	all := k.lines(text)
@@ -79,11 +79,10 @@ func (k Kind) lines(text string) []string {
 	return all
 }
 
-// packed reads the terms of n passages; those of one are empty where the answer
-// lacks them.
+// packed reads the terms of n passages; empty for a passage that the answer lacks.
 func (k Kind) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
-	text = codeFence.ReplaceAllString(fewshot.Clip(text, longest), "")
+	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
 	if found, ok := object(text); ok && k.numbers(found.value, parts) {
 		return parts
 	}
@@ -113,7 +112,7 @@ func (k Kind) packed(text string, n int) [][]string {
 	return parts
 }
 
-// index is the place of the passage with a number, or -1.
+// index is that of the passage with a number, or -1.
 func index(number string, n int) int {
 	i, err := strconv.Atoi(number)
 	if err != nil || i < 1 || i > n {
@@ -122,10 +121,10 @@ func index(number string, n int) int {
 	return i - 1
 }
 
-// clean makes terms of what was read: at most n.
+// clean makes terms of what was read, at most n.
 func (k Kind) clean(items []string, n int) []string {
 	asked := func(s string) bool { return strings.ContainsAny(s, "?？؟") }
-	only := false // questions: there is one, and what is none is something else
+	only := false // where there is a question, other lines are none
 	for _, s := range items {
 		only = only || k.Sentences && asked(s)
 	}

@@ -1,6 +1,6 @@
-// Package fewshot holds what stages share that write prompts: labelled examples,
-// templates that are filled, the labels that are allowed as answers,
-// and how many examples fit a budget of tokens.
+// Package fewshot holds what stages that write prompts share: labelled examples, templates,
+// the labels that are allowed as answers, estimates of tokens, and how many examples
+// are within a budget of them.
 //
 // It writes no prompts itself.
 package fewshot

@@ -7,11 +7,11 @@
 //     behind a number that begins a line (1. First);
 //   - behind 。 ！ ？ ． ｡ of Chinese and Japanese, with what closes behind it, and
 //     behind the danda of Hindi, whatever follows;
-//   - behind an empty line, always. A single line break ends nothing.
+//   - behind an empty line, always. A single line break ends no sentence.
 //
 // Decimals, versions, domains and 3 p.m. in the middle of a sentence have no
-// white space behind the point or a small letter after it. The rules look at a
-// few characters around a place only, so that finding all sentences takes time
-// in proportion to the text. They are for European and East Asian languages, learn
-// nothing, and err where a sentence ends in an abbreviation.
+// white space behind the point or a small letter after it. The rules read only
+// a few characters around a position, so that finding all sentences takes linear time.
+// They are for European and East Asian languages, and err where a sentence ends in an
+// abbreviation.
 package sentence

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// look is how many bytes around a place the rules look at.
-const look = 64
+// reach is how many bytes around a position the rules read.
+const reach = 64
 
-// abbreviations are those that do not end a sentence, in small letters.
+// abbreviations, in small letters, do not end a sentence.
 var abbreviations = set(`mr mrs ms dr prof st sr jr rev hon gen col sgt capt lt cmdr gov sen rep
 	e.g i.e eg ie cf vs viz al resp approx ca fig figs eq eqs sec ch chap no nos vol vols pp ed eds
 	art dept est inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec
@@ -61,7 +61,7 @@ func emptyLine(text string, i int) int {
 				return p + 1
 			}
 		}
-		if p++; p-i > look {
+		if p++; p-i > reach {
 			break
 		}
 	}
@@ -90,10 +90,10 @@ func closes(r rune) bool {
 	return unicode.In(r, unicode.Pe, unicode.Pf)
 }
 
-// end is where the sentence whose mark is at i ends, or 0 where it goes on.
+// end is where the sentence whose mark is at i ends, or 0 where it continues.
 func end(text string, i int) int {
 	mark, n := utf8.DecodeRuneInString(text[i:])
-	p, stop := i+n, min(len(text), i+look)
+	p, stop := i+n, min(len(text), i+reach)
 	for p < stop { // more marks, and what closes
 		r, n := utf8.DecodeRuneInString(text[p:])
 		if r != '.' && r != '!' && r != '?' && r != '…' && !wide(r) && !closes(r) {
@@ -125,7 +125,7 @@ func end(text string, i int) int {
 	return p
 }
 
-// abbreviated says whether the point at i belongs to the word before it.
+// abbreviated reports whether the point at i belongs to the word before it.
 func abbreviated(text string, i int) bool {
 	low := max(0, i-16)
 	start := i
@@ -150,9 +150,9 @@ func abbreviated(text string, i int) bool {
 	return abbreviations[strings.ToLower(word)]
 }
 
-// lineStart is the start of the line that i is in, if that is near.
+// lineStart is the start of the line that i is in, if that is within reach.
 func lineStart(text string, i int) int {
-	low := max(0, i-look)
+	low := max(0, i-reach)
 	if j := strings.LastIndexByte(text[low:i], '\n'); j >= 0 {
 		return low + j + 1
 	}

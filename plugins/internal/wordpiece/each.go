@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// Each calls begin with the byte of text at which each of its tokens begins, in
-// order and never twice the same, without a limit and without special tokens. A
-// word that is too long for the model counts as words of the greatest length.
-// Where a character has several tokens they begin at its bytes; there are never
-// more of them than it has bytes.
+// Each calls begin with the byte of text at which each of its tokens begins, in order
+// and each byte once, without a limit and without special tokens. A word that is too
+// long for the model counts as words of the greatest length. The tokens of a character
+// that has several begin at its bytes, and are not more than these.
 func (t *Tokenizer) Each(text string, begin func(at int)) {
-	var from []int // where in text each byte of a word that is not ASCII comes from
+	var from []int // the byte of text for each byte of a normalised field that is not ASCII
 	at := 0
 	for at < len(text) {
 		r, n := utf8.DecodeRuneInString(text[at:])
@@ -35,7 +34,7 @@ func (t *Tokenizer) Each(text string, begin func(at int)) {
 	}
 }
 
-// cutField is the end of a part of the field from at that is not too long, at a
+// cutField is the end of a part of the field from at that is short enough, at a
 // character's boundary.
 func cutField(text string, at, end int) int {
 	const part = 1 << 12

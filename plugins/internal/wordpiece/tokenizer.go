@@ -16,20 +16,20 @@ const maxWord = 100
 // for concurrent use.
 type Tokenizer struct {
 	first         map[string]int32 // pieces that begin a word
-	rest          map[string]int32 // pieces that go on with one, without their ##
+	rest          map[string]int32 // pieces that continue one, without their ##
 	specials      []special
 	unk, cls, sep int32
 	size          int // ids run from 0 to size-1
 }
 
-// special is a token that stands for itself wherever its name is in a text.
+// special is a token that stands for itself wherever its name occurs in a text.
 type special struct {
 	name string
 	id   int32
 }
 
-// New reads a vocabulary, one token a line, the number of the line being its
-// id. name is the file's name, for errors.
+// New reads a vocabulary of one token a line, whose id is the number of the line. name is
+// that of the file, for errors.
 func New(vocab io.Reader, name string) (*Tokenizer, error) {
 	t := &Tokenizer{first: map[string]int32{}, rest: map[string]int32{}}
 	lines := bufio.NewScanner(vocab)
@@ -63,8 +63,8 @@ func New(vocab io.Reader, name string) (*Tokenizer, error) {
 // Size is the number of tokens: their ids run from 0 to Size-1.
 func (t *Tokenizer) Size() int { return t.size }
 
-// Encode returns the ids of a text between [CLS] and [SEP], at most limit of them
-// in all, two or more. It reads no more of a long text than it needs.
+// Encode returns the ids of a text between [CLS] and [SEP], at most limit in all, which
+// is two or more. It stops reading a long text at the limit.
 func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	ids := append(make([]int32, 0, 32), t.cls)
 	for text != "" && len(ids) < limit-1 {

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/fewshot"
@@ -32,16 +30,7 @@ func (p *prompter) object(label string) string {
 		if field == reasoningProperty {
 			value = byHand
 		}
-		out.WriteString([]string{"{", ", "}[min(i, 1)] + quote(field) + ": " + quote(value))
+		out.WriteString([]string{"{", ", "}[min(i, 1)] + fewshot.JSON(field) + ": " + fewshot.JSON(value))
 	}
 	return out.String() + "}"
-}
-
-// quote writes a text as JSON, without escaping what only HTML needs escaped.
-func quote(text string) string {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text can be encoded
-	return strings.TrimSpace(out.String())
 }

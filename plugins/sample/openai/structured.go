@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -63,13 +64,13 @@ func schema(fields, allowed []string) json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(text(field) + `:{"type":"string"`)
+		b.WriteString(fewshot.JSON(field) + `:{"type":"string"`)
 		if field == sdk.LabelProperty && len(allowed) > 0 {
-			b.WriteString(`,"enum":` + text(allowed))
+			b.WriteString(`,"enum":` + fewshot.JSON(allowed))
 		}
 		b.WriteByte('}')
 	}
-	b.WriteString(`},"required":` + text(fields) + `,"additionalProperties":false}`)
+	b.WriteString(`},"required":` + fewshot.JSON(fields) + `,"additionalProperties":false}`)
 	return b.Bytes()
 }
 
@@ -83,7 +84,7 @@ func grammar(fields, allowed []string) string {
 		if i == 0 {
 			before = "{"
 		}
-		b.WriteString(literal(before+text(field)+": ") + " ")
+		b.WriteString(literal(before+fewshot.JSON(field)+": ") + " ")
 		if field == sdk.LabelProperty && len(allowed) > 0 {
 			b.WriteString("label ")
 		} else {
@@ -94,7 +95,7 @@ func grammar(fields, allowed []string) string {
 	if len(allowed) > 0 {
 		var labels []string
 		for _, label := range allowed {
-			labels = append(labels, literal(text(label)))
+			labels = append(labels, literal(fewshot.JSON(label)))
 		}
 		b.WriteString("label ::= " + strings.Join(labels, " | ") + "\n")
 	}
@@ -105,15 +106,4 @@ func grammar(fields, allowed []string) string {
 // literal quotes a text for GBNF. JSON has no line breaks in it.
 func literal(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-}
-
-// text is the JSON of a string or of strings, as models write it.
-func text[T string | []string](value T) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil { // strings always can be
-		panic(err)
-	}
-	return strings.TrimSpace(b.String())
 }
