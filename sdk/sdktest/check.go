@@ -13,11 +13,8 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 )
-
-// promptly is how long a stage may take to notice that it is cancelled: long,
-// for machines that are busy with other things.
-var promptly = 10 * time.Second
 
 // A check returns what a stage does wrong.
 type check func(t testing.TB, stage sdk.Stage, config string) error
@@ -30,24 +27,24 @@ func opened(run func(context.Context, *remote.Stage, sdk.Stage) error) check {
 		if err != nil {
 			return err
 		}
-		return run(t.Context(), p.stage, stage)
+		return run(t.Context(), p.Stage, stage)
 	}
 }
 
-func startFitted(t testing.TB, stage sdk.Stage, config string) (*process, error) {
+func startFitted(t testing.TB, stage sdk.Stage, config string) (*harness.Process, error) {
 	setup := sdk.Setup{StateDir: t.TempDir()}
 	switch stage.Kind {
 	case sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect:
 		setup.Samples = 1
 	}
-	p, err := start(t, stage, setup, config)
-	if err != nil || stage.Kind != sdk.KindEmbed || !p.stage.Fits() {
+	p, err := harness.Start(t, stage, setup, config)
+	if err != nil || stage.Kind != sdk.KindEmbed || !p.Stage.Fits() {
 		return p, err
 	}
-	if setup.StateDir, err = fit(t, p.stage, stage); err != nil {
+	if setup.StateDir, err = fit(t, p.Stage, stage); err != nil {
 		return nil, err
 	}
-	return start(t, stage, setup, config) // in a new process, as the engine does
+	return harness.Start(t, stage, setup, config) // in a new process, as the engine does
 }
 
 // endsWhenCancelled is the check that a stage ends its work on a call with a large
@@ -59,26 +56,26 @@ func endsWhenCancelled[In any](large, small func() In, call func(context.Context
 			return err
 		}
 		input, probe, alone := large(), small(), remote.Alone(t.Context())
-		if err := call(alone, p.stage, stage.Kind, probe); err != nil {
+		if err := call(alone, p.Stage, stage.Kind, probe); err != nil {
 			return err
 		}
 		select {
-		case <-p.arrived: // the probe
+		case <-p.Arrived: // the probe
 		default:
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); _ = call(cancelled, p.stage, stage.Kind, input) }()
+		go func() { defer close(ended); _ = call(cancelled, p.Stage, stage.Kind, input) }()
 		select {
-		case <-p.arrived:
+		case <-p.Arrived:
 		case <-ended:
 		}
 		time.AfterFunc(5*time.Millisecond, cancel)
 		<-ended
-		alone, cancel = context.WithTimeout(alone, promptly)
+		alone, cancel = context.WithTimeout(alone, harness.Promptly)
 		defer cancel()
-		if err := call(alone, p.stage, stage.Kind, probe); err != nil {
-			return fmt.Errorf("%v after a cancelled call: %w", promptly, err)
+		if err := call(alone, p.Stage, stage.Kind, probe); err != nil {
+			return fmt.Errorf("%v after a cancelled call: %w", harness.Promptly, err)
 		}
 		return nil
 	}

@@ -70,14 +70,6 @@ func fit(t testing.TB, e *remote.Stage, stage sdk.Stage) (string, error) {
 	return StateDir(t, stage, t.TempDir(), state), nil
 }
 
-func norm(v []float32) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	return math.Sqrt(sum)
-}
-
 func distance(a, b []float32) float64 {
 	sum := 0.0
 	for i := range a {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -113,7 +114,7 @@ func TestFaultyEnrichersFail(t *testing.T) {
 		}, same, "other additions"},
 		"deaf": {func(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 			if len(passages) > 0 {
-				time.Sleep(promptly + time.Second)
+				time.Sleep(harness.Promptly + time.Second)
 			}
 			return make([]sdk.Addition, len(passages)), nil
 		}, cancel, "after a cancelled call"},

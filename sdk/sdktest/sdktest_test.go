@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 )
 
 type none struct{}
@@ -45,7 +46,7 @@ func TestGoodStagePasses(t *testing.T) { Stage(t, stageOf(first), "{}") }
 
 // Faulty stages are found out sooner than others.
 func TestMain(m *testing.M) {
-	promptly = 2 * time.Second
+	harness.Promptly = 2 * time.Second
 	os.Exit(m.Run())
 }
 
@@ -69,7 +70,7 @@ func TestFaultyStagesFail(t *testing.T) {
 		}, "same row, same result", "before it was"},
 		"deaf": {func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			if len(b.Items) > 0 {
-				time.Sleep(promptly + time.Second)
+				time.Sleep(harness.Promptly + time.Second)
 			}
 			return make([][]sdk.Sample, len(b.Items)), nil
 		}, "gives up when cancelled", "after a cancelled call"},

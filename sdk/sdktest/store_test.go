@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/stores"
 )
 
 func TestGoodStorePasses(t *testing.T) { Stage(t, memoryStage(""), "{}") }
@@ -59,7 +61,7 @@ func TestFaultyStoresFail(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			r := &recorder{T: t, only: c.path}
-			(&suite{memoryStage(fault), "{}", optionsOf(nil)}).run(r)
+			stores.Run(r, memoryStage(fault), "{}", harness.NewOptions())
 			if all := r.faults(); !strings.Contains(all, c.want) {
 				t.Errorf("%s: got %q, want %q in it", c.path, all, c.want)
 			}
@@ -71,24 +73,26 @@ func TestStoreWithoutFiltersSkipsThem(t *testing.T) {
 	stage := memoryStage("not of what is missing")
 	stage.Filters = false
 	r := &recorder{T: t, only: "filters"}
-	(&suite{stage, "{}", optionsOf(nil)}).run(r)
+	stores.Run(r, stage, "{}", harness.NewOptions())
 	if all := r.faults(); all != "" {
 		t.Error(all)
 	}
 }
 
 func TestWithout(t *testing.T) {
-	o := optionsOf([]Option{Without("a/b", "it cannot"), Without("c", "it cannot either")})
+	o := harness.NewOptions()
+	Without("a/b", "it cannot")(o)
+	Without("c", "it cannot either")(o)
 	ran := map[string]bool{}
-	root := subtest{t, "", o}
-	root.Run("a", func(t tester) {
-		t.Run("b", func(tester) { ran["a/b"] = true })
-		t.Run("d", func(tester) { ran["a/d"] = true })
+	root := harness.Subtests(t, o)
+	root.Run("a", func(t harness.Tester) {
+		t.Run("b", func(harness.Tester) { ran["a/b"] = true })
+		t.Run("d", func(harness.Tester) { ran["a/d"] = true })
 	})
 	if ran["a/b"] || !ran["a/d"] {
 		t.Errorf("ran %v", ran)
 	}
-	if missing := o.unmet(); fmt.Sprint(missing) != "[c]" {
+	if missing := o.Unmet(); fmt.Sprint(missing) != "[c]" {
 		t.Errorf("left out and not there: %v", missing)
 	}
 }
@@ -105,7 +109,7 @@ type recorder struct {
 	lines  []string
 }
 
-func (r *recorder) Run(name string, test func(tester)) bool {
+func (r *recorder) Run(name string, test func(harness.Tester)) bool {
 	below := path.Join(r.path, name)
 	if !strings.HasPrefix(below+"/", r.only+"/") && !strings.HasPrefix(r.only+"/", below+"/") {
 		return true

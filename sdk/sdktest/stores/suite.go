@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 )
 
 // suite is the checks of a store.
 type suite struct {
 	stage   sdk.Stage
 	config  string
-	options *options
+	options *harness.Options
 }
 
 // storeCase is one subtest, on a new collection in a process of its own.
@@ -23,7 +24,9 @@ type storeCase struct {
 	run  func(*collection)
 }
 
-func (s *suite) run(t tester) {
+// Run runs all cases.
+func Run(t harness.Tester, stage sdk.Stage, config string, o *harness.Options) {
+	s := &suite{stage, config, o}
 	for _, topic := range []struct {
 		name  string
 		cases []storeCase
@@ -38,11 +41,11 @@ func (s *suite) run(t tester) {
 		{"refuse", refuseCases},
 		{"together", togetherCases},
 	} {
-		t.Run(topic.name, func(t tester) {
+		t.Run(topic.name, func(t harness.Tester) {
 			for _, c := range topic.cases {
-				t.Run(c.name, func(t tester) {
+				t.Run(c.name, func(t harness.Tester) {
 					schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
-					if s.options.denseOnly != "" {
+					if s.options.DenseOnly != "" {
 						schema.Analyzer = ""
 					}
 					c.run(s.newCollection(t, schema))
@@ -57,7 +60,7 @@ const dimension = 8
 
 // modes are those of the collections under test.
 func (s *suite) modes() []sdk.Mode {
-	if s.options.denseOnly != "" {
+	if s.options.DenseOnly != "" {
 		return []sdk.Mode{sdk.ModeDense}
 	}
 	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
@@ -66,10 +69,10 @@ func (s *suite) modes() []sdk.Mode {
 // collection is a collection, and what it ought to hold. Its methods end the
 // test at an error.
 type collection struct {
-	tester
+	harness.Tester
 	*suite
 	setup   sdk.Setup
-	process *process
+	process *harness.Process
 	name    string
 	schema  sdk.Schema
 	note    string
@@ -87,10 +90,10 @@ var (
 )
 
 // newCollection opens a collection in a new process.
-func (s *suite) newCollection(t tester, schema sdk.Schema) *collection {
+func (s *suite) newCollection(t harness.Tester, schema sdk.Schema) *collection {
 	t.Helper()
 	c := &collection{
-		tester: t, suite: s, setup: sdk.Setup{StateDir: t.TempDir()}, schema: schema,
+		Tester: t, suite: s, setup: sdk.Setup{StateDir: t.TempDir()}, schema: schema,
 		name: fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1)), now: model{},
 	}
 	c.start()
@@ -101,11 +104,11 @@ func (s *suite) newCollection(t tester, schema sdk.Schema) *collection {
 // fresh is another collection, in a process of its own.
 func (c *collection) fresh(schema sdk.Schema) *collection {
 	c.Helper()
-	return c.newCollection(c.tester, schema)
+	return c.newCollection(c.Tester, schema)
 }
 
 func (c *collection) needsLexical() {
-	if reason := c.options.denseOnly; reason != "" {
+	if reason := c.options.DenseOnly; reason != "" {
 		c.Skip("dense only: " + reason)
 	}
 }
@@ -114,7 +117,7 @@ func (c *collection) needsLexical() {
 func (c *collection) start() {
 	c.Helper()
 	var err error
-	if c.process, err = start(c, c.stage, c.setup, c.config); err != nil {
+	if c.process, err = harness.Start(c, c.stage, c.setup, c.config); err != nil {
 		c.Fatalf("open the stage: %v", err)
 	}
 }
@@ -122,15 +125,15 @@ func (c *collection) start() {
 // other opens a collection beside this one, in the same process.
 func (c *collection) other(name string, schema sdk.Schema) *collection {
 	c.Helper()
-	o := &collection{tester: c.tester, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
+	o := &collection{Tester: c.Tester, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
 	o.open()
 	return o
 }
 
 // in is the collection with errors reported to a subtest.
-func (c *collection) in(t tester) *collection {
+func (c *collection) in(t harness.Tester) *collection {
 	sub := *c
-	sub.tester = t
+	sub.Tester = t
 	return &sub
 }
 
@@ -138,7 +141,7 @@ func (c *collection) in(t tester) *collection {
 // says of it.
 func (c *collection) open() {
 	c.Helper()
-	have, err := c.process.stage.Open(c.Context(), c.name, c.schema)
+	have, err := c.process.Stage.Open(c.Context(), c.name, c.schema)
 	if err != nil {
 		c.Fatalf("open: %v", err)
 	}
@@ -151,7 +154,7 @@ func (c *collection) open() {
 
 func (c *collection) put(entries ...sdk.Entry) {
 	c.Helper()
-	if err := c.process.stage.Put(c.Context(), c.name, entries); err != nil {
+	if err := c.process.Stage.Put(c.Context(), c.name, entries); err != nil {
 		c.Fatalf("put %d entries: %v", len(entries), err)
 	}
 	for _, e := range entries {
@@ -161,7 +164,7 @@ func (c *collection) put(entries ...sdk.Entry) {
 
 func (c *collection) delete(ids ...string) {
 	c.Helper()
-	if err := c.process.stage.Delete(c.Context(), c.name, ids); err != nil {
+	if err := c.process.Stage.Delete(c.Context(), c.name, ids); err != nil {
 		c.Fatalf("delete %d ids: %v", len(ids), err)
 	}
 	for _, id := range ids {
@@ -171,7 +174,7 @@ func (c *collection) delete(ids ...string) {
 
 func (c *collection) commit(note string) {
 	c.Helper()
-	if err := c.process.stage.Commit(c.Context(), c.name, []byte(note)); err != nil {
+	if err := c.process.Stage.Commit(c.Context(), c.name, []byte(note)); err != nil {
 		c.Fatalf("commit: %v", err)
 	}
 	c.now, c.note, c.statistics = maps.Clone(c.pending), note, nil
@@ -186,7 +189,7 @@ func (c *collection) commitChecked(note string) {
 
 func (c *collection) get(ids ...string) []sdk.Entry {
 	c.Helper()
-	entries, err := c.process.stage.Get(c.Context(), c.name, ids)
+	entries, err := c.process.Stage.Get(c.Context(), c.name, ids)
 	if err != nil {
 		c.Fatalf("get %d ids: %v", len(ids), err)
 	}
@@ -197,7 +200,7 @@ func (c *collection) get(ids ...string) []sdk.Entry {
 func (c *collection) scan(s sdk.Scan) (pages [][]sdk.Entry) {
 	c.Helper()
 	for {
-		page, err := c.process.stage.Scan(c.Context(), c.name, s)
+		page, err := c.process.Stage.Scan(c.Context(), c.name, s)
 		if err != nil {
 			c.Fatalf("scan, page %d: %v", len(pages), err)
 		}

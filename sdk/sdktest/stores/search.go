@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 )
 
 var searchCases = []storeCase{
@@ -33,11 +34,11 @@ func (c *collection) random(r sdk.Ranking) {
 		c.needsLexical()
 	}
 	random := c.fill()
-	c.Run("as put", func(t tester) {
+	c.Run("as put", func(t harness.Tester) {
 		c := c.in(t)
 		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
-	c.Run("after changes", func(t tester) {
+	c.Run("after changes", func(t harness.Tester) {
 		c := c.in(t)
 		var gone []string
 		for i := range 300 {
@@ -118,13 +119,13 @@ func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 			}
 		}
 	}
-	c.Skipf("with a tolerance of %v the order of too many entries is not clear", c.options.tolerance)
+	c.Skipf("with a tolerance of %v the order of too many entries is not clear", c.options.Tolerance)
 	return nil
 }
 
 func (c *collection) clear(leg []scored, depth int) bool {
 	for i := 1; i < len(leg) && i <= depth; i++ {
-		if gap := leg[i-1].score - leg[i].score; gap > 0 && gap < 4*c.options.tolerance*max(1, leg[i].score) {
+		if gap := leg[i-1].score - leg[i].score; gap > 0 && gap < 4*c.options.Tolerance*max(1, leg[i].score) {
 			return false
 		}
 	}
@@ -239,7 +240,7 @@ func (c *collection) oneByOne() {
 func (c *collection) analyzers() {
 	c.needsLexical()
 	for _, name := range analyze.Names() {
-		c.Run(name, func(t tester) {
+		c.Run(name, func(t harness.Tester) {
 			c := c.newCollection(t, sdk.Schema{Dimension: dimension, Analyzer: name})
 			for i, text := range []string{
 				"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",
@@ -267,6 +268,6 @@ func (c *collection) withoutLexical() {
 	c.put(randomEntry(random, 1), randomEntry(random, 2), randomEntry(random, 3))
 	c.commitChecked("")
 	c.compare(ranking(sdk.ModeDense, weighted, 10, 10), sdk.Query{Text: "word1", Vector: randomVector(random)})
-	_, err := c.process.stage.Retrieve(c.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
+	_, err := c.process.Stage.Retrieve(c.Context(), c.name, ranking(sdk.ModeLexical, weighted, 10, 10), []sdk.Query{{Text: "word1"}})
 	c.refused("a lexical search without a lexical leg", err)
 }

@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ var listCases = []storeCase{
 // server may have others.
 func (c *collection) listed() (sdk.Collection, bool) {
 	c.Helper()
-	all, err := c.process.stage.List(c.Context())
+	all, err := c.process.Stage.List(c.Context())
 	if err != nil {
 		c.Fatalf("list: %v", err)
 	}
@@ -53,7 +53,7 @@ func (c *collection) lists() {
 	c.checkListed()
 	c.commit("third") // listing has not dropped what was pending
 	c.check()
-	c.process.close()
+	c.process.Close()
 	c.start()
 	c.checkListed() // without having opened it
 }
@@ -68,7 +68,7 @@ func (c *collection) drops() {
 	o.put(sdk.Entry{ID: "b", Text: "pending", Vector: axis(1)})
 	drop := func(name string) {
 		c.Helper()
-		if err := c.process.stage.Drop(c.Context(), name); err != nil {
+		if err := c.process.Stage.Drop(c.Context(), name); err != nil {
 			c.Fatalf("drop: %v", err)
 		}
 	}
@@ -76,7 +76,7 @@ func (c *collection) drops() {
 	if _, ok := o.listed(); ok {
 		c.Errorf("list: a collection is there after it was dropped")
 	}
-	_, err := c.process.stage.Get(c.Context(), o.name, []string{"a"})
+	_, err := c.process.Stage.Get(c.Context(), o.name, []string{"a"})
 	c.refused("get from a dropped collection", err)
 	drop(o.name)
 	c.check()
@@ -86,7 +86,7 @@ func (c *collection) drops() {
 	o.put(sdk.Entry{ID: "z", Text: "new", Vector: axis(2)})
 	o.commit("again")
 	o.check()
-	c.process.close()
+	c.process.Close()
 	c.start()
 	o.process = c.process
 	drop(o.name) // without having opened it

@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"bytes"
@@ -143,6 +143,14 @@ func scores(all []scored) map[string]float64 {
 		m[s.id] = s.score
 	}
 	return m
+}
+
+func norm(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
 }
 
 func cosine(a, b []float32) float64 {

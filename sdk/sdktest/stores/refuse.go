@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"errors"
@@ -37,11 +37,11 @@ func (c *collection) otherSchema() {
 	refuse := func() {
 		c.Helper()
 		stranger := sdk.Schema{Dimension: dimension + 1, Analyzer: c.schema.Analyzer}
-		_, err := c.process.stage.Open(c.Context(), c.name, stranger)
+		_, err := c.process.Stage.Open(c.Context(), c.name, stranger)
 		c.refused("opening with another dimension", err)
-		if c.options.denseOnly == "" {
+		if c.options.DenseOnly == "" {
 			for _, analyzer := range []string{"code", "ngram", "", "unknown"} {
-				_, err := c.process.stage.Open(c.Context(), c.name, sdk.Schema{Dimension: dimension, Analyzer: analyzer})
+				_, err := c.process.Stage.Open(c.Context(), c.name, sdk.Schema{Dimension: dimension, Analyzer: analyzer})
 				c.refused("opening what was made with analyzer standard as "+analyzer, err)
 			}
 		}
@@ -49,7 +49,7 @@ func (c *collection) otherSchema() {
 	refuse()
 	c.open()
 	c.check()
-	c.process.close()
+	c.process.Close()
 	c.start()
 	refuse() // now it is known from what is kept only
 	c.open()
@@ -57,11 +57,11 @@ func (c *collection) otherSchema() {
 	c.probe("word1 word2", randomVector(random))
 	c.put(randomEntry(random, 1))
 	c.commitChecked("")
-	if c.options.denseOnly == "" {
-		_, err := c.process.stage.Open(c.Context(), c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
+	if c.options.DenseOnly == "" {
+		_, err := c.process.Stage.Open(c.Context(), c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
 		c.refused("an unknown analyzer", err)
 	}
-	_, err := c.process.stage.Open(c.Context(), "", c.schema)
+	_, err := c.process.Stage.Open(c.Context(), "", c.schema)
 	c.refused("a collection without a name", err)
 }
 
@@ -87,7 +87,7 @@ func (c *collection) badEntries() {
 		{"no vector", []sdk.Entry{{ID: "b", Text: "never"}}},
 	} {
 		c.put(sdk.Entry{ID: "a", Text: "still " + row.name, Vector: axis(0)})
-		c.refused("put, "+row.name, c.process.stage.Put(c.Context(), c.name, row.batch))
+		c.refused("put, "+row.name, c.process.Stage.Put(c.Context(), c.name, row.batch))
 		c.commitChecked(row.name)
 		c.probe("never still", axis(1))
 	}
@@ -101,7 +101,7 @@ func (c *collection) tooLong() {
 	for i, entry := range []sdk.Entry{{ID: "b", Text: long}, {ID: long}, {ID: "b", Label: long}, {ID: "b", Context: long}, {ID: "b", Meta: sdk.Meta{"m": long}}} {
 		entry.Vector = axis(1)
 		batch := []sdk.Entry{{ID: "a", Text: fmt.Sprint("one ", i), Vector: axis(0)}, entry, {ID: "c", Text: fmt.Sprint("three ", i), Vector: axis(2)}}
-		err := c.process.stage.Put(c.Context(), c.name, batch)
+		err := c.process.Stage.Put(c.Context(), c.name, batch)
 		var failed sdk.RowErrors
 		if errors.As(err, &failed) && len(failed) == 1 && failed[1] != nil {
 			c.refused("an entry that is too long", failed[1])
@@ -131,7 +131,7 @@ func (c *collection) badQueries() {
 			continue
 		}
 		r := ranking(mode, weighted, 10, 10)
-		lists, err := c.process.stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: nan}, good, {Text: "word1", Vector: inf}})
+		lists, err := c.process.Stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: nan}, good, {Text: "word1", Vector: inf}})
 		var failed sdk.RowErrors
 		if !errors.As(err, &failed) || len(failed) != 2 || failed[0] == nil || failed[2] == nil {
 			c.Errorf("%s search with NaN and an infinity in queries 0 and 2 of 3: %v, want sdk.RowErrors for them", mode, err)
@@ -144,7 +144,7 @@ func (c *collection) badQueries() {
 			c.Errorf("%s search: beside queries that fail %v is found, alone %v", mode, a, b)
 		}
 		for name, vector := range map[string][]float32{"short": make([]float32, dimension-1), "long": make([]float32, dimension+1), "none": nil} {
-			_, err := c.process.stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: vector}})
+			_, err := c.process.Stage.Retrieve(c.Context(), c.name, r, []sdk.Query{{Text: "word1", Vector: vector}})
 			c.refused(string(mode)+" search, vector too "+name, err)
 		}
 		c.compare(r, good)
@@ -154,9 +154,9 @@ func (c *collection) badQueries() {
 func (c *collection) unopened() {
 	c.put(sdk.Entry{ID: "a", Text: "one", Vector: axis(0)})
 	c.commit("note")
-	c.process.close()
+	c.process.Close()
 	c.start()
-	ctx, stage := c.Context(), c.process.stage
+	ctx, stage := c.Context(), c.process.Stage
 	for _, name := range []string{c.name, c.name + "_never_made"} {
 		_, err := stage.Retrieve(ctx, name, ranking(sdk.ModeDense, weighted, 1, 1), []sdk.Query{{Text: "one", Vector: axis(0)}})
 		c.refused("search before open", err)

@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func ranking(mode sdk.Mode, f sdk.Fusion, n, topK int) sdk.Ranking {
 
 func (c *collection) retrieve(r sdk.Ranking, queries ...sdk.Query) [][]sdk.Candidate {
 	c.Helper()
-	lists, err := c.process.stage.Retrieve(c.Context(), c.name, r, without(r.Mode, queries))
+	lists, err := c.process.Stage.Retrieve(c.Context(), c.name, r, without(r.Mode, queries))
 	if err != nil {
 		c.Fatalf("%s search: %v", r.Mode, err)
 	}
@@ -142,7 +142,7 @@ func tied(a, b sdk.Candidate) bool {
 
 // near compares scores. That of the other leg may be unknown.
 func (c *collection) near(what string, r sdk.Ranking, got, want float64) error {
-	bound := c.options.tolerance * max(1, math.Abs(want))
+	bound := c.options.Tolerance * max(1, math.Abs(want))
 	if what != "dense score" && what != "lexical score" && r.Method == fuse.RRF {
 		bound = 1e-6 // ranks are whole numbers
 	}

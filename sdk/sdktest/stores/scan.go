@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"
@@ -92,7 +92,7 @@ func (c *collection) scanWhileWritten() {
 	seen := map[string]int{}
 	after := ""
 	for step := 0; ; step++ {
-		page, err := c.process.stage.Scan(c.Context(), c.name, sdk.Scan{After: after, Limit: 20})
+		page, err := c.process.Stage.Scan(c.Context(), c.name, sdk.Scan{After: after, Limit: 20})
 		if err != nil {
 			c.Fatal(err)
 		}

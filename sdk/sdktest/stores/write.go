@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"
@@ -178,8 +178,8 @@ func (c *collection) randomChanges() {
 // collection in another process.
 func (c *collection) restart() {
 	c.Helper()
-	c.process.close()
-	c.options.restart(c)
+	c.process.Close()
+	c.options.Restart(c)
 	c.start()
 	c.open()
 }

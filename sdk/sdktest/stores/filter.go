@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"fmt"
@@ -82,7 +82,7 @@ func (c *collection) selects(filters ...sdk.Filter) {
 		c.compare(r, queries...)
 	}
 	search(sdk.ModeDense, len(c.now))
-	if c.options.denseOnly != "" {
+	if c.options.DenseOnly != "" {
 		search(sdk.ModeDense, 3)
 		return
 	}
@@ -108,7 +108,7 @@ func (c *collection) everything() sdk.Query {
 			return q
 		}
 	}
-	c.Skipf("with a tolerance of %v the order of the entries is not clear", c.options.tolerance)
+	c.Skipf("with a tolerance of %v the order of the entries is not clear", c.options.Tolerance)
 	return sdk.Query{}
 }
 

@@ -1,4 +1,4 @@
-package sdktest
+package stores
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/harness"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -114,7 +115,7 @@ func (c *collection) readers() {
 
 // oneState reads all entries in every way.
 func (c *collection) oneState(ids []string) error {
-	ctx, stage, n := context.Background(), c.process.stage, len(ids)
+	ctx, stage, n := context.Background(), c.process.Stage, len(ids)
 	for _, mode := range c.modes() {
 		lists, err := stage.Retrieve(ctx, c.name, ranking(mode, weighted, n, n), without(mode, []sdk.Query{{Text: "common", Vector: axis(0)}}))
 		if err != nil {
@@ -161,7 +162,7 @@ func (c *collection) manySearches() {
 		want := c.retrieve(r, queries...)
 		for i, q := range queries {
 			calls.Go(func() error {
-				got, err := c.process.stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				got, err := c.process.Stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
 				if err != nil {
 					return err
 				}
@@ -191,7 +192,7 @@ func (c *collection) cancelledSearch() {
 			}
 			return body
 		}
-		givesUp(c, c.process.server.Search, search(queries), search(nil))
+		givesUp(c, c.process.Server.Search, search(queries), search(nil))
 	}
 	c.check()
 	c.probe("word1 word2", queries[0].Vector)
@@ -210,7 +211,7 @@ func (c *collection) cancelledPut() {
 		}
 		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
 	}
-	givesUp(c, c.process.server.Put, put(3000), put(0))
+	givesUp(c, c.process.Server.Put, put(3000), put(0))
 	c.open() // nobody can know what of it is pending
 	c.check()
 	c.put(randomEntry(random, 7))
@@ -240,8 +241,8 @@ func givesUp[Q any, R interface{ GetFailure() *stagepb.Failure }](c *collection,
 			if err != nil {
 				c.Fatal(err)
 			}
-		case <-time.After(promptly + pause):
-			c.Fatalf("%v after it was cancelled a call was still worked on", promptly)
+		case <-time.After(harness.Promptly + pause):
+			c.Fatalf("%v after it was cancelled a call was still worked on", harness.Promptly)
 		}
 		if err := reply(context.Background(), probe); err != nil {
 			c.Fatal(err)
