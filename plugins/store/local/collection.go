@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,12 +163,12 @@ func (c *collection) fits(s wal.State, schema sdk.Schema) error {
 	return nil
 }
 
-// read calls do with the committed state. Until it returns, what do works on
+// read calls do with the committed version. Until it returns, what do works on
 // stays in memory; what it returns must not be part of a segment.
-func (c *collection) read(do func(s *version) error) error {
+func read[T any](c *collection, do func(*version) (T, error)) (found T, err error) {
 	s := c.now.Load()
 	if s == nil {
-		return c.notOpen()
+		return found, c.notOpen()
 	}
 	defer runtime.KeepAlive(s)
 	return do(s)
@@ -178,39 +176,4 @@ func (c *collection) read(do func(s *version) error) error {
 
 func (c *collection) notOpen() error {
 	return sdk.Invalid(fmt.Errorf("collection %q is not open", c.name))
-}
-
-func (c *collection) search(ctx context.Context, ask sdk.Search, queries []sdk.Query) (hits []sdk.Hits, err error) {
-	err = c.read(func(s *version) error {
-		hits, err = s.Search(ctx, ask, queries)
-		return err
-	})
-	return hits, err
-}
-
-func (c *collection) get(ids []string) (entries []sdk.Entry, err error) {
-	entries = make([]sdk.Entry, len(ids))
-	err = c.read(func(s *version) error {
-		for i, id := range ids {
-			if p, r, ok := s.Find(id); ok {
-				entries[i] = p.Entry(r, true)
-			}
-		}
-		return nil
-	})
-	return entries, err
-}
-
-func (c *collection) scan(ask sdk.Scan) (page sdk.Page, err error) {
-	after := uint64(0)
-	if ask.After != "" {
-		if after, err = strconv.ParseUint(ask.After, 10, 64); err != nil {
-			return page, sdk.Invalid(fmt.Errorf("%q is not a position in a collection: use Next of the page before", ask.After))
-		}
-	}
-	err = c.read(func(s *version) error {
-		page = s.Page(ask, after)
-		return nil
-	})
-	return page, err
 }

@@ -357,7 +357,9 @@ func TestFolder(t *testing.T) {
 
 func TestRewrittenLogStaysBounded(t *testing.T) {
 	dir := t.TempDir()
-	s := openSmall(t, dir)
+	s := openStore(t, dir)
+	s.config.Sync = false
+	mustOpen(t, s, 2)
 	r := rand.New(rand.NewPCG(1, 2))
 	text := strings.Repeat("word ", 200)
 	for round := range 60 {
@@ -411,7 +413,9 @@ func TestScanGoesOnAfterARewrite(t *testing.T) {
 
 func TestLargeBatchesTakeSeveralFrames(t *testing.T) {
 	dir := t.TempDir()
-	s := openSmall(t, dir)
+	s := openStore(t, dir)
+	s.config.Sync = false
+	mustOpen(t, s, 2)
 	big := strings.Repeat("many words ", 300_000) // 3.3 MB
 	var batch []sdk.Entry
 	for i := range 8 {

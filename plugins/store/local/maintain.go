@@ -131,30 +131,26 @@ func Stats(at Location) (Statistics, error) {
 	if err != nil {
 		return Statistics{}, err
 	}
-	var found Statistics
-	err = c.read(func(s *version) error {
-		files := snapshot.Files(s.Parts)
-		found = Statistics{
-			Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: s.Schema.Analyzer,
-			Segments: files, Words: s.Words, Note: s.Note,
-		}
-		labels := map[string]bool{}
-		for i := range s.Parts {
-			p := &s.Parts[i]
-			if i >= files {
-				found.Logged += p.Live()
-			}
-			for r := range p.LiveRows() {
-				labels[p.Label(r)] = true
-			}
-		}
-		delete(labels, "") // of entries without one
-		found.Labels = len(labels)
-		return nil
-	})
-	if err == nil {
-		found.Bytes, err = c.size()
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	files := snapshot.Files(s.Parts)
+	found := Statistics{
+		Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: s.Schema.Analyzer,
+		Segments: files, Words: s.Words, Note: s.Note,
 	}
+	labels := map[string]bool{}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		if i >= files {
+			found.Logged += p.Live()
+		}
+		for r := range p.LiveRows() {
+			labels[p.Label(r)] = true
+		}
+	}
+	delete(labels, "") // of entries without one
+	found.Labels = len(labels)
+	found.Bytes, err = c.size()
 	return found, err
 }
 
@@ -165,12 +161,14 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	if err != nil {
 		return err
 	}
-	if err := c.read(func(s *version) error { return s.VerifyRest() }); err != nil {
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	if err := s.VerifyRest(); err != nil {
 		return err
 	}
 	ask := sdk.Scan{Texts: true, Vectors: true}
 	for first := true; first || ask.After != ""; first = false {
-		page, err := c.scan(ask)
+		page, err := s.Page(ask)
 		if err != nil {
 			return err
 		}
@@ -193,13 +191,13 @@ func Check(ctx context.Context, at Location) error {
 	if err != nil {
 		return err
 	}
-	return c.read(func(s *version) error {
-		all := check.Parts(ctx, s.Snapshot)
-		if len(all) > 0 && ctx.Err() == nil {
-			all = append(all, errors.New("restore the collection from a copy, or delete its folder and build the knowledge again"))
-		}
-		return errors.Join(all...)
-	})
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	all := check.Parts(ctx, s.Snapshot)
+	if len(all) > 0 && ctx.Err() == nil {
+		all = append(all, errors.New("restore the collection from a copy, or delete its folder and build the knowledge again"))
+	}
+	return errors.Join(all...)
 }
 
 // Compact merges all rows of a collection into one segment and removes what no

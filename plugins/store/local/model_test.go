@@ -142,7 +142,7 @@ func (m *model) compare() error {
 	want := reference{k1: m.k1, b: m.b, entries: all}
 	for _, e := range all {
 		w, ok := m.committed[e.ID]
-		if !ok || !sameEntry(e, w) || math.Abs(want.dense(w.Vector)[e.ID]-1) > 1e-6 && !row.IsZero(w.Vector) {
+		if !ok || !sameEntry(e, w) || math.Abs(cosine(w.Vector, e.Vector)-1) > 1e-6 && !row.IsZero(w.Vector) {
 			return fmt.Errorf("entry %+v, want %+v", e, w)
 		}
 	}

@@ -27,15 +27,19 @@ type reference struct {
 func (r reference) dense(query []float32) map[string]float64 {
 	scores := map[string]float64{}
 	for _, e := range r.entries {
-		var dot, qq, ee float64
-		for i, q := range query {
-			dot += float64(q) * float64(e.Vector[i])
-			qq += float64(q) * float64(q)
-			ee += float64(e.Vector[i]) * float64(e.Vector[i])
-		}
-		scores[e.ID] = dot / max(math.Sqrt(qq*ee), 1e-300)
+		scores[e.ID] = cosine(query, e.Vector)
 	}
 	return scores
+}
+
+func cosine(a, b []float32) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		dot += float64(a[i]) * float64(b[i])
+		aa += float64(a[i]) * float64(a[i])
+		bb += float64(b[i]) * float64(b[i])
+	}
+	return dot / max(math.Sqrt(aa*bb), 1e-300)
 }
 
 func (r reference) lexical(query string) map[string]float64 {

@@ -73,15 +73,15 @@ func (s *store) Commit(_ context.Context, name string, note []byte) error {
 }
 
 func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	return s.collection(name).search(ctx, search, queries)
+	return read(s.collection(name), func(v *version) ([]sdk.Hits, error) { return v.Search(ctx, search, queries) })
 }
 
 func (s *store) Get(_ context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	return s.collection(name).get(ids)
+	return read(s.collection(name), func(v *version) ([]sdk.Entry, error) { return v.Entries(ids), nil })
 }
 
 func (s *store) Scan(_ context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	return s.collection(name).scan(scan)
+	return read(s.collection(name), func(v *version) (sdk.Page, error) { return v.Page(scan) })
 }
 
 // Close drops what was not committed.

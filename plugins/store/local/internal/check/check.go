@@ -121,7 +121,7 @@ func (k *checker) rows(last *int64) {
 	}
 }
 
-// alone wants no other part to have a live row with the id.
+// alone checks that no other part has a live row with the id.
 func (k *checker) alone(id string) {
 	h := segment.Hash(id)
 	for i := range k.Parts {
@@ -131,7 +131,7 @@ func (k *checker) alone(id string) {
 	}
 }
 
-// vector wants norm 1 or 0 and the int8 code as near as its quantisation says.
+// vector checks that the norm is 1 or 0 and that the int8 codes are as near as they say.
 func (k *checker) vector(r int32) {
 	if k.part.Dimension == 0 {
 		return
@@ -144,7 +144,7 @@ func (k *checker) vector(r int32) {
 		d := float64(v) - float64(g.Scale)*float64(code[i])
 		off += d * d
 	}
-	if square != 0 && !(math.Abs(square-1) < 2*row.NormTolerance) || !(math.Sqrt(off) <= float64(g.Lost)+dense.Arithmetic(len(x))) {
+	if square != 0 && !(math.Abs(square-1) < 2*row.NormTolerance) || !(math.Sqrt(off) <= float64(g.Lost)+dense.RoundingError(len(x))) {
 		k.wrong("the vector of row %d is wrong", r)
 	}
 }
@@ -187,7 +187,7 @@ func (k *checker) counted(term int, row uint32, count int) bool {
 	return ok && t.Count(from+at) == uint32(count)
 }
 
-// lists wants keys and rows to rise.
+// lists checks that keys and rows rise.
 func (k *checker) lists(l *segment.Lists, what string) {
 	end := 0
 	for i := range l.Len() {

@@ -20,19 +20,17 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
-	// pendingRows bounds the rows that a probe puts off, and so its memory.
+	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
-	// workerBlocks is how many of them, times queries, make another worker pay: each
-	// has to find out for itself what is good.
+	// workerBlocks is the number of blocks, times queries, from which another worker
+	// pays: each starts without a score to beat.
 	workerBlocks = 24
-	// passRows is how many of them many queries pass over one after another: few
-	// enough that the codes stay in the first-level cache meanwhile, and as
-	// many as a word of a bitmap has bits.
+	// passRows is the number of vectors that one query passes over before the next
+	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
 	passRows = 64
-	// fewRows is how many of them are scored in full at once, where no more are
-	// selected.
+	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 )
 
@@ -59,7 +57,7 @@ func (s *Leg) Search(ctx context.Context, queries [][]float32, among []*filter.S
 			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	// Where few rows are selected, to score them is cheaper than to pass over all.
+	// Scoring few selected rows is cheaper than passing over all.
 	few := 0
 	for i := range asked {
 		if asked[i].among != nil && asked[i].among.Rows != nil {
@@ -89,7 +87,7 @@ type block struct {
 	from int
 }
 
-// scan passes all blocks by the probes, on every core.
+// scan compares the probes with all blocks, on every core.
 func (s *Leg) scan(ctx context.Context, probes []probe) error {
 	var blocks []block
 	for i := range s.of.Parts {
@@ -133,16 +131,16 @@ func (s *Leg) scan(ctx context.Context, probes []probe) error {
 	return ctx.Err()
 }
 
-// probe is one query on its way over the vectors. Only rows that their coarse
-// vectors do not rule out are scored in full, and as late as possible, because
-// by then fewer are left. The result is that of scoring every row in full.
+// probe is the state of one query. It scores a row in full only if the int8 codes
+// do not rule it out, and as late as possible, because by then fewer rows are left.
+// The result is that of scoring every row in full.
 type probe struct {
 	number int // of the query
 	exact  []float32
 	codes  []int8            // nil: plain Go, where bytes take no less time than floats
 	among  *filter.Selection // nil: all live rows
-	// The cosine is the dot product of the int8 codes times both scales, give
-	// or take slope times what the row lost plus slack.
+	// The cosine is the dot product of the int8 codes times both scales; its error is
+	// at most slope times what the row lost, plus slack.
 	scale, slope, slack float32
 
 	best    topk.Top      // by cosine, of the rows scored in full
@@ -155,9 +153,9 @@ type probe struct {
 //
 //	|q·x - q'·x'| = |q·f + e·x - e·f| <= |f|·(1 + |e|) + |e|
 //
-// by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. On top comes what
-// float32 arithmetic may be off by: n·2⁻²⁴ for a product of n terms, and the
-// same again for the norms, the lengths and the bounds themselves.
+// by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. The rounding error of
+// float32 is added: n·2⁻²⁴ for a product of n terms, and the same again for the
+// norms, the lengths and the bounds themselves.
 func (s *Leg) newProbe(number int, query []float32, among *filter.Selection, depth int) probe {
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
@@ -165,17 +163,17 @@ func (s *Leg) newProbe(number int, query []float32, among *filter.Selection, dep
 		var lost float32
 		p.scale, lost = s.kernel.Quantise(p.codes, query)
 		p.slope = 1 + lost
-		p.slack = lost + float32(Arithmetic(s.of.Dimension))
+		p.slack = lost + float32(RoundingError(s.of.Dimension))
 	}
 	p.best = topk.Top{Of: s.of, Depth: min(depth, s.of.Rows)}
 	p.sure = p.best
 	return p
 }
 
-// Arithmetic bounds what float32 arithmetic is off by in n dimensions.
-func Arithmetic(n int) float64 { return float64(n+32) / (1 << 23) }
+// RoundingError bounds the error of float32 arithmetic in n dimensions.
+func RoundingError(n int) float64 { return float64(n+32) / (1 << 23) }
 
-// wanted returns which of the 64 rows from a position on are searched.
+// wanted is a bit for each of the 64 rows from a position on: whether it is searched.
 func (p *probe) wanted(b block, from int) uint64 {
 	if p.among != nil {
 		return p.among.Bits[b.at][from/64]
@@ -186,7 +184,7 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return ^b.part.Dead[from/64]
 }
 
-// pass looks at the vectors of one block, passRows of them at most.
+// pass compares the query with up to passRows vectors of a block.
 func (p *probe) pass(s *Leg, b block, from int, dots *[passRows]int32) {
 	wanted := p.wanted(b, from)
 	n := min(passRows, b.part.Segment.Rows-from)
@@ -253,5 +251,5 @@ func (p *probe) score(kernel *simd.Kernel, vector []float32, row int32) {
 	}
 }
 
-// floor is the cosine that a row must bound to be among the best.
+// floor is the cosine that a row must reach to be among the best.
 func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }

@@ -70,9 +70,8 @@ var Names = [SectionCount]string{
 	"ends of values", "values", "rows of values",
 }
 
-// Unread are the sections whose checksums only Check compares: to read them all
-// would take too long when a collection is opened. Whoever uses what stands in
-// them takes care that it cannot lead outside the image.
+// Unread are the sections whose checksums opening does not compare, because reading
+// them takes too long. Code that uses them guards against numbers that lead outside.
 var Unread = map[Section]bool{
 	Strings: true, Vectors: true, Codes: true,
 	TermRows: true, TermCounts: true, ValueRows: true,

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// windowRows is how many rows are scored at a time: few enough that their sums
-	// stay in the cache.
+	// windowRows is the number of rows scored at a time; their sums stay in the cache.
 	windowRows = 1 << 13
-	// sparseWindow is how many rows of a window there are for each posting from
-	// which on the postings are looked through for what has a sum, not the rows.
+	// sparseWindow is the number of rows for each posting of a window from which
+	// collect walks through the postings and not through the sums.
 	sparseWindow = 8
 )
 
@@ -27,7 +26,7 @@ const (
 type Leg struct {
 	of    *snapshot.Snapshot
 	k1, b float64
-	most  []ceilings // by part
+	most  []ceilings // by part: the most that words can add
 }
 
 // NewLeg returns the lexical leg of a snapshot, with the parameters of BM25.
@@ -86,6 +85,7 @@ func (m *Leg) Search(query string, among *filter.Selection, depth int, others []
 	s := m.of
 	l, _ := lexicals.Get().(*lexical)
 	defer lexicals.Put(l)
+	defer l.forget()
 	if depth == 0 || !l.prepare(m, query) {
 		return nil
 	}
@@ -111,14 +111,17 @@ func (m *Leg) Search(query string, among *filter.Selection, depth int, others []
 		}
 		others = others[end:]
 	}
-	found := l.best.Sorted()
+	return l.best.Sorted()
+}
+
+// forget lets go of the snapshot and of what was found, but not of the buffers.
+func (l *lexical) forget() {
 	l.best, l.Leg = topk.Top{}, nil
 	clear(l.lists[:cap(l.lists)])
 	clear(l.words)
-	return found
 }
 
-// prepare looks the words of a query up. It reports whether any row has one.
+// prepare looks up the words of a query. It reports whether any row has one.
 func (l *lexical) prepare(m *Leg, query string) bool {
 	s := m.of
 	l.Leg = m
@@ -162,7 +165,7 @@ func (l *lexical) lookUp(part int) bool {
 	return len(l.lists) > 0
 }
 
-// scan scores the rows of a part, a window after the other.
+// scan scores the rows of a part, window by window.
 func (l *lexical) scan(p *snapshot.Part, among row.Set, others []topk.Scored) {
 	n := p.Segment.Rows
 	for low := 0; low < n; low += windowRows {
@@ -263,8 +266,7 @@ func alive(p *snapshot.Part, among row.Set, r int32) bool {
 	return (among == nil || among.Has(r)) && !p.Dead.Has(r)
 }
 
-// gather scores few selected rows: neither they nor the lists are walked from
-// end to end, but leapt through.
+// gather scores few selected rows. It gallops through them and through the lists.
 func (l *lexical) gather(p *snapshot.Part, rows []uint32, others []topk.Scored) {
 	l.some = slices.Grow(l.some[:0], len(rows))[:len(rows)]
 	clear(l.some)
@@ -296,14 +298,20 @@ func (l *lexical) gather(p *snapshot.Part, rows []uint32, others []topk.Scored) 
 	}
 }
 
-// gallop returns how many of the rising rows are below a row, in steps that
-// double: cheap where it is few of many.
+// gallop returns how many of the rising rows are below a row. Its steps double, so it
+// is cheap where few of many are.
 func gallop(rows []uint32, row uint32) int {
 	step := 1
 	for step < len(rows) && rows[step-1] < row {
 		step *= 2
 	}
-	low := step / 2
-	n, _ := slices.BinarySearch(rows[low:min(step, len(rows))], row)
-	return low + n
+	low, high := step/2, min(step, len(rows))
+	for low < high { // slices.BinarySearch is slower here
+		if middle := int(uint(low+high) / 2); rows[middle] < row {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
 )
 
-// A query of many words mostly has some that nearly every text has, and they
-// take most of the time for the least of the scores. MaxScore leaves them out
-// where they cannot matter: Turtle and Flood, "Query evaluation: strategies and
-// optimizations" (Information Processing & Management, 1995). From the highest
-// share that each word can have in a score follows which words a row must have
-// at least one of to come among the best; only their lists are walked through,
-// and the other words are looked up for what is then still in the running. The
-// result is that of walking through all.
+// Most long queries have words that nearly every text has. These take most of the
+// time and add least to the scores. MaxScore leaves them out where they cannot
+// matter: Turtle and Flood, "Query evaluation: strategies and optimizations"
+// (Information Processing & Management, 1995). The highest share that each word can
+// have in a score tells which words are essential: a row among the best has at least
+// one of them. Only their lists are scanned; the other words are looked up for the
+// rows that may still come among the best. The result is that of scanning all lists.
 
 // ceilings keeps the highest share that a word can have, without its idf, for
-// the words of a part that were asked for. It goes with a snapshot, since it
-// depends on the average length.
+// the words of a part that were asked for. It depends on the average length, and so
+// on the snapshot.
 type ceilings struct {
 	made  sync.Once
 	words []atomic.Uint32 // by word: bits of a float32; 0: not known yet

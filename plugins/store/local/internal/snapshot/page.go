@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -16,11 +17,27 @@ const (
 	entryBytes = 160
 )
 
-// Page returns the entries from a sequence number on, in the order in which
-// they were put. A limit below 1 is none. An entry that is put again between
-// two pages appears again, at the end; none is missed.
-func (s *Snapshot) Page(ask sdk.Scan, from uint64) sdk.Page {
-	var page sdk.Page
+// Entries returns the entries with ids, empty where there is none.
+func (s *Snapshot) Entries(ids []string) []sdk.Entry {
+	entries := make([]sdk.Entry, len(ids))
+	for i, id := range ids {
+		if p, r, ok := s.Find(id); ok {
+			entries[i] = p.Entry(r, true)
+		}
+	}
+	return entries
+}
+
+// Page returns entries in the order in which they were put; the cursor is a sequence
+// number. A limit below 1 is none. An entry that is put again between two pages
+// appears again, at the end; none is missed.
+func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
+	from := uint64(0)
+	if ask.After != "" {
+		if from, err = strconv.ParseUint(ask.After, 10, 64); err != nil {
+			return page, sdk.Invalid(fmt.Errorf("%q is not a position in a collection: use Next of the page before", ask.After))
+		}
+	}
 	size := 0
 	for i := range s.Parts {
 		p := &s.Parts[i]
@@ -34,7 +51,7 @@ func (s *Snapshot) Page(ask sdk.Scan, from uint64) sdk.Page {
 			if ask.Limit > 0 && len(page.Entries) == ask.Limit || size >= pageBytes {
 				page.Next = strconv.FormatUint(rec.Sequence, 10)
 				p.Release()
-				return page
+				return page, nil
 			}
 			e := p.Entry(r, ask.Texts)
 			if ask.Vectors {
@@ -45,5 +62,5 @@ func (s *Snapshot) Page(ask sdk.Scan, from uint64) sdk.Page {
 		}
 		p.Release()
 	}
-	return page
+	return page, nil
 }
