@@ -1,14 +1,17 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/racflow/racflow/sdk"
+	"strings"
+	"time"
 
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // begin starts a transaction unless one is under way: it takes the lock, makes
@@ -86,4 +89,26 @@ func (c *collection) openLog(known *version) (*wal.Appender, error) {
 		}
 	}
 	return a, nil
+}
+
+// takeLock makes this process the collection's only writer until it closes the
+// file, or ends.
+func (c *collection) takeLock() (*os.File, error) {
+	path := filepath.Join(c.dir, "lock")
+	f, err := lock.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, lock.ErrBusy) {
+		holder, _ := os.ReadFile(path)
+		err = sdk.Transient(fmt.Errorf("collection %q is being written by process %s: wait until it is done", c.name, strings.TrimSpace(string(holder))), time.Second)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = f.Truncate(0); err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

@@ -13,13 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/search"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // collection is one collection that this process has opened.

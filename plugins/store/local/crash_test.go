@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/sdk"
 )
 
 // The environment variables that make the test binary a writer or a reader of a

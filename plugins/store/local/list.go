@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // dropped begins the name of a folder whose collection was dropped. No

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // threeCommits writes a log of three commits with an entry each and returns its

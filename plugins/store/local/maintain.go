@@ -13,13 +13,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/check"
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Statistics says what a collection is made of.

@@ -16,10 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/sdk"
 )
 
 func TestCollections(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/sdk"
 )
 
 // smallLimits make files, merges and spills happen with few rows.

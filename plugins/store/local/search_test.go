@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
-
-	"github.com/racflow/racflow/plugins/store/local/internal/row"
 )
 
 // reference is search as its definition reads: everything scored, everything

@@ -12,14 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // oneSegment writes a collection that is one segment in a file, and returns the

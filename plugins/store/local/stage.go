@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
+	"github.com/racflow/racflow/sdk"
 )
 
 type config struct {

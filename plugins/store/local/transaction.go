@@ -9,12 +9,11 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // transaction is what was written since the last commit.

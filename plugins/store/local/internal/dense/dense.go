@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/filter"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"

@@ -8,13 +8,12 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/filter"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
+	"github.com/racflow/racflow/sdk"
 )
 
 func must(t testing.TB, err error) {

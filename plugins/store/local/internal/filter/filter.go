@@ -3,11 +3,10 @@ package filter
 import (
 	"sync"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Selection is the live rows that a filter selects, by part: as bitmaps, or as

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
+	"github.com/racflow/racflow/sdk"
 )
 
 // TestPruningFindsTheSame compares pruning with scoring every row, with frequent

@@ -8,14 +8,13 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/dense"
 	"github.com/racflow/racflow/plugins/store/local/internal/filter"
 	"github.com/racflow/racflow/plugins/store/local/internal/lexical"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Searcher searches a snapshot by vectors, by words or by both. It is safe for

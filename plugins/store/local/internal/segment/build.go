@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 )

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/analyze"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // Draft is rows that were put and that no segment has yet, in the order in which

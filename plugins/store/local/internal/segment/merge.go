@@ -1,8 +1,6 @@
 package segment
 
-import (
-	"github.com/racflow/racflow/plugins/store/local/internal/image"
-)
+import "github.com/racflow/racflow/plugins/store/local/internal/image"
 
 // index is sorted keys with their rows.
 type index interface {

@@ -7,11 +7,10 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Segment is some rows with everything that is needed to search them: an image,

@@ -5,9 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/sdk"
 )
 
 // The label and the metadata of a row are keys of an index, such that keys of

@@ -4,11 +4,10 @@ import (
 	"iter"
 	"sort"
 
-	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // Snapshot is the rows of a collection at one commit. It does not change: a commit

@@ -2,8 +2,12 @@ package topk
 
 import (
 	"cmp"
+	"context"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 )
@@ -87,4 +91,21 @@ func (t *Top) Compare(a, b Scored) int {
 		return 1
 	}
 	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
+}
+
+// Each calls do for the numbers below n, on every core.
+func Each(ctx context.Context, n int, do func(i int)) error {
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
+	}
+	var running sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		running.Go(work)
+	}
+	work()
+	running.Wait()
+	return ctx.Err()
 }

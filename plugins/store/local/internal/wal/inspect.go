@@ -9,9 +9,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/racflow/racflow/sdk"
-
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
+	"github.com/racflow/racflow/sdk"
 )
 
 // The layout of a log; see format.md.
