@@ -11,10 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const rows = 256
-
 // itemsOf are items as a run sends them.
-func itemsOf(candidates int) sdk.Batch {
+func itemsOf(rows, candidates int) sdk.Batch {
 	text := strings.Repeat("x", 200)
 	batch := sdk.Batch{Items: make([]sdk.Item, rows)}
 	for i := range batch.Items {
@@ -29,18 +27,18 @@ func itemsOf(candidates int) sdk.Batch {
 	return batch
 }
 
-// BenchmarkHop is the price of the boundary: batches of 256 items to a stage
+// BenchmarkHop is the price of the boundary: batches of items to a stage
 // in another process that does next to nothing, and its results back; one
 // batch at a time, and several in flight as in a run. The aim is at most 5 µs
 // per item and hop.
 func BenchmarkHop(b *testing.B) {
 	for _, c := range []struct {
-		candidates, inFlight int
-	}{{0, 1}, {0, 4}, {60, 1}, {60, 4}} {
-		b.Run(fmt.Sprintf("candidates=%d/batches=%d", c.candidates, c.inFlight), func(b *testing.B) {
+		rows, candidates, inFlight int
+	}{{64, 0, 1}, {64, 0, 4}, {64, 60, 1}, {64, 60, 4}, {256, 0, 1}, {256, 0, 4}, {256, 60, 1}, {256, 60, 4}} {
+		b.Run(fmt.Sprintf("rows=%d/candidates=%d/batches=%d", c.rows, c.candidates, c.inFlight), func(b *testing.B) {
 			h, _ := newHost(b)
 			p := start(b, h, Spec{})
-			batch := itemsOf(c.candidates)
+			batch := itemsOf(c.rows, c.candidates)
 			work := make(chan struct{})
 			var workers errgroup.Group
 			for range c.inFlight {
@@ -59,7 +57,7 @@ func BenchmarkHop(b *testing.B) {
 			}
 			close(work)
 			_ = workers.Wait()
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows/1e3, "µs/item")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.rows)/1e3, "µs/item")
 		})
 	}
 }

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestPython holds the example of a plugin that knows nothing of ours but stage.proto to what
+// a plugin has to bear: a kill, cancelled calls and the largest batches.
+func TestPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	if out, err := exec.Command(python, "-c", "import grpc_tools, cryptography").CombinedOutput(); err != nil {
+		t.Skipf("python3 lacks packages that the example needs: %s", out)
+	}
+	program, err := filepath.Abs("../../examples/plugin-python/racflow-plugin-length")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, log := newHost(t)
+	offered, err := h.Describe(t.Context(), []string{program})
+	if err != nil || len(offered.Stages) != 1 || offered.Stages[0].Name != "bylength" {
+		t.Fatalf("got %+v, %v", offered, err)
+	}
+	p := start(t, h, Spec{
+		Kind: sdk.KindSample, Use: "length/bylength", Command: []string{program},
+		Config: []byte(`{"limit": 5, "long_label": "long", "short_label": "short"}`),
+	})
+	check := func(what string) {
+		t.Helper()
+		out, err := p.Sample(t.Context(), say("abc", "abcdef", ""))
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		for i, want := range []string{"short", "long", "short"} {
+			if got := out[i][0].Answers[0]; got.Label != want || got.Weight != 1 {
+				t.Errorf("%s: row %d got %+v, want %s", what, i, got, want)
+			}
+		}
+	}
+	check("at first")
+
+	// A message of 64 MiB goes through, a larger one is refused with advice.
+	large := make([]string, 63)
+	for i := range large {
+		large[i] = strings.Repeat("x", 1<<20)
+	}
+	if out, err := p.Sample(t.Context(), say(large...)); err != nil || len(out) != len(large) || out[62][0].Answers[0].Label != "long" {
+		t.Errorf("63 MiB: %v", err)
+	}
+	if _, err := p.Sample(t.Context(), say(append(large, large[:2]...)...)); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "smaller batches") {
+		t.Errorf("65 MiB: %v", err)
+	}
+
+	// Calls that are cancelled in the midst leave the process as it is.
+	running := func() *runningProcess {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.current.child.process
+	}
+	before := running().ID()
+	var calls sync.WaitGroup
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*2*time.Millisecond)
+		calls.Go(func() {
+			defer cancel()
+			_, err := p.Sample(ctx, say(large[:20]...))
+			if code := sdk.CodeOf(err); err != nil && code != sdk.CodeDeadline {
+				t.Errorf("a call without time: %v", err)
+			}
+		})
+	}
+	calls.Wait()
+	check("after calls that were cancelled")
+	if after := running().ID(); after != before {
+		t.Errorf("process %s follows %s", after, before)
+	}
+
+	// A process that is killed in the midst of calls is replaced, and they are repeated.
+	for range 8 {
+		calls.Go(func() {
+			if out, err := p.Sample(t.Context(), say(large[:8]...)); err != nil || out[7][0].Answers[0].Label != "long" {
+				t.Errorf("a call to a process that was killed: %v", err)
+			}
+		})
+	}
+	if err := running().cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	calls.Wait()
+	check("after a kill")
+	if !strings.Contains(log.String(), "started again") {
+		t.Error("it was not started again")
+	}
+}
