@@ -89,8 +89,13 @@ func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOptio
 // view of the engine, and what ends the stage without a word.
 func start(t *testing.T, e sdk.Host) (host sdk.Host, kill func()) {
 	t.Helper()
+	return startWith(t, e, func(s *remote.HostService) func(*grpc.Server) { return s.Register })
+}
+
+func startWith(t *testing.T, e sdk.Host, register func(*remote.HostService) func(*grpc.Server)) (host sdk.Host, kill func()) {
+	t.Helper()
 	service := &remote.HostService{}
-	shared := listen(t, service.Register)
+	shared := listen(t, register(service))
 	token, remove := service.Share(e)
 	t.Cleanup(remove)
 	stage := sdk.SampleStage("s", "S.", func(_ context.Context, setup sdk.Setup, _ struct{}) (sdk.Sampler, error) {
