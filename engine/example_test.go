@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/eval"
 )
 
 // builtin is what main keeps of its first statement, for a program
@@ -117,4 +118,20 @@ func ExamplePipeline_Plan() {
 	// Output:
 	// utterances: 560 entries to embed
 	// 3 items
+}
+
+func ExamplePipeline_Evaluate() {
+	ctx := context.Background()
+	p, done := open(ctx)
+	defer done()
+	found, err := p.Evaluate(ctx, eval.Options{Sweep: []eval.Target{{Name: "neighbours.top_k", Values: []string{"1", "60"}}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, row := range found.Rows {
+		fmt.Println(row.Set, row.Report.Scored, "items with a label")
+	}
+	// Output:
+	// [1] 3 items with a label
+	// [60] 3 items with a label
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/catalog"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/generation"
@@ -27,7 +28,7 @@ type Workspace struct {
 	log     *slog.Logger
 	state   string // absolute: plugins are given folders below it
 	host    *host.Host
-	catalog *Catalog
+	catalog *catalog.Catalog
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
@@ -57,7 +58,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Waiting: o.Events.Silent}); err != nil {
 		return nil, err
 	}
-	if w.catalog, err = NewCatalog(ctx, w.host, o.Builtin, PluginFolders(o.Plugins)); err != nil {
+	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {
 		w.host.Close()
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 }
 
 // Catalog knows the stages that files can use.
-func (w *Workspace) Catalog() *Catalog { return w.catalog }
+func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
 // State is the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }

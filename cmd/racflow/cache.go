@@ -65,7 +65,7 @@ func newCacheClear() *cobra.Command {
 		Use:   "clear",
 		Short: "Remove kept answers",
 		Long: `Remove kept answers: all, or those that are older than --older. What a running
-process writes stays, and is told.
+process writes stays, and is reported.
 
 Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
 		Args: cobra.NoArgs,

@@ -25,7 +25,7 @@ func newEval() *cobra.Command {
 per label, what each voter reaches alone and how many of its answers are
 acceptable, agreement, rate and latency. An item that failed or got no answer
 counts as wrong. An item whose label the knowledge does not have is out of
-scope: no answer is the right one there, and both kinds are told apart.
+scope: no answer is the right one there, and both kinds are counted by themselves.
 
 Where the input says which passages should be found, in a column gold, it measures
 what each retrieve and rerank stage left: recall@k, the mean share of an item's gold

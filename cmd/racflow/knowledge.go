@@ -41,7 +41,7 @@ func newKnowledgeList() *cobra.Command {
   other       made from another source, or by a version that did not note which
   incomplete  its first build was cut off, or is under way
 
-The embedder is started to tell which is current. Where that fails the others
+The embedder is started to find out which is current. Where that fails the others
 are still listed.
 
 Another binary of a third party's chunker, enricher or embedder makes another
@@ -55,7 +55,7 @@ script it is the script that counts, not its interpreter and what it imports.`,
 				list.Add(block.Name, block.Store.Use, h)
 				switch now := h.Current(); {
 				case h.Doubt != nil:
-					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: cannot tell which generation is current: %v\n", block.Name, h.Doubt)
+					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: it is not known which generation is current: %v\n", block.Name, h.Doubt)
 				case now == nil:
 					fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: the current generation is not there yet; a run builds it\n", block.Name)
 				case now.State == generation.Incomplete:

@@ -53,7 +53,7 @@ another process writes them or the current one is not complete.`,
 
 func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipeline.Knowledge, h *generation.History) error {
 	if h.Doubt != nil {
-		return fmt.Errorf("knowledge %q: nothing is removed, for it cannot be told which generation is current: %w", block.Name, h.Doubt)
+		return fmt.Errorf("knowledge %q: nothing is removed, for it is not known which generation is current: %w", block.Name, h.Doubt)
 	}
 	superseded := h.Superseded(gc.all)
 	if len(superseded) == 0 {

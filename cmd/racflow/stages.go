@@ -7,16 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/catalog"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
 )
-
-// kinds are all kinds of stages, in the order in which data meets them.
-var kinds = []sdk.Kind{
-	sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect,
-}
 
 func newStages() *cobra.Command {
 	flags := fileFlags{state: stateDir}
@@ -43,11 +37,11 @@ is named; a list has those plugins only that have been asked.`,
 			kind, use, named := "", "", false
 			if len(args) == 1 {
 				kind, use, named = strings.Cut(args[0], "/")
-				if !slices.Contains(kinds, sdk.Kind(kind)) {
-					return fmt.Errorf("there is no kind %q; there are %s", kind, strings.Join(texts(kinds), ", "))
+				if !slices.Contains(catalog.Kinds, sdk.Kind(kind)) {
+					return fmt.Errorf("there is no kind %q; there are %s", kind, strings.Trim(strings.ReplaceAll(fmt.Sprint(catalog.Kinds), " ", ", "), "[]"))
 				}
 			}
-			stages, err := explain(a.Catalog(), sdk.Kind(kind), use)
+			stages, err := a.Catalog().Describe(sdk.Kind(kind), use)
 			if err != nil {
 				return err
 			}
@@ -70,38 +64,4 @@ is named; a list has those plugins only that have been asked.`,
 	c.Flags().BoolVar(&asMarkdown, "markdown", false, "print a page of the reference")
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
-}
-
-// explain returns one stage, those of a kind or, without one, all.
-func explain(known *engine.Catalog, kind sdk.Kind, use string) ([]schema.Stage, error) {
-	if use != "" {
-		stage, ok := known.Stage(kind, use)
-		if ok {
-			return []schema.Stage{schema.Of(use, stage)}, nil
-		}
-		if err := known.Explain(use); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("no plugin offers the %s stage %q.%s", kind, use, pipeline.OrList(use, known.Uses(kind)))
-	}
-	all := []schema.Stage{}
-	for _, k := range kinds {
-		if kind != "" && k != kind {
-			continue
-		}
-		for _, use := range known.Uses(k) {
-			if stage, ok := known.Stage(k, use); ok {
-				all = append(all, schema.Of(use, stage))
-			}
-		}
-	}
-	return all, nil
-}
-
-func texts[T ~string](all []T) []string {
-	var out []string
-	for _, x := range all {
-		out = append(out, string(x))
-	}
-	return out
 }

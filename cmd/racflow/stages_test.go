@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/catalog"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/plugins"
@@ -17,7 +17,7 @@ import (
 // The example of each stage stands in a file that is valid.
 func TestStageExamples(t *testing.T) {
 	dir := t.TempDir()
-	known, err := engine.NewCatalog(t.Context(), nil, builtin, nil)
+	known, err := catalog.New(t.Context(), nil, plugins.All(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

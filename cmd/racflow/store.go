@@ -25,7 +25,7 @@ some, at any depth; without it that is the state folder, .racflow.`,
 
 // eachCollection calls do with the collections in and below the folders that
 // are named. One that fails does not keep it from the others; one that was begun
-// and never committed is passed over.
+// and never committed is skipped.
 func eachCollection(c *cobra.Command, folders []string, do func(local.Location) error) error {
 	if len(folders) == 0 {
 		folders = []string{stateDir}
@@ -47,7 +47,7 @@ func eachCollection(c *cobra.Command, folders []string, do func(local.Location) 
 	for _, at := range all {
 		err := do(at)
 		if errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(c.ErrOrStderr(), "%s is passed over: nothing was committed to it yet\n", at)
+			fmt.Fprintf(c.ErrOrStderr(), "%s is skipped: nothing was committed to it yet\n", at)
 		} else if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", at, err))
 		}
@@ -94,7 +94,7 @@ func newStoreStats() *cobra.Command {
 func newStoreCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FOLDER ...]",
-		Short: "Read collections whole and tell what is damaged",
+		Short: "Read collections whole and report what is damaged",
 		RunE: func(c *cobra.Command, folders []string) error {
 			return eachCollection(c, folders, func(at local.Location) error {
 				err := local.Check(c.Context(), at)

@@ -37,7 +37,7 @@ func newStoreExport() *cobra.Command {
 			enc := json.NewEncoder(out)
 			enc.SetEscapeHTML(false)
 			err := local.Export(c.Context(), all[0], func(e sdk.Entry) error { return enc.Encode(exported(e, vectors)) })
-			return cmp.Or(err, out.Flush()) // a full disk is told once
+			return cmp.Or(err, out.Flush()) // a full disk is reported once
 		},
 	}
 	c.Flags().BoolVar(&vectors, "vectors", false, "with the vectors")

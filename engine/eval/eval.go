@@ -46,7 +46,7 @@ type Report struct {
 	Stages []StageTime `json:"stages"`
 }
 
-// Scope tells apart the items whose expected label the knowledge does not
+// Scope separates the items whose expected label the knowledge does not
 // have: they are out of scope, and the right answer to them is none.
 type Scope struct {
 	In       int     `json:"in"`

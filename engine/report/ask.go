@@ -63,7 +63,7 @@ func why(r outcome.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// remark tells how sure an election of several votes was.
+// remark says how sure an election of several votes was.
 func (a Asking) remark(w io.Writer, r outcome.Result) {
 	if len(r.Votes) < 2 && !r.Flagged {
 		return
@@ -103,7 +103,7 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words strin
 }
 
 // where is a candidate's place, then its heading or declaration. A title that is
-// the file's name is told by the place.
+// the file's name is part of the place.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
 	place := result.Place(c)
@@ -119,10 +119,10 @@ func where(c sdk.Candidate) string {
 }
 
 // excerpt is a few lines of a candidate's text. Its headings are left out where
-// they are told already.
+// they are shown already.
 func excerpt(c sdk.Candidate, words string, width int) []string {
 	text := strings.ReplaceAll(c.Text, "\f", "\n") // between the pages of a PDF
-	if _, told := c.Meta["headings"]; told {
+	if _, shown := c.Meta["headings"]; shown {
 		for {
 			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
 			if strings.TrimLeft(line, "#") == line || strings.TrimSpace(rest) == "" {

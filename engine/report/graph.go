@@ -37,7 +37,7 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	return err
 }
 
-// sourceOf names a source: a glob by all of it that tells its files from others.
+// sourceOf names a source: a glob by all of it that distinguishes its files.
 func sourceOf(k *pipeline.Knowledge) string {
 	base := filepath.Base(k.Source.Path)
 	if k.Source.Documents == nil {

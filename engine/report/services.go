@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/terminal"
 )
 
-// writeServices tells how the stages that call services may do that.
+// writeServices says how the stages that call services may do that.
 func (p planned) writeServices(w io.Writer) {
 	var lines []string
 	add := func(name string, s *pipeline.Stage) {

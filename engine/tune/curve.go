@@ -82,7 +82,7 @@ func (w *work) points(ctx context.Context, election *reelect.Election, train, te
 	return sums, nil
 }
 
-// measure counts what a threshold does to items, and tells which it leaves
+// measure counts what a threshold does to items, and says which it leaves
 // right.
 func (w *work) measure(ctx context.Context, election *reelect.Election, items []int, at float64) (sum, []bool, error) {
 	s, right := sum{items: len(items), threshold: at}, make([]bool, len(items))

@@ -56,7 +56,7 @@ func (g Goal) choose(curve []Point) (int, error) {
 		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
 	}
 	// From the far end: a point that is near enough by luck, with worse ones
-	// after it, is passed over.
+	// after it, is skipped.
 	k := len(curve) - 1
 	for k > 0 && curve[k-1].near() {
 		k--

@@ -62,16 +62,16 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	s.findWeights(f, p)
 	switch {
 	case variable != "" && !slices.Contains(names, variable):
-		return s, fault(p.Range, "Nothing to tune", "No when rule of an enabled sample stage compares margin or agreement with var.%s.%s",
+		return s, diagnostic(p.Range, "Nothing to tune", "No when rule of an enabled sample stage compares margin or agreement with var.%s.%s",
 			variable, rule.DidYouMean(variable, names))
 	case variable != "":
 		s.Variable = variable
 	case len(names) > 1:
-		return s, fault(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
+		return s, diagnostic(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
 	case len(names) == 1:
 		s.Variable = names[0]
 	case s.Weights == "":
-		return s, append(missed, fault(p.Range, "Nothing to tune",
+		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
 			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in weights = var.y or accuracy = var.y in the config of the election. This pipeline has neither.`)...)
 	}
 	for _, n := range names {
@@ -99,9 +99,9 @@ func advise(s *pipeline.Stage) hcl.Diagnostics {
 	case !s.Info.Network:
 		return nil
 	case s.When == nil:
-		return fault(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
+		return diagnostic(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
 	}
-	return fault(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
+	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
 }
 
 // findWeights looks for the variable that an enabled election takes the worth
@@ -169,6 +169,6 @@ func number(f *pipeline.File, name string) float64 {
 	return 0
 }
 
-func fault(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
+func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }

@@ -1,4 +1,4 @@
-package engine
+package catalog
 
 import (
 	"context"
@@ -9,12 +9,19 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
 )
 
 // pluginsVariable lists folders of third-party plugins, as PATH lists
 // programs.
 const pluginsVariable = "RACFLOW_PLUGINS"
+
+// Kinds are all kinds of stages, in the order in which data meets them.
+var Kinds = []sdk.Kind{
+	sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect,
+}
 
 // Catalog knows the built-in stages and asks third-party plugins for theirs
 // when a file uses one.
@@ -24,12 +31,12 @@ type Catalog struct {
 	builtin []sdk.Stage
 	dirs    []string // that may hold plugins
 	found   []host.Found
-	faults  map[string]error // by plugin: why it could not be asked
+	failed  map[string]error // by plugin: why it could not be asked
 }
 
-// PluginFolders are the folders in which racflow looks for third-party plugins:
+// Folders are the folders in which racflow looks for third-party plugins:
 // those given, those of RACFLOW_PLUGINS, and the user's own.
-func PluginFolders(given []string) []string {
+func Folders(given []string) []string {
 	dirs := slices.Concat(given, filepath.SplitList(os.Getenv(pluginsVariable)))
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "racflow", "plugins"))
@@ -37,14 +44,14 @@ func PluginFolders(given []string) []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-// NewCatalog looks for plugins in folders. Until ctx ends, h asks them for their
+// New looks for plugins in folders. Until ctx ends, h asks them for their
 // stages; it may be nil where there are no folders.
-func NewCatalog(ctx context.Context, h *host.Host, builtin Builtin, dirs []string) (*Catalog, error) {
+func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) (*Catalog, error) {
 	found, err := host.Find(dirs)
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{ctx: ctx, host: h, builtin: builtin.stages, dirs: dirs, found: found, faults: map[string]error{}}, nil
+	return &Catalog{ctx: ctx, host: h, builtin: builtin, dirs: dirs, found: found, failed: map[string]error{}}, nil
 }
 
 // Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE.
@@ -53,10 +60,10 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	plugin, name, third := strings.Cut(use, "/")
 	if !third {
 		name = use
-	} else if stages = nil; c.Command(use) != nil && c.faults[plugin] == nil {
+	} else if stages = nil; c.Command(use) != nil && c.failed[plugin] == nil {
 		p, err := c.host.Describe(c.ctx, c.Command(use))
 		if err != nil {
-			c.faults[plugin] = err
+			c.failed[plugin] = err
 		}
 		stages = p.Stages
 	}
@@ -114,8 +121,8 @@ func (c *Catalog) Explain(use string) error {
 	switch {
 	case !third:
 		return nil
-	case c.faults[plugin] != nil:
-		return c.faults[plugin]
+	case c.failed[plugin] != nil:
+		return c.failed[plugin]
 	case c.Command(use) != nil:
 		return nil // it has other stages
 	}
@@ -128,4 +135,31 @@ func (c *Catalog) Explain(use string) error {
 	}
 	return fmt.Errorf("there is no plugin %q: no folder of %s holds a program named %s; "+
 		"name the folder that does with Options.Plugins or in %s", plugin, strings.Join(c.dirs, ", "), file, pluginsVariable)
+}
+
+// Describe describes one stage, those of a kind where use is empty, or all where kind
+// is empty, too.
+func (c *Catalog) Describe(kind sdk.Kind, use string) ([]schema.Stage, error) {
+	if use != "" {
+		stage, ok := c.Stage(kind, use)
+		if ok {
+			return []schema.Stage{schema.Of(use, stage)}, nil
+		}
+		if err := c.Explain(use); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("no plugin offers the %s stage %q.%s", kind, use, pipeline.OrList(use, c.Uses(kind)))
+	}
+	all := []schema.Stage{}
+	for _, k := range Kinds {
+		if kind != "" && k != kind {
+			continue
+		}
+		for _, use := range c.Uses(k) {
+			if stage, ok := c.Stage(k, use); ok {
+				all = append(all, schema.Of(use, stage))
+			}
+		}
+	}
+	return all, nil
 }
