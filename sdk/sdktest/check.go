@@ -13,7 +13,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 )
 
 // A check returns what a stage does wrong.

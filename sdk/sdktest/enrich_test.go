@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 	"github.com/racflow/racflow/sdk/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 )
 
 func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {

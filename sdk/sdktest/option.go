@@ -3,7 +3,7 @@ package sdktest
 import (
 	"testing"
 
-	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 )
 
 // Option tells Stage what to take into account at the stage at hand. All but

@@ -10,8 +10,8 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
-	"github.com/racflow/racflow/sdk/sdktest/stores"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/stores"
 	"github.com/racflow/racflow/sdk/wire"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 )
 
 type none struct{}

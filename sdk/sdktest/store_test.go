@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/harness"
-	"github.com/racflow/racflow/sdk/sdktest/stores"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/sdktest/internal/stores"
 )
 
 func TestGoodStorePasses(t *testing.T) { Stage(t, memoryStage(""), "{}") }

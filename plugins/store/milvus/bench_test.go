@@ -16,9 +16,9 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/racflow/racflow/plugins/store/milvus/bm25"
-	"github.com/racflow/racflow/plugins/store/milvus/row"
-	"github.com/racflow/racflow/plugins/store/milvus/server"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/bm25"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )

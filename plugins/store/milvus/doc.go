@@ -1,7 +1,7 @@
 // Package milvus is the store for knowledge that outgrows one machine: a
 // collection of a Milvus server, of Milvus Lite or of Zilliz Cloud. It gives
 // the answers of store/local, although Milvus has no transactions and searches
-// words as sparse vectors. The folders below say how, from the bottom up:
+// words as sparse vectors. The folders of internal say how, from the bottom up:
 //
 //	server       the connection, retries, and errors that the SDK passes over
 //	bm25         words as sparse vectors

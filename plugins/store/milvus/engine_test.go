@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/store/milvus/server"
-	"github.com/racflow/racflow/plugins/store/milvus/table"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/racflow/racflow/plugins/store/milvus/server"
-	"github.com/racflow/racflow/plugins/store/milvus/table"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/plugins/store/milvus/row"
-	"github.com/racflow/racflow/plugins/store/milvus/search"
-	"github.com/racflow/racflow/plugins/store/milvus/server"
-	"github.com/racflow/racflow/plugins/store/milvus/snapshot"
-	"github.com/racflow/racflow/plugins/store/milvus/table"
-	"github.com/racflow/racflow/plugins/store/milvus/transaction"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/search"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/transaction"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/plugins/store/local"
-	"github.com/racflow/racflow/plugins/store/milvus/expression"
-	"github.com/racflow/racflow/plugins/store/milvus/row"
-	"github.com/racflow/racflow/plugins/store/milvus/snapshot"
-	"github.com/racflow/racflow/plugins/store/milvus/table"
-	"github.com/racflow/racflow/plugins/store/milvus/transaction"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/transaction"
 	"github.com/racflow/racflow/sdk"
 )
 

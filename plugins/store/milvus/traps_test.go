@@ -14,9 +14,9 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
-	"github.com/racflow/racflow/plugins/store/milvus/row"
-	"github.com/racflow/racflow/plugins/store/milvus/server"
-	"github.com/racflow/racflow/plugins/store/milvus/table"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
 )
 

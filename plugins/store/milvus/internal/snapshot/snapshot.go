@@ -1,0 +1,183 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/bm25"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// Record is what a commit leaves behind: the one row whose replacement is the
+// commit.
+type Record struct {
+	Version int   `json:"version"` // of the table
+	Commit  int64 `json:"commit"`  // number; rises, with gaps
+	Next    int64 `json:"next"`    // sequence number; no row counts from here on
+	Floor   int64 `json:"floor"`   // rows with lower sequence numbers are dead
+	Entries int   `json:"entries"`
+	Words   int64 `json:"words"` // of all entries together
+	// The average lengths that the words of the rows are weighed with.
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+
+	Note       Blob   `json:"note"`
+	Statistics []Blob `json:"statistics"` // later ones replace what earlier ones say
+	Dead       []Blob `json:"dead"`
+	Time       int64  `json:"time"` // of the commit, in seconds since 1970, by the writer's clock
+}
+
+// KeyRecord is the key of the record's row.
+var KeyRecord = row.SystemKey("record")
+
+// Average is the average length of a text in words; 1 where there are none.
+func (r *Record) Average() float64 {
+	if r.Entries == 0 || r.Words == 0 {
+		return 1
+	}
+	return float64(r.Words) / float64(r.Entries)
+}
+
+// Snapshot is what is known of the last commit. It is never changed.
+type Snapshot struct {
+	*table.Table
+	Record      Record
+	Note        []byte
+	Frequencies map[uint32]uint32  // entries that have a word, by the word's number
+	Dead        map[int64]struct{} // sequence numbers
+	OnServer    bool               // else the table is yet to be created
+	Seen        time.Time          // when it was found to be the last
+}
+
+// Empty is a snapshot of a table without entries.
+func Empty(t *table.Table, onServer bool) *Snapshot {
+	return &Snapshot{Table: t, Frequencies: map[uint32]uint32{}, Dead: map[int64]struct{}{}, OnServer: onServer, Seen: time.Now()}
+}
+
+// Expression selects the rows up to the commit, dead ones included.
+func (s *Snapshot) Expression() string {
+	return expression.Between(s.Record.Floor, s.Record.Next)
+}
+
+// Contains reports whether a row is up to the commit, dead or not.
+func (s *Snapshot) Contains(sequence int64) bool {
+	return s.Record.Floor <= sequence && sequence < s.Record.Next
+}
+
+// IsDead reports that a row was replaced or deleted.
+func (s *Snapshot) IsDead(sequence int64) bool {
+	_, dead := s.Dead[sequence]
+	return dead
+}
+
+// Formula weighs words by the average length.
+func (s *Snapshot) Formula() bm25.Formula {
+	return bm25.NewFormula(s.Options.K1, s.Options.B, s.Record.Average())
+}
+
+// Read reads the last commit. What it has in common with old, the snapshot before
+// or nil, is not read again.
+func Read(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
+	return again(ctx, func() (*Snapshot, error) {
+		s := Empty(t, true)
+		var err error
+		if s.Record, err = readRecord(ctx, t); err != nil {
+			return nil, err
+		}
+		if old != nil && old.Record.Commit == s.Record.Commit {
+			s.Record, s.Note, s.Frequencies, s.Dead = old.Record, old.Note, old.Frequencies, old.Dead
+			return s, nil
+		}
+		return s, s.readBlobs(ctx, old)
+	})
+}
+
+// again repeats what a newer commit came in between of.
+func again[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	pauses := backoff.Backoff{First: 200 * time.Millisecond, Max: time.Second}
+	for attempt := 1; ; attempt++ {
+		result, err := read()
+		if err == nil || attempt == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
+			return result, err
+		}
+		if err := backoff.Sleep(ctx, pauses.Delay(attempt)); err != nil {
+			return result, err
+		}
+	}
+}
+
+// readRecord reads the record; an empty one where nothing was committed yet.
+func readRecord(ctx context.Context, t *table.Table) (Record, error) {
+	var r Record
+	texts, err := t.System(ctx, KeyRecord)
+	if err != nil {
+		return r, err
+	}
+	if text, ok := texts[KeyRecord]; ok {
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return r, fmt.Errorf("collection %q: its record is not readable: %w", t.Collection, err)
+		}
+	}
+	if r.Version > table.Version {
+		return r, sdk.Invalid(fmt.Errorf("collection %q was written by a newer racflow: use that", t.Collection))
+	}
+	return r, nil
+}
+
+// Describe reads the last commit without what only a search needs.
+func Describe(ctx context.Context, t *table.Table) (sdk.Collection, error) {
+	return again(ctx, func() (sdk.Collection, error) {
+		r, err := readRecord(ctx, t)
+		if err != nil {
+			return sdk.Collection{}, err
+		}
+		note, err := readBlob(ctx, t, KindNote, r.Note)
+		return sdk.Collection{Name: t.Collection, Entries: r.Entries, Dimension: t.Schema.Dimension, Note: note}, err
+	})
+}
+
+// readBlobs reads what the record refers to.
+func (s *Snapshot) readBlobs(ctx context.Context, old *Snapshot) (err error) {
+	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil {
+		return err
+	}
+	unread := s.Record.Statistics
+	if old != nil {
+		if n := len(old.Record.Statistics); n <= len(unread) && slices.Equal(old.Record.Statistics, unread[:n]) {
+			unread = unread[n:]
+			s.Frequencies = maps.Clone(old.Frequencies)
+		}
+	}
+	for _, b := range unread {
+		content, err := readBlob(ctx, s.Table, KindStatistics, b)
+		if err == nil {
+			err = decode(content, &s.Frequencies)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	maps.DeleteFunc(s.Frequencies, func(_, entries uint32) bool { return entries == 0 })
+	for _, b := range s.Record.Dead {
+		var numbers []int64
+		content, err := readBlob(ctx, s.Table, KindDead, b)
+		if err == nil {
+			err = decode(content, &numbers)
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			s.Dead[n] = struct{}{}
+		}
+	}
+	return nil
+}

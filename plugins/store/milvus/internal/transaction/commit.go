@@ -1,0 +1,178 @@
+package transaction
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
+)
+
+// flushRows is how many new rows make it worth while that the server indexes its
+// growing segments. It limits how often that may be asked for.
+const flushRows = 10_000
+
+// Commit makes the staged changes visible. Everything is on the server before the
+// record is replaced, and the record is one row.
+func (w *Writer) Commit(ctx context.Context, note []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.View.Latest(); w.staged == nil && s != nil && !w.dropped && s.Record.Commit > 0 && bytes.Equal(note, s.Note) {
+		return nil
+	}
+	tx, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	t := tx.base.Table
+	next, err := tx.commit(ctx, note)
+	if err != nil {
+		return w.undo(ctx, err)
+	}
+	w.end()
+	w.View.Set(next)
+	if err := tx.lease.release(ctx, t); err != nil {
+		w.Log.Warn("could not release the lease; it ends by itself", "collection", t.Collection, "error", err)
+	}
+	if tx.rows >= flushRows {
+		if err := t.Flush(ctx); err != nil {
+			w.Log.Debug("the server did not flush", "collection", t.Collection, "error", err)
+		}
+	}
+	return nil
+}
+
+// commit returns the snapshot that it leads to.
+func (tx *transaction) commit(ctx context.Context, note []byte) (*snapshot.Snapshot, error) {
+	next, rows, err := tx.prepare(ctx, note)
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.base.PutSystem(ctx, rows...); err != nil {
+		return nil, err
+	}
+	if err := tx.lease.check(ctx, tx.base.Table); err != nil {
+		return nil, err
+	}
+	if err := tx.stillHeld(); err != nil {
+		return nil, err
+	}
+	return next, replaceRecord(ctx, next)
+}
+
+// replaceRecord is the commit. Where it is not known whether an attempt reached
+// the server, the record itself says so.
+func replaceRecord(ctx context.Context, next *snapshot.Snapshot) error {
+	text, err := json.Marshal(next.Record)
+	if err != nil {
+		return err
+	}
+	err = next.PutSystem(ctx, row.System(snapshot.KeyRecord, string(text)))
+	next.Seen = time.Now()
+	if err == nil {
+		return nil
+	}
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), next.Server.Config.CallTimeout)
+	defer cancel()
+	if now, lookErr := next.System(looking, snapshot.KeyRecord); lookErr == nil && now[snapshot.KeyRecord] == string(text) {
+		return nil
+	}
+	return err
+}
+
+// prepare finishes what was staged and returns the snapshot that the commit
+// leads to, with the system rows that its record refers to.
+func (tx *transaction) prepare(ctx context.Context, note []byte) (*snapshot.Snapshot, []row.Row, error) {
+	base := tx.base
+	dead, err := tx.supersede(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	replaced := base.Record.Entries > 0 && len(dead) == base.Record.Entries // all of it
+	reweighed, err := tx.reweigh(ctx, dead, replaced)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := tx.flush(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := tx.verify(ctx); err != nil {
+		return nil, nil, err
+	}
+
+	next := snapshot.Empty(base.Table, true)
+	next.Record, next.Note, next.Frequencies = base.Record, slices.Clone(note), maps.Clone(base.Frequencies)
+	r := &next.Record
+	r.Version, r.Commit, r.Next, r.Time = table.Version, tx.number, tx.next, time.Now().Unix()
+	r.Entries += tx.entries
+	r.Words += tx.words
+	r.Statistics, r.Dead = slices.Clone(r.Statistics), slices.Clone(r.Dead)
+	if tx.tidied || replaced {
+		r.Dead = nil
+	} else {
+		maps.Copy(next.Dead, base.Dead)
+	}
+	if replaced {
+		r.Floor, dead = base.Record.Next, nil
+	}
+	tx.widen(r, replaced || len(reweighed) > 0)
+	var rows []row.Row
+	if dead = slices.Concat(dead, reweighed, tx.superseded); len(dead) > 0 {
+		b, parts := snapshot.NewBlob(snapshot.KindDead, tx.number, snapshot.Encode(dead))
+		r.Dead, rows = append(r.Dead, b), append(rows, parts...)
+		for _, n := range dead {
+			next.Dead[n] = struct{}{}
+		}
+	}
+	if !bytes.Equal(note, base.Note) || base.Record.Commit == 0 {
+		b, parts := snapshot.NewBlob(snapshot.KindNote, tx.number, note)
+		r.Note, rows = b, append(rows, parts...)
+	}
+	return next, append(rows, tx.statistics(next)...), nil
+}
+
+// widen brings the range of the averages up to date, or begins it anew.
+func (tx *transaction) widen(r *snapshot.Record, anew bool) {
+	if anew || r.Lowest == 0 {
+		r.Lowest, r.Highest = tx.lowest, tx.highest
+	}
+	if tx.lowest > 0 {
+		r.Lowest, r.Highest = min(r.Lowest, tx.lowest), max(r.Highest, tx.highest)
+	}
+}
+
+// statistics brings the document frequencies up to date and returns the rows
+// that say so: what changed, or all of it when the changes outweigh the rest.
+func (tx *transaction) statistics(next *snapshot.Snapshot) []row.Row {
+	changed := map[uint32]uint32{}
+	for word, change := range tx.frequencies {
+		if change == 0 {
+			continue
+		}
+		n := uint32(int64(next.Frequencies[word]) + change)
+		if changed[word] = n; n == 0 {
+			delete(next.Frequencies, word)
+		} else {
+			next.Frequencies[word] = n
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	items := len(changed)
+	for _, b := range next.Record.Statistics {
+		items += b.Items
+	}
+	if items > 2*len(next.Frequencies)+1000 || len(next.Record.Statistics) >= 64 {
+		changed, next.Record.Statistics = next.Frequencies, nil
+	}
+	b, rows := snapshot.NewBlob(snapshot.KindStatistics, tx.number, snapshot.Encode(changed))
+	b.Items = len(changed)
+	next.Record.Statistics = append(next.Record.Statistics, b)
+	return rows
+}

@@ -1,0 +1,251 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+var togetherCases = []storeCase{
+	{"collections do not mix", (*collection).collections},
+	{"readers see one commit", (*collection).readers},
+	{"many searches", (*collection).manySearches},
+	{"cancelled search", (*collection).cancelledSearch},
+	{"cancelled put", (*collection).cancelledPut},
+}
+
+// collections checks collections whose names are alike: an uncommitted change
+// of one has nothing to do with the others.
+func (c *collection) collections() {
+	all := []*collection{c}
+	for _, suffix := range []string{"x", "X", ".x", "_x", "-x", "/x", "é", "e\u0301", " x", "%78"} {
+		all = append(all, c.other(c.name+suffix, c.schema))
+	}
+	all = append(all, c.other(c.name+".narrow", sdk.Schema{Dimension: 2}))
+	for i, c := range all {
+		vector := make([]float32, c.schema.Dimension)
+		vector[i%len(vector)] = 1
+		c.put(sdk.Entry{ID: "same", Text: fmt.Sprint("text of ", i), Label: c.name, Vector: vector})
+		c.put(sdk.Entry{ID: fmt.Sprint("own ", i), Text: "own text", Label: c.name, Vector: vector})
+	}
+	for i, c := range all {
+		if i%2 == 0 {
+			c.commit("first")
+		}
+	}
+	check := func() {
+		c.Helper()
+		for _, c := range all {
+			c.check()
+			vector := make([]float32, c.schema.Dimension)
+			vector[0] = 1
+			c.compare(ranking(sdk.ModeDense, weighted, 5, 5), sdk.Query{Text: "text", Vector: vector})
+		}
+	}
+	check()
+	all[1].commit("second")
+	all[2].delete("same")
+	all[2].commit("third")
+	check()
+	for _, c := range all {
+		c.open()
+	}
+	check()
+}
+
+// generation is a state of the entries of readers: all have this vector, this
+// text and this metadata.
+func generation(g, n int) []sdk.Entry {
+	vector := make([]float32, dimension)
+	sin, cos := math.Sincos(float64(g) / 400)
+	vector[0], vector[1] = float32(cos), float32(sin)
+	all := make([]sdk.Entry, n)
+	for i := range all {
+		all[i] = sdk.Entry{
+			ID: fmt.Sprint("r", i), Text: "common" + strings.Repeat(" filler", g%50), Meta: sdk.Meta{"generation": float64(g)}, Vector: vector,
+		}
+	}
+	return all
+}
+
+// readers checks that whoever reads while another writes finds one committed
+// state each time: all entries, and all of one generation.
+func (c *collection) readers() {
+	const entries = 40
+	c.put(generation(0, entries)...)
+	c.commit("")
+	all := c.ids()
+	var rounds atomic.Int64
+	ctx, stop := context.WithCancel(c.Context())
+	defer stop()
+	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
+	for range 3 {
+		readers.Go(func() error {
+			for ctx.Err() == nil {
+				if err := c.oneState(all); err != nil {
+					return err
+				}
+				rounds.Add(1)
+			}
+			return nil
+		})
+	}
+	for g := 1; ctx.Err() == nil && (g <= 15 || g < 300 && rounds.Load() < 60); g++ {
+		batch := generation(g, entries)
+		c.put(batch[:entries/2]...)
+		c.put(batch[entries/2:]...)
+		c.commit("")
+	}
+	stop()
+	if err := readers.Wait(); err != nil {
+		c.Errorf("while another wrote: %v", err)
+	}
+	c.check()
+}
+
+// oneState reads all entries in every way.
+func (c *collection) oneState(ids []string) error {
+	ctx, stage, n := context.Background(), c.process.Stage, len(ids)
+	for _, mode := range c.modes() {
+		lists, err := stage.Retrieve(ctx, c.name, ranking(mode, weighted, n, n), without(mode, []sdk.Query{{Text: "common", Vector: axis(0)}}))
+		if err != nil {
+			return fmt.Errorf("%s search: %w", mode, err)
+		}
+		if len(lists[0]) != n {
+			return fmt.Errorf("%s search: %d of %d entries", mode, len(lists[0]), n)
+		}
+		first := lists[0][0]
+		for _, e := range lists[0] {
+			if e.Meta["generation"] != first.Meta["generation"] || !(math.Abs(float64(e.Score-first.Score)) < 1e-6) {
+				return fmt.Errorf("%s search: %s with score %v of generation %v beside %s with %v of %v",
+					mode, e.ID, e.Score, e.Meta["generation"], first.ID, first.Score, first.Meta["generation"])
+			}
+		}
+	}
+	got, err := stage.Get(ctx, c.name, ids)
+	if err != nil {
+		return fmt.Errorf("get: %w", err)
+	}
+	page, err := stage.Scan(ctx, c.name, sdk.Scan{Texts: true})
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	for what, entries := range map[string][]sdk.Entry{"get": got, "scan": page.Entries} {
+		if len(entries) != n {
+			return fmt.Errorf("%s: %d of %d entries", what, len(entries), n)
+		}
+		for _, e := range entries {
+			if e.Meta["generation"] != entries[0].Meta["generation"] {
+				return fmt.Errorf("%s: %q of generation %v beside %q of %v", what, e.ID, e.Meta["generation"], entries[0].ID, entries[0].Meta["generation"])
+			}
+		}
+	}
+	return nil
+}
+
+func (c *collection) manySearches() {
+	random := c.fill()
+	queries := c.queries(random, 40, 10)
+	var calls errgroup.Group
+	for _, mode := range c.modes() {
+		r := ranking(mode, weighted, 10, 10)
+		want := c.retrieve(r, queries...)
+		for i, q := range queries {
+			calls.Go(func() error {
+				got, err := c.process.Stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				if err != nil {
+					return err
+				}
+				if fmt.Sprint(got[0]) != fmt.Sprint(want[i]) {
+					return fmt.Errorf("%s search, query %d: %v, alone it was %v", mode, i, got[0], want[i])
+				}
+				return nil
+			})
+		}
+	}
+	if err := calls.Wait(); err != nil {
+		c.Error(err)
+	}
+}
+
+func (c *collection) cancelledSearch() {
+	random := c.fill()
+	queries := make([]sdk.Query, 2000)
+	for i := range queries {
+		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
+	}
+	for _, mode := range c.modes() {
+		search := func(q []sdk.Query) *stagepb.SearchRequest {
+			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), without(mode, q))
+			if err != nil {
+				c.Fatal(err)
+			}
+			return body
+		}
+		givesUp(c, c.process.Server.Search, search(queries), search(nil))
+	}
+	c.check()
+	c.probe("word1 word2", queries[0].Vector)
+}
+
+func (c *collection) cancelledPut() {
+	random := c.fill()
+	put := func(n int) *stagepb.PutRequest {
+		batch := make([]sdk.Entry, n)
+		for i := range batch {
+			batch[i] = randomEntry(random, i)
+		}
+		rows, err := wire.EncodeEntries(batch)
+		if err != nil {
+			c.Fatal(err)
+		}
+		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
+	}
+	givesUp(c, c.process.Server.Put, put(3000), put(0))
+	c.open() // nobody can know what of it is pending
+	c.check()
+	c.put(randomEntry(random, 7))
+	c.delete("e8")
+	c.commitChecked("after a cancelled put")
+	c.probe("word1 word2", randomVector(random))
+}
+
+// givesUp cancels a call and checks that it ends soon and says so, unless it was done
+// before, and that others have their turn then.
+func givesUp[Q any, R interface{ GetFailure() *stagepb.Failure }](c *collection, method func(context.Context, Q) (R, error), call, probe Q) {
+	c.Helper()
+	reply := func(ctx context.Context, request Q) error {
+		r, err := method(ctx, request)
+		if err == nil && r.GetFailure() != nil && r.GetFailure().GetCode() != stagepb.Code_CODE_CANCELLED {
+			err = fmt.Errorf("a cancelled call failed with %v, %q: return the context's error", r.GetFailure().GetCode(), r.GetFailure().GetMessage())
+		}
+		return err
+	}
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(pause, cancel)
+		ended := make(chan error, 1)
+		go func() { ended <- reply(ctx, call) }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				c.Fatal(err)
+			}
+		case <-time.After(harness.Promptly + pause):
+			c.Fatalf("%v after it was cancelled a call was still worked on", harness.Promptly)
+		}
+		if err := reply(context.Background(), probe); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
