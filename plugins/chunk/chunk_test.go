@@ -187,7 +187,7 @@ func TestReal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			count, size, tokens, small, told := 0, 0, 0, 0, 0
+			count, size, tokens, small, described := 0, 0, 0, 0, 0
 			for i, chunks := range lists {
 				text := documents[i].Text
 				if err := check(text, chunks, words, 200, s.overlaps); err != nil {
@@ -203,12 +203,12 @@ func TestReal(t *testing.T) {
 						small++
 					}
 					if c.Meta != nil {
-						told++
+						described++
 					}
 				}
 			}
 			t.Logf("%s %s %s: %d chunks of %d documents, %.0f tokens each, %d below 25, %d with metadata, %.1f MB/s",
-				data, s.stage.Name, s.config, count, len(documents), float64(tokens)/float64(count), small, told, float64(size)/1e6/took.Seconds())
+				data, s.stage.Name, s.config, count, len(documents), float64(tokens)/float64(count), small, described, float64(size)/1e6/took.Seconds())
 		}
 	}
 }

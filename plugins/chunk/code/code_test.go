@@ -63,7 +63,7 @@ func TestDeclarations(t *testing.T) {
 
 func TestUnknownLanguage(t *testing.T) {
 	_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"language": "cobol"}`))
-	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "language" || !strings.Contains(err.Error(), "python") {
+	if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "language" || !strings.Contains(err.Error(), "python") {
 		t.Errorf("error %v, want one that names the languages", err)
 	}
 }

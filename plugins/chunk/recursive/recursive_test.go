@@ -58,7 +58,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestErrors(t *testing.T) {
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	for config, want := range map[string]string{
 		`{"size": 0}`:                  "size",
@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 		`{"tokenizer": "minilm"}`:      "tokenizer",
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != want {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != want {
 			t.Errorf("%s: error %v, want one about %s", config, err, want)
 		}
 		if strings.Contains(config, "minilm") && !strings.Contains(err.Error(), "racflow model pull minilm") {

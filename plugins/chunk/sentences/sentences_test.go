@@ -42,7 +42,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"sentences": -1}`:              "sentences",
 		`{"sentences": 2, "overlap": 2}`: "overlap",
@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 		`{"size": 0}`:                    "size",
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || !strings.Contains(err.Error(), want+": ") {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want+": ") {
 			t.Errorf("%s: error %v, want one about %s", config, err, want)
 		}
 	}

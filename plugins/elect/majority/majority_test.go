@@ -38,7 +38,7 @@ func TestElect(t *testing.T) {
 			want:    "b", agreement: .5,
 		},
 		{
-			name:    "rejected answers are passed over",
+			name:    "rejected answers are skipped",
 			samples: []sdk.Sample{sample("knn", "!a", "b", "c"), sample("llm", "!x"), sample("llm", "c"), sample("llm", "b")},
 			want:    "b", agreement: 2. / 3,
 		},
@@ -103,7 +103,7 @@ func TestConformance(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	_, err := majority.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": "heavy"}}`))
-	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "weights" {
+	if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "weights" {
 		t.Errorf("error %v, want one about weights", err)
 	}
 }

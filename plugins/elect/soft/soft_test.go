@@ -71,7 +71,7 @@ func TestConformance(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	_, err := soft.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"weights": {"knn": -1}}`))
-	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "weights" {
+	if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "weights" {
 		t.Errorf("error %v, want one about weights", err)
 	}
 }

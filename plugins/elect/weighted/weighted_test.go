@@ -99,7 +99,7 @@ func TestConformance(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	_, err := weighted.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"accuracy": {"knn": 87}}`))
-	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "accuracy" {
+	if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "accuracy" {
 		t.Errorf("error %v, want one about accuracy", err)
 	}
 }

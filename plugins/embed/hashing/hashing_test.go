@@ -160,10 +160,10 @@ func TestSameBitsEverywhere(t *testing.T) {
 
 func TestConformance(t *testing.T) { sdktest.Stage(t, Stage(), `{}`) }
 
-func TestFaults(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for _, config := range []string{`{"dimension": 63}`, `{"dimension": 65537}`} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "dimension" {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "dimension" {
 			t.Errorf("%s: error %v, want one about dimension", config, err)
 		}
 	}

@@ -95,10 +95,10 @@ func TestVectors(t *testing.T) {
 				t.Errorf("%d requests, error %v (-first +again):\n%s", server.Calls()-calls, err, diff)
 			}
 			if events := host.Events(); events[len(events)-1] != "release" {
-				t.Errorf("events %v: vectors are kept before the call has ended", events)
+				t.Errorf("events %v: vectors are cached before the call has ended", events)
 			}
 			if len(host.Cached()) != 10 || e.Dimension() != 2 {
-				t.Errorf("%d vectors of %d numbers are kept", len(host.Cached()), e.Dimension())
+				t.Errorf("%d vectors of %d numbers are cached", len(host.Cached()), e.Dimension())
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestARefusalOfEverything(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault openaitest.Fault
 		code  sdk.Code
@@ -310,7 +310,7 @@ func TestArguments(t *testing.T) {
 		`{"model": "m", "timeout": "0s"}`:                 "timeout",
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
 			t.Errorf("%s: error %v, want one about %s", config, err, argument)
 		}
 	}

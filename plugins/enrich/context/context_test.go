@@ -236,8 +236,8 @@ func TestFailures(t *testing.T) {
 			if f.host.Refused() > 1 {
 				t.Errorf("%d calls were tried", f.host.Refused())
 			}
-			if kept := len(f.host.Cached()); kept != 4-len(rows) {
-				t.Errorf("%d answers are kept", kept)
+			if cached := len(f.host.Cached()); cached != 4-len(rows) {
+				t.Errorf("%d answers are cached", cached)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestTemplates(t *testing.T) {
 		"base_url":       `{"model": "m", "base_url": "here"}`,
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
 			t.Errorf("%s: error %v", config, err)
 		}
 	}

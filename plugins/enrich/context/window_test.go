@@ -56,7 +56,7 @@ func TestWindows(t *testing.T) {
 					t.Errorf("%q stands at %d of %d characters", chunk, before, before+behind)
 				}
 				if !strings.Contains(a.Messages[0].Content, "a part of a document") {
-					t.Error("the model is not told that it sees a part")
+					t.Error("the prompt does not say that it shows a part")
 				}
 			}
 			if windows := 2*utf8.RuneCountInString(text)/3500 + 1; len(begun) > windows || len(begun) < windows/2 {

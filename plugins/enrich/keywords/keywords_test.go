@@ -195,7 +195,7 @@ func TestPackLacksSome(t *testing.T) {
 				t.Errorf("error %v (-want +got):\n%s", err, diff)
 			}
 			if f.server.Calls() != test.calls || len(f.host.Cached()) != 4 {
-				t.Errorf("%d requests, want %d; %d answers are kept", f.server.Calls(), test.calls, len(f.host.Cached()))
+				t.Errorf("%d requests, want %d; %d answers are cached", f.server.Calls(), test.calls, len(f.host.Cached()))
 			}
 		})
 	}
@@ -282,7 +282,7 @@ func TestArguments(t *testing.T) {
 		fmt.Sprintf(`{"model": "m", "prompt": %q}`, blind):    "prompt",
 	} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
 			t.Errorf("%s: error %v, want one about %s", config, err, argument)
 		}
 	}

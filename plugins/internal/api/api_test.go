@@ -71,7 +71,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What is kept is safe before the next call goes out, and an answer stays one
+// What is cached is safe before the next call goes out, and an answer stays one
 // that cannot be used.
 func TestOnReply(t *testing.T) {
 	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"answer": 7}`) })
@@ -87,8 +87,8 @@ func TestOnReply(t *testing.T) {
 	if diff := cmp.Diff([]string{"acquire", "cache", "release"}, host.Events()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if told := host.Results(t); len(told) != 1 || told[0].Status != sdk.StatusOK {
-		t.Errorf("told %+v", told)
+	if result := host.Results(t); len(result) != 1 || result[0].Status != sdk.StatusOK {
+		t.Errorf("result %+v", result)
 	}
 	found, err := c.CacheGet(t.Context(), []sdk.Key{sdk.KeyOf("b"), sdk.KeyOf("a")})
 	if err != nil || string(found[0]) != "7" || found[1] != nil {
@@ -96,7 +96,7 @@ func TestOnReply(t *testing.T) {
 	}
 }
 
-// What a server repeats of a key would be kept with the answer.
+// What a server repeats of a key would be cached with the answer.
 func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
 	c, _ := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}}, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"answer": "card_lost %s %s"}`, r.Header.Get("Authorization"), r.Header.Get("X-Gateway"))
@@ -119,8 +119,8 @@ func TestFailures(t *testing.T) {
 		header map[string]string
 		body   string
 		code   sdk.Code
-		told   sdk.Status
-		after  time.Duration // with a second's tolerance; the endpoint may be told 0
+		result sdk.Status
+		after  time.Duration // with a second's tolerance; the result may have 0
 		text   string        // a part of the error
 	}{
 		{"bad key, repeated", 401, nil, message("Incorrect API key provided: " + key), sdk.CodeInvalid, sdk.StatusDenied, 0, "(secret); check api_key"},
@@ -171,16 +171,16 @@ func TestFailures(t *testing.T) {
 			if err != nil && !strings.Contains(fmt.Sprint(err), test.text) {
 				t.Errorf("error %q, want %q in it", err, test.text)
 			}
-			told := host.Results(t)
-			if len(told) != 1 || told[0].Status != test.told || test.told == sdk.StatusBusy && test.after != time.Second && !near(told[0].RetryAfter, test.after) {
-				t.Errorf("told %+v, want status %d after %s", told, test.told, test.after)
+			result := host.Results(t)
+			if len(result) != 1 || result[0].Status != test.result || test.result == sdk.StatusBusy && test.after != time.Second && !near(result[0].RetryAfter, test.after) {
+				t.Errorf("result %+v, want status %d after %s", result, test.result, test.after)
 			}
-			reasoned := test.told == sdk.StatusBusy || test.told == sdk.StatusDown || test.told == sdk.StatusDenied
-			if len(told) == 1 && (told[0].Reason != "") != reasoned || told[0].Reason != "" && told[0].Reason != err.Error() {
-				t.Errorf("told %q of %v", told[0].Reason, err)
+			reasoned := test.result == sdk.StatusBusy || test.result == sdk.StatusDown || test.result == sdk.StatusDenied
+			if len(result) == 1 && (result[0].Reason != "") != reasoned || result[0].Reason != "" && result[0].Reason != err.Error() {
+				t.Errorf("result %q of %v", result[0].Reason, err)
 			}
-			if lost := test.status == 200 && test.told == sdk.StatusDown && test.text != "answered with an error: Unexpected endpoint"; told[0].Lost != lost {
-				t.Errorf("lost %v: it may have to be paid for", told[0].Lost)
+			if lost := test.status == 200 && test.result == sdk.StatusDown && test.text != "answered with an error: Unexpected endpoint"; result[0].Lost != lost {
+				t.Errorf("lost %v: it may have to be paid for", result[0].Lost)
 			}
 			hush(t, err)
 		})
@@ -212,7 +212,7 @@ func TestNoAnswers(t *testing.T) {
 	for _, o := range host.Results(t) {
 		counts[o.Status]++
 		if (o.Status == sdk.StatusDenied) != (o.Reason == "the reply holds nothing") {
-			t.Errorf("told %+v", o)
+			t.Errorf("result %+v", o)
 		}
 	}
 	if diff := cmp.Diff(map[sdk.Status]int{sdk.StatusOK: 2, sdk.StatusRefused: 40, sdk.StatusDenied: 1}, counts); diff != "" {
@@ -338,9 +338,9 @@ func TestImplausibleUsage(t *testing.T) {
 		if err := r.Post(t.Context(), "/ask", map[string]any{}, &struct{}{}); err != nil {
 			t.Fatal(err)
 		}
-		told := host.Results(t)[0].Usage
-		if r.Usage() != (sdk.Usage{}) || told.Plausible() || told.InputTokens != 5 {
-			t.Errorf("%s: usage %+v, told %+v", number, r.Usage(), told)
+		result := host.Results(t)[0].Usage
+		if r.Usage() != (sdk.Usage{}) || result.Plausible() || result.InputTokens != 5 {
+			t.Errorf("%s: usage %+v, result %+v", number, r.Usage(), result)
 		}
 	}
 }

@@ -15,11 +15,11 @@ func TestLoad(t *testing.T) {
 		Names []string
 	}
 	samples := []any{data{}, data{Text: "a", Names: []string{"b", "c"}}}
-	tests := []struct{ name, file, want, fault string }{
+	tests := []struct{ name, file, want, err string }{
 		{name: "filled in", file: "{{.Text}}: {{join .Names \", \"}}\n", want: "a: b, c"},
 		{name: "a byte order mark", file: "\ufeff{{.Text}}", want: "a"},
-		{name: "an unknown field", file: "x\n{{range .Names}}{{$.Txt}}{{end}}", fault: "names.tmpl:2:19: executing \"names.tmpl\" at <$.Txt>: can't evaluate field Txt in type fewshot.data; there are .Text, .Names"},
-		{name: "not closed", file: "{{if .Text}}", fault: "names.tmpl:1: unexpected EOF"},
+		{name: "an unknown field", file: "x\n{{range .Names}}{{$.Txt}}{{end}}", err: "names.tmpl:2:19: executing \"names.tmpl\" at <$.Txt>: can't evaluate field Txt in type fewshot.data; there are .Text, .Names"},
+		{name: "not closed", file: "{{if .Text}}", err: "names.tmpl:1: unexpected EOF"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -28,9 +28,9 @@ func TestLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			loaded, err := Load("template", sdk.Path(path), "", samples...)
-			if test.fault != "" {
-				if err == nil || !strings.HasSuffix(err.Error(), test.fault) {
-					t.Fatalf("%v, want %s", err, test.fault)
+			if test.err != "" {
+				if err == nil || !strings.HasSuffix(err.Error(), test.err) {
+					t.Fatalf("%v, want %s", err, test.err)
 				}
 				return
 			}

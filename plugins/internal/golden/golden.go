@@ -1,6 +1,6 @@
-// Package golden holds the outputs of built-in stages still: a test fails when one of
-// them makes something else of the same input and nobody raised its sdk.Revision, by
-// which knowledge and runs would know.
+// Package golden tests that the outputs of built-in stages stay the same: a test fails
+// when a stage gives another output for the same input and its sdk.Revision was not
+// raised, by which knowledge and runs recognise the change.
 //
 // Numbers are rounded, since processors differ in their last bits.
 package golden
@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Check opens a stage and compares what it makes of a fixed input with what it made when
-// want was written: its revision and a hash.
+// Check opens a stage and compares its output for a fixed input with want: its revision
+// and a hash of the output.
 func Check(t *testing.T, stage sdk.Stage, config, want string) {
 	t.Helper()
 	open, err := stage.Open(t.Context(), sdk.Setup{Block: "golden", Samples: 3}, []byte(config))
@@ -31,7 +31,7 @@ func Check(t *testing.T, stage sdk.Stage, config, want string) {
 	Compare(t, stage, out, want)
 }
 
-// Compare does it for an output that the test itself has got from the stage.
+// Compare does the same for an output that the test has got from the stage.
 func Compare(t testing.TB, stage sdk.Stage, out any, want string) {
 	t.Helper()
 	revision := stage.Fingerprint(nil)
@@ -40,7 +40,7 @@ func Compare(t testing.TB, stage sdk.Stage, out any, want string) {
 	switch {
 	case got == want:
 	case revision == was:
-		t.Errorf("%s makes another output than at revision %s: where that is meant, raise revision (sdk.Revision), and write the hash here again, %s", stage.Name, was, got)
+		t.Errorf("%s gives another output than at revision %s: where that is intended, raise revision (sdk.Revision) and write the new hash here, %s", stage.Name, was, got)
 	default:
 		t.Errorf("%s is at revision %s: write %q here", stage.Name, revision, got)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// said is a test that keeps what it is told.
+// said is a test that records its errors.
 type said struct {
 	testing.TB
 	text string
@@ -19,8 +19,8 @@ func (s *said) Helper() {}
 
 func (s *said) Errorf(format string, args ...any) { s.text += fmt.Sprintf(format, args...) }
 
-// A stage whose output changes has to raise its revision; one that raised it has to say
-// what it makes now.
+// A stage whose output changes has to raise its revision; one that raised it has to give
+// the new hash.
 func TestCompare(t *testing.T) {
 	at := func(revision string) sdk.Stage {
 		return sdk.ElectStage("e", "", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return nil, nil }, sdk.Revision(revision))

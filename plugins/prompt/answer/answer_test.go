@@ -218,7 +218,7 @@ func TestArguments(t *testing.T) {
 	}
 	for _, test := range tests {
 		_, err := answer.Stage().Open(t.Context(), sdk.Setup{}, []byte(test.config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != test.argument {
 			t.Errorf("%s: error %v, want one about %s", test.config, err, test.argument)
 		}
 	}

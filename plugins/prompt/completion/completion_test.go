@@ -245,7 +245,7 @@ func TestArguments(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := completion.Stage().Open(t.Context(), sdk.Setup{}, []byte(test.config))
-			if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+			if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != test.argument {
 				t.Errorf("error %v, want one about %s", err, test.argument)
 			}
 		})

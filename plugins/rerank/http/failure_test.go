@@ -45,7 +45,7 @@ func TestReplies(t *testing.T) {
 				t.Errorf("got %v (%v), want %q (%v)", err, sdk.CodeOf(err), c.want, c.code)
 			}
 			if len(host.Cached()) != 0 || len(host.Results(t)) != 1 {
-				t.Errorf("kept %v, outcomes %v", host.Cached(), host.Results(t))
+				t.Errorf("cached %v, results %v", host.Cached(), host.Results(t))
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func TestLeftOut(t *testing.T) {
 		return 200, `{"results": [{"index": 2, "relevance_score": 0.5}, {"index": 0, "relevance_score": -3}]}`
 	}), &apitest.Host{}
 	want := []sdk.Ranked{{Candidate: 2, Score: .5}, {Candidate: 0, Score: -3}}
-	for range 2 { // asked, then kept
+	for range 2 { // asked, then cached
 		got, err := openAt(t, host, configOf("cohere", s.URL, "")).one(t, item("a", "b", "c"))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Error(err, diff)
@@ -93,7 +93,7 @@ func TestHostRefuses(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeStopped || len(s.requests()) != 0 {
 		t.Errorf("got %v after %d requests", err, len(s.requests()))
 	}
-	// What cannot be kept counts all the same.
+	// What cannot be cached counts all the same.
 	got, err := openAt(t, &apitest.Host{Full: errors.New("disk full")}, configOf("cohere", s.URL, "")).one(t, item("x"))
 	if err != nil || len(got) != 1 {
 		t.Errorf("got %v, %v", got, err)

@@ -185,9 +185,9 @@ func TestShapes(t *testing.T) {
 			if calls := host.Calls(); len(calls) != 1 || calls[0].Endpoint != s.URL+"/v9" || calls[0].Tokens == 0 || host.Spent(t).InputTokens != want.tokens {
 				t.Errorf("calls %+v, spent %+v", calls, host.Spent(t))
 			}
-			// The same again costs nothing, and nothing secret is kept.
+			// The same again costs nothing, and nothing secret is cached.
 			if events := host.Events(); !slices.Equal(events, []string{"acquire", "cache", "release"}) {
-				t.Errorf("events %v: scores are kept before the call has ended", events)
+				t.Errorf("events %v: scores are cached before the call has ended", events)
 			}
 			again, err := openAt(t, host, configOf(name, s.URL+"/v9/", "")).one(t, it)
 			if diff := cmp.Diff(got, again); diff != "" || err != nil || len(s.requests()) != 1 {

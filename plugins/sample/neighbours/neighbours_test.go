@@ -89,7 +89,7 @@ func TestConformance(t *testing.T) { sdktest.Stage(t, neighbours.Stage(), `{}`) 
 func TestArguments(t *testing.T) {
 	for argument, config := range map[string]string{"k": `{"k": 0}`, "sharpness": `{"sharpness": -1}`} {
 		_, err := neighbours.Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
 			t.Errorf("%s: error %v, want one about %s", config, err, argument)
 		}
 	}

@@ -22,8 +22,8 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := values(f.host); len(kept) != 4 || strings.Contains(fmt.Sprint(kept), key) {
-		t.Errorf("kept %v", kept)
+	if cached := values(f.host); len(cached) != 4 || strings.Contains(fmt.Sprint(cached), key) {
+		t.Errorf("cached %v", cached)
 	}
 
 	// The same again, in another run: nothing is asked, all is equal.
@@ -93,9 +93,9 @@ func changed(t *testing.T, a sdk.Argument) (all []string) {
 }
 
 // TestArgumentsAndKeys takes every argument of the stage: one that changes what comes out
-// changes the key of what is kept, and no other does.
+// changes the key of what is cached, and no other does.
 func TestArgumentsAndKeys(t *testing.T) {
-	remade := map[string]string{ // arguments that change what is made of a kept reply, each time anew
+	remade := map[string]string{ // arguments that change what is made of a cached reply, each time anew
 		"normalise": "a label is found for the reply's text",
 		"nearest":   "the same",
 	}
@@ -168,8 +168,8 @@ func TestWhatWasGotStaysKept(t *testing.T) {
 	if _, err := f.one(t, texts("p")); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Fatalf("error %v", err)
 	}
-	if kept := values(f.host); len(kept) != 2 {
-		t.Errorf("kept %v, want the two that came", kept)
+	if cached := values(f.host); len(cached) != 2 {
+		t.Errorf("cached %v, want the two that came", cached)
 	}
 	samples, err := f.one(t, texts("p"))
 	if err != nil || !slices.Equal(labels(samples), []string{"a", "b", "c", "d"}) || f.server.Doubled(4) != 0 {
@@ -266,7 +266,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("given %v", f.server.Given())
 			}
 			if len(keys(f.host)) != 24 {
-				t.Errorf("%d answers are kept, want 24", len(keys(f.host)))
+				t.Errorf("%d answers are cached, want 24", len(keys(f.host)))
 			}
 		})
 	}

@@ -100,20 +100,20 @@ func TestRealServer(t *testing.T) {
 	})
 }
 
-// checkSchema checks a kept answer against the schema, not by the code that
+// checkSchema checks a cached answer against the schema, not by the code that
 // reads answers.
 func checkSchema(t *testing.T, value []byte, allowed []string) {
 	t.Helper()
-	var kept struct{ Text string }
+	var cached struct{ Text string }
 	var object map[string]string
-	if err := json.Unmarshal(value, &kept); err != nil {
+	if err := json.Unmarshal(value, &cached); err != nil {
 		t.Fatal(err)
 	}
-	err := json.Unmarshal([]byte(kept.Text), &object)
+	err := json.Unmarshal([]byte(cached.Text), &object)
 	if label := object["label"]; err != nil || len(object) != 1 || label != "none of these" && !slices.Contains(allowed, label) {
-		t.Errorf("%s does not fit the schema", kept.Text)
+		t.Errorf("%s does not fit the schema", cached.Text)
 	}
-	if a := answer.Read(kept.Text, sdk.Prompt{Labels: allowed, None: "none of these", Fields: []string{"label"}}, answer.Options{}); a.Reason != "" {
-		t.Errorf("%s is read as %+v", kept.Text, a)
+	if a := answer.Read(cached.Text, sdk.Prompt{Labels: allowed, None: "none of these", Fields: []string{"label"}}, answer.Options{}); a.Reason != "" {
+		t.Errorf("%s is read as %+v", cached.Text, a)
 	}
 }

@@ -167,7 +167,7 @@ func TestRequest(t *testing.T) {
 			}
 			spent := samples[0].Usage
 			if f.host.Spent(t) != spent {
-				t.Errorf("told %+v, spent %+v", f.host.Spent(t), spent)
+				t.Errorf("results %+v, spent %+v", f.host.Spent(t), spent)
 			}
 		})
 	}
@@ -359,8 +359,8 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// TestABadPromptIsNotNsFault: what n = 1 does not heal, n did not break.
-func TestABadPromptIsNotNsFault(t *testing.T) {
+// TestABadPromptIsNotNsError: n is not the reason where n = 1 fails, too.
+func TestABadPromptIsNotNsError(t *testing.T) {
 	f := opened(t, 3, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 400, Calls: []int{0, 1}}}}, "")
 	if _, err := f.one(t, texts("too long")); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("error %v", err)
@@ -487,7 +487,7 @@ func TestArguments(t *testing.T) {
 	}
 	for _, test := range tests {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(test.config))
-		if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != test.argument {
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != test.argument {
 			t.Errorf("%s: error %v, want one about %s", test.config, err, test.argument)
 		} else if strings.Contains(err.Error(), key) {
 			t.Errorf("the key stands in %q", err)
@@ -500,7 +500,7 @@ func TestConformance(t *testing.T) {
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
 
-// values are the kept values, in one order.
+// values are the cached values, in one order.
 func values(h *apitest.Host) []string {
 	var all []string
 	for _, value := range h.Cached() {
@@ -510,5 +510,5 @@ func values(h *apitest.Host) []string {
 	return all
 }
 
-// keys are the keys of the kept values.
+// keys are the keys of the cached values.
 func keys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Cached())) }

@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) { sdktest.Stage(t, prototype.Stage(), `{}`) }
 
 func TestArguments(t *testing.T) {
 	_, err := prototype.Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"sharpness": 0}`))
-	if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "sharpness" {
+	if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "sharpness" {
 		t.Errorf("error %v, want one about sharpness", err)
 	}
 }

@@ -114,7 +114,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// Ids that are in no row of the file are told, once somebody was asked and none
+// Ids that are in no row of the file are reported, once somebody was asked and none
 // was there.
 func TestOtherIDs(t *testing.T) {
 	for ids, warns := range map[string]bool{"": false, "1 9": false, "8 9": true} {
@@ -165,7 +165,7 @@ func TestBadFiles(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := open(t, written(t, test.file, test.content, test.more))
-			if fault := new(sdk.ArgumentError); !errors.As(err, &fault) || fault.Argument != "path" {
+			if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != "path" {
 				t.Fatalf("error %v, want one about path", err)
 			}
 			for _, want := range test.want {

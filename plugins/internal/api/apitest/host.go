@@ -1,5 +1,5 @@
-// Package apitest is a Host for tests of stages that call services: it caches
-// values in memory, and notes what the stage told it.
+// Package apitest is an sdk.Host for tests of stages that call services: it caches values
+// in memory, and records calls and their results.
 package apitest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Host is an engine's end in memory. Its zero value is ready.
+// Host is a Host in memory. Its zero value is ready.
 type Host struct {
 	Refuse error // that Acquire returns
 	Full   error // that CachePut returns
@@ -80,22 +80,22 @@ func (h *Host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	}, nil
 }
 
-// Calls are those that were admitted.
+// Calls are those that were permitted.
 func (h *Host) Calls() []sdk.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-// Refused is how many calls were not admitted.
+// Refused is how many calls were not permitted.
 func (h *Host) Refused() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.refused
 }
 
-// Results are those of calls, in the order in which they came. It fails the
-// test where a call has no end.
+// Results are those of calls, in the order in which they were released. A call that was
+// not released fails the test.
 func (h *Host) Results(t testing.TB) []sdk.Result {
 	t.Helper()
 	h.mu.Lock()

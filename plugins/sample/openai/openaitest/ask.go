@@ -28,11 +28,11 @@ type Ask struct {
 	base64     bool
 	maxTokens  int
 	logprobs   bool
-	schemaText string // as it came
-	fault      string
+	schemaText string // as sent
+	invalid    string
 }
 
-// Message is a turn of a chat.
+// Message is one of a chat.
 type Message struct {
 	Role    string
 	Content string // with all its parts
@@ -72,7 +72,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Text is the prompt, or what the chat's last turn says.
+// Text is the prompt, or the chat's last message.
 func (a Ask) Text() string {
 	if len(a.Messages) > 0 {
 		return a.Messages[len(a.Messages)-1].Content
@@ -80,8 +80,8 @@ func (a Ask) Text() string {
 	return a.Prompt
 }
 
-// Whole is the prompt, or all turns of the chat in one text: what it costs, and
-// what tells one question from another.
+// Whole is the prompt, or all messages of the chat in one text. It identifies the
+// question, and its tokens are counted.
 func (a Ask) Whole() string {
 	if len(a.Messages) == 0 {
 		return a.Prompt
@@ -121,11 +121,11 @@ type request struct {
 	EncodingFormat string   `json:"encoding_format"`
 }
 
-// read fills in what the body says; what is wrong with it goes into a.fault.
+// read reads the body; an error of it goes into a.invalid.
 func (a *Ask) read() {
 	var r request
 	if err := json.Unmarshal(a.Body, &r); err != nil {
-		a.fault = "the body: " + err.Error()
+		a.invalid = "the body: " + err.Error()
 		return
 	}
 	a.Model, a.Prompt, a.Messages, a.N = r.Model, r.Prompt, r.Messages, 1
@@ -145,26 +145,26 @@ func (a *Ask) read() {
 		}
 	}
 	if marked > 4 { // as Anthropic's endpoint has it
-		a.fault = "cache_control: at most 4 parts may be marked"
+		a.invalid = "cache_control: at most 4 parts may be marked"
 	}
 	a.Inputs, a.dimensions, a.base64 = r.Input, r.Dimensions, r.EncodingFormat == "base64"
 	a.Labels = r.StructuredOutputs.Choice
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {
 		if strings.HasPrefix(a.Model, prefix) && (r.Temperature != nil || r.TopP != nil || r.MaxTokens != nil || r.Stop != nil || a.N != 1 || a.logprobs) {
-			a.fault = "unsupported parameter: this model takes no temperature, top_p, max_tokens, stop, logprobs and n"
+			a.invalid = "unsupported parameter: this model takes no temperature, top_p, max_tokens, stop, logprobs and n"
 		}
 	}
 	switch r.ResponseFormat.Type {
 	case "json_schema":
 		if !r.ResponseFormat.JSONSchema.Strict || r.ResponseFormat.JSONSchema.Name == "" {
-			a.fault = "json_schema: it must have a name and be strict"
+			a.invalid = "json_schema: it must have a name and be strict"
 			return
 		}
 		a.schemaText = string(r.ResponseFormat.JSONSchema.Schema)
 		a.schema(r.ResponseFormat.JSONSchema.Schema)
 	case "", "text":
 	default:
-		a.fault = "response_format: unknown type " + r.ResponseFormat.Type
+		a.invalid = "response_format: unknown type " + r.ResponseFormat.Type
 	}
 }
 
@@ -180,7 +180,7 @@ func (a *Ask) schema(raw json.RawMessage) {
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(raw, &s); err != nil || s.Type != "object" || s.Additional == nil || *s.Additional || len(s.Required) != len(s.Properties) {
-		a.fault = "json_schema: the root must be an object with all properties required and no additional ones"
+		a.invalid = "json_schema: the root must be an object with all properties required and no additional ones"
 		return
 	}
 	a.Fields = s.Required
@@ -190,7 +190,7 @@ func (a *Ask) schema(raw json.RawMessage) {
 			size += len([]rune(value))
 		}
 		if len(p.Enum) > 1000 || len(p.Enum) > 250 && size > 15000 {
-			a.fault = fmt.Sprintf("json_schema: the enum of %q is too large", name)
+			a.invalid = fmt.Sprintf("json_schema: the enum of %q is too large", name)
 		}
 		if name == "label" {
 			a.Labels = p.Enum

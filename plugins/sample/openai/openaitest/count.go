@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// arrive keeps a request.
+// arrive records a request.
 func (s *Server) arrive(r *http.Request, body []byte) Ask {
 	a := Ask{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
 	a.read()
@@ -35,7 +35,7 @@ const block = 64
 // all, and those that were cached.
 func (s *Server) charge(a Ask, choices int) (in, cached int) {
 	whole := a.Whole()
-	defer func() { in += s.tokens(a.schemaText) }() // as services do that show it to the model
+	defer func() { in += s.tokens(a.schemaText) }() // as for services that show it to the model
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given[whole] += choices
@@ -68,31 +68,16 @@ func (s *Server) MostAtOnce() int {
 	return s.most
 }
 
-// MostWithin is the largest number of requests that came within any time of
-// that length.
-func (s *Server) MostWithin(d time.Duration) int {
-	asks := s.Asks()
-	slices.SortFunc(asks, func(a, b Ask) int { return a.At.Compare(b.At) })
-	most, first := 0, 0
-	for last := range asks {
-		for asks[last].At.Sub(asks[first].At) >= d {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
-}
-
-// Given is the number of choices that each question got: by its Whole. Those of
-// replies that a fault cut do not count.
+// Given is the number of choices that each question got, by its Whole, without those of
+// replies that a fault truncated.
 func (s *Server) Given() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.given)
 }
 
-// Doubled is how many choices were given beyond n for each question: what was
-// answered, and paid, more than once.
+// Doubled is how many choices were given beyond n for each question: those that were
+// answered, and paid for, more than once.
 func (s *Server) Doubled(n int) int {
 	doubled := 0
 	for _, given := range s.Given() {

@@ -1,11 +1,11 @@
 // Package openaitest is an OpenAI-compatible server for tests: chat and text
-// completions and embeddings on loopback. It answers by a function of the test,
-// as slowly and as wrongly as the test says, and keeps what it was asked.
+// completions and embeddings on loopback. It answers by a function of the test, with the
+// latency and the faults that the test injects, and records its requests.
 //
-// It refuses what OpenAI's own service refuses: JSON schemas that are not strict
-// or too large, fields that reasoning models do not take, empty inputs. It counts
-// a token for every four characters, and reports those of a prompt's beginning
-// as cached that an earlier prompt began with, too.
+// It refuses what OpenAI's own service refuses: JSON schemas that are not strict or too
+// large, fields that reasoning models do not take, empty inputs. It counts a token for
+// every four characters, and reports the tokens of a common beginning with an earlier
+// prompt as cached.
 //
 // It does not stream, and its answers do not depend on temperature or seed.
 package openaitest

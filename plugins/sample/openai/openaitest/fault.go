@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Kind is a way to go wrong.
+// Kind is a kind of fault.
 type Kind uint8
 
-// The ways to go wrong.
+// The kinds of faults.
 const (
 	Status   Kind = iota + 1 // the status of Fault.Status, with Fault.Wait
 	HalfBody                 // the connection ends in the middle of the reply
@@ -22,7 +22,6 @@ const (
 	Hang                     // nothing until the client leaves
 	Fewer                    // one choice or embedding less than asked for
 	More                     // one choice or embedding more than asked for
-	OffList                  // a label that is not allowed
 	Refusal                  // the model refuses
 	Length                   // every text is cut in the middle
 	Filter                   // a content filter takes every text
@@ -30,7 +29,7 @@ const (
 	NaN                      // an embedding holds a null
 )
 
-// Form is how a server says how long to wait.
+// Form is the form in which a server says how long to wait.
 type Form uint8
 
 // The forms.
@@ -41,7 +40,7 @@ const (
 	Date              // retry-after: Wed, 01 May 2024 12:00:30 GMT
 )
 
-// Fault goes wrong on some requests.
+// Fault is injected into some requests.
 type Fault struct {
 	Kind  Kind
 	Share float64 // of all requests; drawn by Options.Seed and the request's number
@@ -49,11 +48,10 @@ type Fault struct {
 
 	Status int           // of Kind Status
 	Wait   time.Duration // that it asks for
-	Form   Form          // how it says so
-	Retry  string        // x-should-retry; empty: it does not say
+	Form   Form          // of Wait
 }
 
-// fault returns what goes wrong with a request; the zero Fault: nothing.
+// fault returns the fault of a request; the zero Fault: none.
 func (s *Server) fault(number int) Fault {
 	for i, f := range s.options.Faults {
 		draw := rand.New(rand.NewPCG(s.options.Seed+uint64(i), uint64(number))).Float64()
@@ -73,9 +71,6 @@ func (f Fault) refuse(w http.ResponseWriter) {
 		w.Header().Set("retry-after", strconv.FormatFloat(f.Wait.Seconds(), 'f', -1, 64))
 	case Date:
 		w.Header().Set("retry-after", time.Now().Add(f.Wait).UTC().Format(http.TimeFormat))
-	}
-	if f.Retry != "" {
-		w.Header().Set("x-should-retry", f.Retry)
 	}
 	refuse(w, f.Status, fmt.Sprintf("status %d, as the test says", f.Status))
 }

@@ -3,9 +3,7 @@ package openaitest
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -73,7 +71,7 @@ func TestFaults(t *testing.T) {
 	faults := []Fault{
 		{Kind: Status, Status: 429, Wait: wait, Form: Milliseconds, Calls: []int{0}},
 		{Kind: Status, Status: 429, Wait: wait, Form: Seconds, Calls: []int{1}},
-		{Kind: Status, Status: 503, Wait: wait, Form: Date, Retry: "false", Calls: []int{2}},
+		{Kind: Status, Status: 503, Wait: wait, Form: Date, Calls: []int{2}},
 		{Kind: HalfBody, Calls: []int{3}},
 		{Kind: Broken, Calls: []int{4}},
 		{Kind: Drop, Calls: []int{5}},
@@ -95,7 +93,7 @@ func TestFaults(t *testing.T) {
 	if status, h, _, _ := ask(); status != 429 || h.Get("retry-after") != "1.5" {
 		t.Errorf("status %d, %v", status, h)
 	}
-	if status, h, _, _ := ask(); status != 503 || !strings.HasSuffix(h.Get("retry-after"), "GMT") || h.Get("x-should-retry") != "false" {
+	if status, h, _, _ := ask(); status != 503 || !strings.HasSuffix(h.Get("retry-after"), "GMT") {
 		t.Errorf("status %d, %v", status, h)
 	}
 	for i, want := range []struct {
@@ -121,8 +119,8 @@ func TestCounts(t *testing.T) {
 		calls.Go(func() { _, _, _, _ = post(t, t.Context(), s, "/chat/completions", hello) })
 	}
 	calls.Wait()
-	if s.Calls() != 5 || s.MostAtOnce() < 2 || s.MostAtOnce() > 5 || s.MostWithin(time.Minute) != 5 || s.MostWithin(time.Nanosecond) > 2 || s.Doubled(2) != 3 {
-		t.Errorf("%d calls, %d at once, %d within a minute, %d doubled", s.Calls(), s.MostAtOnce(), s.MostWithin(time.Minute), s.Doubled(2))
+	if s.Calls() != 5 || s.MostAtOnce() < 2 || s.MostAtOnce() > 5 || s.Doubled(2) != 3 {
+		t.Errorf("%d calls, %d at once, %d doubled", s.Calls(), s.MostAtOnce(), s.Doubled(2))
 	}
 	cached := func(prompt string) float64 {
 		_, _, reply, err := post(t, t.Context(), s, "/completions", `{"model": "m", "prompt": "`+prompt+`"}`)
@@ -134,38 +132,5 @@ func TestCounts(t *testing.T) {
 	beginning := strings.Repeat("0123456789abcdef", 10) // 160 characters: two blocks
 	if a, b, c := cached(beginning+"a"), cached(beginning+"b"), cached("x"+beginning); a != 0 || b != 32 || c != 0 {
 		t.Errorf("cached tokens %v, %v, %v", a, b, c)
-	}
-}
-
-func TestOracle(t *testing.T) {
-	o := Oracle{Truth: map[string]string{}, Labels: []string{"a", "b", "c"}, Accuracy: .85, OffList: .2, Seed: 1}
-	const n = 20000
-	for i := range n {
-		o.Truth[fmt.Sprint("text ", i)] = o.Labels[i%3]
-	}
-	right, off := 0, 0
-	for text, label := range o.Truth {
-		first := o.Answer(Ask{Messages: []Message{{Content: text}}}, 0)
-		if again := o.Answer(Ask{Prompt: "Text: text x\nLabel: a\n\nText: " + text + "\nLabel:"}, 7); again != first {
-			t.Fatalf("%s: %s as a chat, %s as a prompt", text, first, again)
-		}
-		switch first {
-		case label:
-			right++
-		case OffListLabel:
-			off++
-		}
-		if (first == label) != o.Right(text) {
-			t.Fatalf("%s is %s: Right says %v", text, first, o.Right(text))
-		}
-	}
-	if share := float64(right) / n; math.Abs(share-.85) > .01 {
-		t.Errorf("right on %v", share)
-	}
-	if share := float64(off) / float64(n-right); math.Abs(share-.2) > .03 {
-		t.Errorf("off the list on %v of the rest", share)
-	}
-	if o.Answer(Ask{Prompt: "unknown"}, 0) != "a" {
-		t.Error("a question about no known text")
 	}
 }

@@ -78,9 +78,6 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 	if s.options.Answer != nil {
 		text = s.options.Answer(a, choice)
 	}
-	if fault.Kind == OffList {
-		text = "no label at all"
-	}
 	if len(a.Fields) > 0 && !strings.HasPrefix(text, "{") {
 		var parts []string // in the order of the schema
 		for _, field := range a.Fields {
@@ -106,7 +103,7 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// perToken is how many bytes a token has.
+// perToken is the length of a token in bytes.
 func (s *Server) perToken() int {
 	if s.options.Bytes {
 		return 1

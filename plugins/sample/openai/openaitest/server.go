@@ -116,33 +116,33 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "wrong key: "+r.Header.Get("Authorization"))
 		return
 	}
-	reply, complaint := s.reply(a, fault)
+	reply, refusal := s.reply(a, fault)
 	if s.options.Refuse != nil && s.options.Refuse(a) {
-		complaint = "refused, as the test says"
+		refusal = "refused, as the test says"
 	}
-	if complaint != "" {
-		refuse(w, http.StatusBadRequest, complaint)
+	if refusal != "" {
+		refuse(w, http.StatusBadRequest, refusal)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fault.send(w, reply)
 }
 
-// reply returns what the request asks for, or what is wrong with it.
-func (s *Server) reply(a Ask, fault Fault) (reply []byte, complaint string) {
+// reply returns what the request asks for, or why it is refused.
+func (s *Server) reply(a Ask, fault Fault) (reply []byte, refusal string) {
 	var object any
 	switch {
-	case a.fault != "":
-		return nil, a.fault
+	case a.invalid != "":
+		return nil, a.invalid
 	case strings.HasSuffix(a.Path, "/chat/completions"), strings.HasSuffix(a.Path, "/completions"):
-		object, complaint = s.complete(a, fault)
+		object, refusal = s.complete(a, fault)
 	case strings.HasSuffix(a.Path, "/embeddings"):
-		object, complaint = s.embed(a, fault)
+		object, refusal = s.embed(a, fault)
 	default:
-		complaint = "there is no " + a.Path
+		refusal = "there is no " + a.Path
 	}
-	if complaint != "" {
-		return nil, complaint
+	if refusal != "" {
+		return nil, refusal
 	}
 	reply, err := json.Marshal(object)
 	if err != nil {
