@@ -96,6 +96,22 @@ func TestOnReply(t *testing.T) {
 	}
 }
 
+// A call is released even where reading its reply panics.
+func TestPanicReleases(t *testing.T) {
+	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic")
+			}
+		}()
+		_ = (&api.Request{Client: c, OnReply: func() error { panic("a bug") }}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+	}()
+	if results := host.Results(t); len(results) != 1 {
+		t.Errorf("results %+v", results)
+	}
+}
+
 // What a server repeats of a key would be cached with the answer.
 func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
 	c, _ := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}}, func(w http.ResponseWriter, r *http.Request) {

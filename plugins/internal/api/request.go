@@ -55,24 +55,28 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 			return err
 		}
 	}
+	var result sdk.Result
+	defer func() { // also where OnReply panics
+		if ctx.Err() != nil && result.Status != sdk.StatusOK {
+			result.Status, result.Lost = sdk.StatusLeft, false
+		}
+		switch result.Status {
+		case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
+			if err != nil {
+				result.Reason = err.Error()
+			}
+		}
+		release(result)
+	}()
 	answer, result, err := c.send(req)
-	if err == nil {
-		if result.Usage.Plausible() { // the Host gets any, and reports what cannot be
-			r.usage = result.Usage
-		}
-		err = r.read(answer, reply)
-		result.Status = c.statusOf(err)
+	if err != nil {
+		return err
 	}
-	if ctx.Err() != nil && result.Status != sdk.StatusOK {
-		result.Status, result.Lost = sdk.StatusLeft, false
+	if result.Usage.Plausible() { // the Host gets any, and reports what cannot be
+		r.usage = result.Usage
 	}
-	switch result.Status {
-	case sdk.StatusBusy, sdk.StatusDown, sdk.StatusDenied:
-		if err != nil {
-			result.Reason = err.Error()
-		}
-	}
-	release(result)
+	err = r.read(answer, reply)
+	result.Status = c.statusOf(err)
 	return err
 }
 
