@@ -163,7 +163,7 @@ func (c *collection) tidy() error {
 	return err
 }
 
-// wasteful reports whether a new log would take at most half as much.
+// wasteful reports whether a new log would take at most half the room.
 func wasteful(s *version) bool {
 	var live int64
 	for i := range s.Parts {
@@ -172,7 +172,7 @@ func wasteful(s *version) bool {
 	return s.End-s.Base > smallLog && s.End-s.Base > 2*live+s.Base
 }
 
-// countable reports whether the rows of parts can be numbered.
+// countable reports that parts have more rows than can be numbered.
 func countable(parts []snapshot.Part) error {
 	rows := 0
 	for i := range parts {

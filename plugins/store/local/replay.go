@@ -62,12 +62,12 @@ func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
 	return c.version(now, empty.With(parts)), nil
 }
 
-// errMissing says that a file that a log lists is not there: another log took
-// the place of that one and the file was removed, or somebody else removed it.
+// errMissing says that a listed file is not there: another log replaced this one and
+// the file was removed, or somebody else removed it.
 var errMissing = errors.New("a segment is missing")
 
-// openBase returns the parts that a base lists. Segments that old has are not
-// opened again.
+// openBase returns the parts that a base lists. It takes segments that old has from
+// there.
 func (c *collection) openBase(base []wal.Listed, now wal.State, old *version) ([]snapshot.Part, error) {
 	known := map[uint64]*segment.Segment{}
 	if old != nil {

@@ -18,7 +18,7 @@ import (
 
 // transaction is what was written since the last commit.
 type transaction struct {
-	*snapshot.Staged                     // its parts are those that rows went to before the commit
+	*snapshot.Staged                     // its parts are the files written before the commit
 	gone             map[string]struct{} // ids to be removed from what is committed
 	lock             *os.File
 	log              *wal.Appender
@@ -28,7 +28,7 @@ type transaction struct {
 	dimension        int
 }
 
-// limits say when rows go from memory to a file and when segments are merged.
+// limits say when rows go from memory to a file.
 type limits struct {
 	rows  int   // in memory
 	bytes int64 // of the log behind its base, and so of rows in memory
@@ -156,8 +156,8 @@ func (c *collection) undo(cause error) error {
 	return fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, explain(cause))
 }
 
-// rollback drops the staged changes. What it cannot cut off the log or remove,
-// the next writer does, and all of it where it is not sure which log stands.
+// rollback drops the staged changes. What it cannot cut off the log or remove is left
+// to the next writer, and everything if it is not sure which log counts.
 func (c *collection) rollback(sure bool) {
 	if err := c.staged.log.F.Truncate(c.staged.start); err != nil {
 		c.log.Warn("could not cut uncommitted changes off the log", "collection", c.name, "error", err)

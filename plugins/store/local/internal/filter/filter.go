@@ -32,7 +32,7 @@ type Cache struct {
 	kept map[string]*Selection
 }
 
-// NewCache has nothing yet.
+// NewCache returns the cache of a snapshot, empty.
 func NewCache(of *snapshot.Snapshot) *Cache { return &Cache{of: of, kept: map[string]*Selection{}} }
 
 // Selected returns what a filter selects.

@@ -5,10 +5,10 @@ import "math/bits"
 // Set is a set of rows; nil is the empty one.
 type Set []uint64
 
-// NewSet is empty, with room for the rows below a number.
+// NewSet returns an empty set with room for the rows below a number.
 func NewSet(rows int) Set { return make(Set, (rows+63)/64) }
 
-// All is the set of the rows below a number.
+// All returns the set of all rows below a number.
 func All(rows int) Set {
 	b := NewSet(rows)
 	for w := range b {

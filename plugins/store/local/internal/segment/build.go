@@ -46,8 +46,8 @@ type Input struct {
 }
 
 // builder writes the live rows of its inputs, one input after another, as one
-// segment. Merging segments and indexing new rows are the same to it: the
-// result depends on the rows only.
+// segment. It merges segments and indexes new rows alike: the result depends on the
+// rows only.
 type builder struct {
 	*image.Writer
 	inputs    []Input

@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk/analyze"
 )
 
-// Draft is rows that were put and that no segment has yet, in the order in which
-// they were put. A row that was replaced or deleted since is dead.
+// Draft is rows that no segment has yet, in the order in which they were put. Rows
+// that were replaced or deleted since are still in it, but not in Positions.
 type Draft struct {
 	Rows      []row.Row
 	vectors   [][]float32
@@ -18,7 +18,7 @@ type Draft struct {
 	Bytes     int64            // of the rows in a log
 }
 
-// Add adds rows. Those with their ids before are dead then.
+// Add adds rows, which replace earlier ones with their ids.
 func (d *Draft) Add(p *row.Batch) {
 	dimension := len(p.Vectors) / max(len(p.Rows), 1)
 	if d.Positions == nil {
@@ -32,8 +32,8 @@ func (d *Draft) Add(p *row.Batch) {
 	}
 }
 
-// Source returns the live rows as something to build a segment of. The draft
-// is gone then. A nil analyzer is none.
+// Source returns the live rows to build a segment of, and empties the draft. A nil
+// analyzer is none.
 func (d *Draft) Source(analyzer *analyze.Analyzer) Source {
 	live := 0
 	for i, r := range d.Rows {
@@ -65,8 +65,7 @@ type drafted struct {
 	words, values inverted
 }
 
-// analyze counts the words of each row's context and text. A newline separates
-// words under every analyzer, so that two texts can be taken one after the other.
+// analyze counts the words of each row's context and text.
 func (s *drafted) analyze(analyzer analyze.Analyzer) {
 	s.lengths = make([]float32, len(s.rows))
 	var words []string
@@ -79,8 +78,8 @@ func (s *drafted) analyze(analyzer analyze.Analyzer) {
 	}
 }
 
-// AppendWords appends the words of a row. A newline separates words under every
-// analyzer, so that two texts can be taken one after the other.
+// AppendWords appends the words of a context and a text. Analyzing them one by one
+// gives what analyzing both gives, since a newline separates words everywhere.
 func AppendWords(words []string, analyzer analyze.Analyzer, context, text string) []string {
 	return analyzer.Append(analyzer.Append(words, context), text)
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // Lists is an inverted index: sorted keys, and for each the rows that have it,
-// rising. The lists stand one after another, so that those of neighbouring keys
-// are one.
+// rising. The lists follow one another, so those of neighbouring keys are one slice.
 type Lists struct {
 	ends []listEnd
 	text string
@@ -35,8 +34,8 @@ func (l *Lists) Key(key int) string {
 	return span(l.text, from, l.ends[key].text-from)
 }
 
-// Extent returns where the lists of the keys from first up to last, without it,
-// stand in rows: nowhere, where the ends are damaged.
+// Extent returns the part of Rows that the keys from first up to last, without it,
+// have; an empty one if the ends are damaged.
 func (l *Lists) Extent(first, last int) (from, to int) {
 	if first >= last {
 		return 0, 0

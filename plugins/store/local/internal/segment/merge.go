@@ -9,8 +9,8 @@ type index interface {
 	Each(key int, do func(row, count uint32))
 }
 
-// index merges the indexes of the inputs. Since the rows of each input stand
-// behind those of the one before, so do their lists.
+// index merges the indexes of the inputs. The rows of an input follow those of the
+// one before, and so do their lists.
 func (b *builder) index(of func(Source) index, rows, ends, text image.Section, counted bool) {
 	heads := make([]head, 0, len(b.inputs))
 	for i, in := range b.inputs {

@@ -13,11 +13,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Segment is some rows with everything that is needed to search them: an image,
-// mapped from a file or made in memory, and views of its sections. It never
-// changes. Strings and slices taken from it are valid as long as it is
-// reachable: whoever keeps one longer copies it, and whoever works on them keeps
-// the segment alive; see collection.read.
+// Segment is some rows with every index over them: an image, mapped from a file or
+// made in memory, and views of its sections. It never changes. Strings and slices
+// taken from it are valid as long as it is reachable: to keep one longer, copy it;
+// to work on them, keep the segment alive.
 type Segment struct {
 	*image.Image
 
@@ -33,8 +32,8 @@ type Segment struct {
 	Values        Lists
 }
 
-// record is the part of a row that has a fixed size. Its strings stand one after
-// another in the heap: id, hash, context, text, meta.
+// record is the part of a row that has a fixed size. Its strings follow one another
+// in the heap: id, hash, context, text, meta.
 type record struct {
 	Sequence, Start               uint64
 	id, hash, context, text, meta uint32 // lengths
@@ -67,9 +66,8 @@ func Open(path string) (*Segment, error) {
 	return s, nil
 }
 
-// VerifyRest compares the checksums that opening the file of a segment leaves out.
-// Whoever copies the rows does so first, for the copy gets checksums of its own:
-// damage would become what is right.
+// VerifyRest compares the checksums that opening a file leaves out. Call it before
+// copying rows: the copy gets checksums of its own, which would hide damage.
 func (s *Segment) VerifyRest() error {
 	if s.Path == "" {
 		return nil
@@ -77,8 +75,8 @@ func (s *Segment) VerifyRest() error {
 	return s.VerifyEach(true)
 }
 
-// New makes views of an image. It checks that the sections have the sizes
-// that belong to the header; what stands in them is checked where it is used.
+// New makes views of an image. It checks that the sizes of the sections fit the header;
+// their content is checked where it is used.
 func New(b []byte, path string) (*Segment, error) {
 	m, err := image.Parse(b, path)
 	if err != nil {
@@ -123,12 +121,12 @@ func New(b []byte, path string) (*Segment, error) {
 
 const recordSize = 40
 
-// Quantisation says what the int8 codes of a vector stand for: the vector is scale times
-// the codes plus a rest of length lost.
+// Quantisation is the scale of a vector's int8 codes: the vector is Scale times the
+// codes, plus a rest of length Lost.
 type Quantisation struct{ Scale, Lost float32 }
 
-// CodeWidth is the length of the codes of a vector: the dimension, and zeros up to where
-// the kernels are fastest.
+// CodeWidth is the number of codes of a vector: the dimension, rounded up to where the
+// kernels are fastest. The rest is zeros.
 func CodeWidth(dimension int) int { return (dimension + 63) &^ 63 }
 
 // quantisationSize is the size of a quantisation where there are vectors.
@@ -171,7 +169,7 @@ func (s *Segment) Find(hash uint64, id string) int32 {
 	return s.ids.Find(hash, func(i uint32) bool { return int(i) < s.Rows && s.ID(int32(i)) == id })
 }
 
-// span returns length bytes of a text, and nothing where it has not as many.
+// span returns length bytes of a text, or none if it is too short.
 func span(text string, from, length uint64) string {
 	if from > uint64(len(text)) || length > uint64(len(text))-from {
 		return ""
@@ -179,7 +177,7 @@ func span(text string, from, length uint64) string {
 	return text[from : from+length]
 }
 
-// texts is a list of strings, one after another.
+// texts is a list of strings.
 type texts struct {
 	Ends []uint64
 	text string

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/analyze"
 )
 
-// remover takes rows out of parts that others may be reading: it copies what it
+// Remover removes rows from parts that others may be reading: it copies what it
 // changes.
 type remover struct {
 	Parts    []Part
@@ -29,7 +29,7 @@ func (r *remover) Add(p Part) {
 	r.Parts, r.owned = append(r.Parts, p), append(r.owned, false)
 }
 
-// Remove takes out the row with an id, if there is one.
+// Remove removes the row with an id, if there is one.
 func (r *remover) Remove(id string) {
 	h := segment.Hash(id)
 	for i := len(r.Parts) - 1; i >= 0; i-- {
@@ -96,8 +96,8 @@ func (s *Staged) Apply(one row.Change) {
 	}
 }
 
-// Append returns the parts and the rows of a draft in memory behind them, merged
-// where it is time.
+// Append returns the parts with the rows of a draft in memory behind them, merged
+// where that is due.
 func (s *Snapshot) Append(parts []Part, rows *segment.Draft) ([]Part, error) {
 	if len(rows.Positions) > 0 {
 		fresh, err := s.InMemory([]segment.Input{{Source: rows.Source(s.Analyzer)}})

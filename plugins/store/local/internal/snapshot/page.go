@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// pageBytes is the size at which a page ends before its limit: it has to fit
-	// a message, and memory several times.
+	// pageBytes is the size at which a page ends before its limit: it must fit a
+	// message, and memory several times.
 	pageBytes = 4 << 20
 	// entryBytes is about what an entry takes beside its texts and its vector.
 	entryBytes = 160

@@ -24,7 +24,7 @@ type Snapshot struct {
 	Words int64 // of the live rows
 }
 
-// Empty has no rows.
+// Empty returns a snapshot without rows.
 func Empty(schema sdk.Schema) (*Snapshot, error) {
 	s := &Snapshot{Dimension: schema.Dimension}
 	if schema.Analyzer != "" {

@@ -40,8 +40,8 @@ func Create(path string, schema sdk.Schema, sync bool) (*Appender, error) {
 	return a, nil
 }
 
-// ErrUnsure says that a log took the place of another, but that a power failure
-// may undo it. The files that either of them lists have to stay.
+// ErrUnsure says that a log replaced another one, but that a power failure may undo
+// that. The files that either of them lists must stay.
 var ErrUnsure = errors.New("it is not certain that the new log is on the disk")
 
 // Rename puts a log in the place of another, durably.

@@ -23,7 +23,7 @@ const (
 	CommitMark  = "\xffcommit\n"
 )
 
-// Kind is what a frame is.
+// Kind says what the payload of a frame is.
 type Kind byte
 
 // The kinds of frames.
@@ -38,8 +38,8 @@ const (
 // ErrTorn says that no whole frame stands at an offset.
 var ErrTorn = errors.New("torn frame")
 
-// State is what a log's committed part amounts to. The zero value is a log that
-// does not exist or that no commit was written to.
+// State is the last commit of a log. The zero value is a log that does not exist or
+// has no commit.
 type State struct {
 	ID     [16]byte
 	Schema sdk.Schema
