@@ -1,22 +1,21 @@
 // Package document reads documents from files: a folder, a glob or one file.
 //
-// A document is named by its path below the folder, with slashes, so that its
-// name is the same wherever the folder lies and whenever it is read. List tells
-// which documents there are, and a hash of each file, without looking into them;
-// Read makes the text of one: Markdown and text stay as they are, HTML becomes
+// A document's id is its path below the folder, with slashes: the same wherever the
+// folder lies. List returns the documents with a hash of each file, without parsing
+// them. Read makes the text of one: Markdown and text stay as they are, HTML becomes
 // its visible text with headings, lists, tables and code as Markdown. Texts are
 // valid UTF-8 and not longer than the limit in bytes.
 //
-// A file that cannot be used (binary, too large, not permitted) is a fault of
-// that file alone. Hidden files and folders are passed over, and so is what a
-// symbolic link leads to outside the folder; links to folders are not followed.
-// A path of one file is that file under the name that it has in its folder, hidden
-// or not, and nothing else of the folder is looked at.
+// A file that cannot be used (binary, too large, not permitted) has an error of its own,
+// and the others are read. Hidden files and folders are skipped, and so are symbolic
+// links that lead outside the folder; links to folders are not followed. Where the path
+// names one file, hidden or not, nothing else of its folder is read.
 //
-// A PDF's words and lines are put together from where its text operators place
-// them; between pages stands a form feed. It is read in a process of its own, for
-// at most 30 seconds and (on Linux) in at most 1 GB: a few bytes of a hostile one
-// are enough to make the reader ask for all memory there is, or never end.
-// Forms and rotated text may come out in an odd order, pictures of text do not.
+// A PDF's words and lines are derived from the positions that its text operators give
+// them; a form feed separates pages. It is read in a process of its own, for at most 30
+// seconds and (on Linux) in at most 1 GB, since a few hostile bytes can make the reader
+// ask for all memory or never end. Forms and rotated text may come out in an odd order;
+// text in pictures does not come out.
+//
 // The package knows nothing of chunks or entries.
 package document

@@ -40,7 +40,7 @@ func TestHostileFolder(t *testing.T) {
 		want["latin\uFFFD.md"] = "not valid UTF-8"
 	}
 	if makePipe(filepath.Join(dir, "pipe.md")) == nil {
-		want["pipe.md"] = "no regular file"
+		want["pipe.md"] = "not a regular file"
 	}
 	if err := os.WriteFile(filepath.Join(dir, "locked.md"), []byte("x"), 0); err != nil {
 		t.Fatal(err)

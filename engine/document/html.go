@@ -35,14 +35,14 @@ type page struct {
 	title  string
 }
 
-// What is not seen, or is no text.
+// unseen elements are not displayed, or hold no text.
 var unseen = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Template: true, atom.Noscript: true, atom.Iframe: true, atom.Object: true, atom.Embed: true,
 	atom.Svg: true, atom.Math: true, atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Select: true, atom.Datalist: true,
 	atom.Noframes: true, atom.Noembed: true,
 }
 
-// How many line ends stand before and after an element.
+// blocks is how many line ends stand before and after an element.
 var blocks = map[atom.Atom]int{
 	atom.P: 2, atom.Blockquote: 2, atom.Ul: 2, atom.Ol: 2, atom.Dl: 2, atom.Table: 2, atom.Figure: 2, atom.Section: 2, atom.Article: 2,
 	atom.Header: 2, atom.Footer: 2, atom.Main: 2, atom.Aside: 2, atom.Nav: 2, atom.Form: 2, atom.Fieldset: 2, atom.Details: 2, atom.Hr: 2,
@@ -100,15 +100,15 @@ func (p *page) children(n *html.Node) {
 	}
 }
 
-// end wants line ends before the next text; a list item's mark stays beside what
-// it marks.
+// end asks for line ends before the next text, but not between the mark of a list item
+// and its text.
 func (p *page) end(lines int) {
 	if p.mark == "" {
 		p.breaks = max(p.breaks, lines)
 	}
 }
 
-// words adds text whose white space does not count.
+// words adds text, each piece of white space as one space.
 func (p *page) words(text string) {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {

@@ -38,7 +38,7 @@ type File struct {
 	Err  error  // set: it cannot be used
 }
 
-// Folder is a Set that is open. Nothing outside it is read.
+// Folder is an open Set. Nothing outside it is read.
 type Folder struct {
 	set   Set
 	path  string
@@ -47,7 +47,7 @@ type Folder struct {
 	only  string // the one file of the set; empty: the folder is looked through
 }
 
-// Is reports whether a path names documents whoever asks: a folder, a glob, or a file
+// Is reports whether a path names documents beyond doubt: a folder, a glob, or a file
 // whose name says that it is Markdown, HTML, PDF or source code.
 func Is(path string) bool {
 	info, err := os.Stat(path)
@@ -60,8 +60,8 @@ func Is(path string) bool {
 	return IsGlob(path)
 }
 
-// May reports whether a path names a file that could be a document. Its name may
-// say otherwise.
+// May reports whether a path names a file that could be a document, whatever its
+// name says.
 func May(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
@@ -70,10 +70,10 @@ func May(path string) bool {
 // IsGlob reports whether a path stands for several.
 func IsGlob(path string) bool { return strings.ContainsAny(path, "*?[{") }
 
-// Check says what is wrong with a glob.
+// Check returns an error for a glob that is not well formed.
 func Check(glob string) error {
 	if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
-		return fmt.Errorf("%q is no pattern of paths: a bracket or a brace is open", glob)
+		return fmt.Errorf("%q is not a glob: a bracket or a brace is open", glob)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 // List returns all documents, sorted by folder and name.
 func (f *Folder) List(ctx context.Context) ([]File, error) {
 	var files []File
-	fault := func(id string, err error) {
+	reject := func(id string, err error) {
 		files = append(files, File{ID: strings.ToValidUTF8(id, "\uFFFD"), Err: err})
 	}
 	err := fs.WalkDir(f.root.FS(), cmp.Or(f.only, "."), func(id string, d fs.DirEntry, err error) error {
@@ -123,10 +123,10 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 			}
 			return nil
 		case err != nil && id == f.only:
-			fault(id, fmt.Errorf("%w; a link is followed within its folder only", plain(err)))
+			reject(id, fmt.Errorf("%w; a link is followed within its folder only", plain(err)))
 			return nil
 		case err != nil:
-			fault(id, plain(err))
+			reject(id, plain(err))
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -140,18 +140,18 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 		}
 		switch {
 		case err != nil:
-			fault(id, plain(err))
+			reject(id, plain(err))
 		case !info.Mode().IsRegular():
-			fault(id, errSpecial)
+			reject(id, errSpecial)
 		case !utf8.ValidString(id):
-			fault(id, errors.New("its name is not valid UTF-8"))
+			reject(id, errors.New("its name is not valid UTF-8"))
 		case info.Size() > f.set.Max:
-			fault(id, f.tooLarge())
+			reject(id, f.tooLarge())
 		default:
 			if file := f.hash(id); file.Err == nil {
 				files = append(files, file)
 			} else {
-				fault(id, plain(file.Err))
+				reject(id, plain(file.Err))
 			}
 		}
 		return nil
@@ -189,8 +189,8 @@ func (f *Folder) hash(id string) File {
 	return File{ID: id, Hash: h.Sum(nil)[:hashBytes]}
 }
 
-// open opens a file. It waits for nobody, should that have become a pipe since it
-// was looked at.
+// open opens a file. It does not block where the file has become a pipe since it was
+// listed.
 func (f *Folder) open(id string) (*os.File, error) {
 	in, err := f.root.OpenFile(filepath.FromSlash(id), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -202,7 +202,7 @@ func (f *Folder) open(id string) (*os.File, error) {
 	return in, nil
 }
 
-var errSpecial = errors.New("it is no regular file, but a pipe, a socket or a device; leave it out with exclude")
+var errSpecial = errors.New("it is a pipe, a socket or a device, not a regular file; leave it out with exclude")
 
 const hashBytes = 16
 
@@ -210,7 +210,7 @@ func (f *Folder) tooLarge() error {
 	return fmt.Errorf("it is larger than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
 }
 
-// plain takes the path out of an error, since a fault has its own.
+// plain takes the path out of an error: a File has its own.
 func plain(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -56,8 +56,8 @@ func readPDF(raw []byte, most int64, stop time.Time) (text, title string, err er
 	return strings.ToValidUTF8(b.String(), "\uFFFD"), strings.ToValidUTF8(title, "\uFFFD"), nil
 }
 
-// pdfTree collects pages. The reader's own way would go round for ever in a tree
-// that leads back to itself.
+// pdfTree collects pages. Unlike the reader's own walk, it ends in a tree that leads back
+// to itself.
 type pdfTree struct {
 	pages   []struct{ contents, fonts pdf.Value }
 	visited int
@@ -92,8 +92,8 @@ func (m affine) moved(x, y float64) affine {
 	return m
 }
 
-// pdfPage follows the text operators of a page (ISO 32000-1, 9.4) as far as they
-// tell where words and lines end.
+// pdfPage follows the text operators of a page (ISO 32000-1, 9.4) far enough to know
+// where words and lines end.
 type pdfPage struct {
 	out       *strings.Builder
 	most      int64
@@ -179,8 +179,7 @@ func (p *pdfPage) next(x, y float64) {
 	p.matrix = p.line
 }
 
-// show adds text, with a space or line ends before it where it does not follow on
-// what stands there.
+// show adds text, after a space or line ends where it does not touch the text before.
 func (p *pdfPage) show(codes string) {
 	if p.font == nil || codes == "" {
 		return

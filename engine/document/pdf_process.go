@@ -22,12 +22,11 @@ const pdfMemory = 1 << 30
 
 var errPDFBroken = fmt.Errorf("its PDF cannot be read: it takes more than %d MB of memory, or breaks the reader", pdfMemory>>20)
 
-// pdfResult is what a reader says of a PDF.
-type pdfResult struct{ Text, Title, Fault string }
+// pdfResult is the reply of the process that reads a PDF.
+type pdfResult struct{ Text, Title, Error string }
 
-// A process that fromPDF started does nothing but read. That is decided here,
-// before any main function, so that every program that reads documents is able
-// to, tests too.
+// A process that fromPDF started reads and ends, before any main function runs: so
+// every program that reads documents can be that process, tests too.
 func init() {
 	var most int64
 	var within time.Duration
@@ -36,8 +35,8 @@ func init() {
 	}
 }
 
-// servePDF reads a PDF and writes what it says. It ends the process if that takes
-// too long, since whoever waits for it may be gone.
+// servePDF reads a PDF and writes a pdfResult. It ends the process if that takes too
+// long, since the parent may be gone.
 func servePDF(in io.Reader, out io.Writer, most int64, within time.Duration) (code int) {
 	limitMemory(pdfMemory)
 	time.AfterFunc(within, func() { os.Exit(1) })
@@ -47,7 +46,7 @@ func servePDF(in io.Reader, out io.Writer, most int64, within time.Duration) (co
 	}
 	var r pdfResult
 	if r.Text, r.Title, err = readPDF(raw, most, time.Now().Add(within)); err != nil {
-		r = pdfResult{Fault: err.Error()}
+		r = pdfResult{Error: err.Error()}
 	}
 	if err := json.NewEncoder(out).Encode(r); err != nil {
 		return 1
@@ -55,8 +54,8 @@ func servePDF(in io.Reader, out io.Writer, most int64, within time.Duration) (co
 	return 0
 }
 
-// fromPDF does the same as readPDF in a process of its own, which has no more of
-// the environment than it needs.
+// fromPDF calls readPDF in a process of its own, with no more of the environment than
+// it needs.
 func fromPDF(raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -81,8 +80,8 @@ func fromPDF(raw []byte, most int64, within time.Duration) (text, title string, 
 	if err := json.Unmarshal(out, &r); err != nil {
 		return "", "", errPDFBroken
 	}
-	if r.Fault != "" {
-		return "", "", errors.New(r.Fault)
+	if r.Error != "" {
+		return "", "", errors.New(r.Error)
 	}
 	return r.Text, r.Title, nil
 }

@@ -95,13 +95,13 @@ func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
 	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
 }
 
-// longestTitle is in bytes: each of a document's chunks has its title.
+// longestTitle is in bytes: each chunk carries the title of its document.
 const longestTitle = 300
 
-var errBinary = errors.New("it is a binary file, no text; leave it out with exclude")
+var errBinary = errors.New("it is a binary file, not text; leave it out with exclude")
 
-// decode makes valid UTF-8 of a file's bytes, without a byte order mark. UTF-16
-// is known by its mark; what is no text is refused.
+// decode makes valid UTF-8 of a file's bytes, without a byte order mark. A mark tells
+// UTF-16; binary files are refused.
 func decode(raw []byte) (string, error) {
 	switch {
 	case bytes.HasPrefix(raw, []byte{0xFF, 0xFE}) && len(raw)%2 == 0:

@@ -62,7 +62,7 @@ func Find(name string) (Model, error) {
 	return known[i], nil
 }
 
-// Status is what is on this machine of a model.
+// Status says what this machine has of a model.
 type Status struct {
 	Dir       string
 	Installed bool

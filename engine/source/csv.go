@@ -16,8 +16,8 @@ func (r *Reader) startCSV(in *bufio.Reader) error {
 		return r.csvHeaderError(1, err)
 	}
 	var parse parser
-	if first.fault != nil {
-		return r.csvHeaderError(first.line, first.fault)
+	if first.err != nil {
+		return r.csvHeaderError(first.line, first.err)
 	}
 	names, err := parse.fields(first.text)
 	if err != nil {
@@ -66,9 +66,9 @@ type physical struct {
 // record is a row as it is written: one line, or several where a quoted field
 // holds line ends.
 type record struct {
-	line  int
-	text  []byte
-	fault error
+	line int
+	text []byte
+	err  error
 }
 
 func (r *records) next() (record, error) {
@@ -83,7 +83,7 @@ func (r *records) next() (record, error) {
 	case first.end:
 		return record{}, io.EOF
 	case first.tooLong:
-		whole.fault = errTooLong
+		whole.err = errTooLong
 		return whole, nil
 	}
 	var ahead []physical // since the line on which the quote opened
@@ -99,7 +99,7 @@ func (r *records) next() (record, error) {
 		if p.tooLong || p.end || state == broken || len(whole.text)+len(p.text) > MaxRow {
 			// The quote that closes it may well be the opening one of another row.
 			r.pending = append(ahead, r.pending...)
-			whole.fault = neverClosed(opened)
+			whole.err = neverClosed(opened)
 			return whole, nil
 		}
 		whole.text = append(append(whole.text, '\n'), p.text...)
@@ -182,8 +182,8 @@ type parser struct {
 }
 
 func (p *parser) row(h header, r record) Row {
-	if r.fault != nil {
-		return Row{Line: r.line, Err: r.fault}
+	if r.err != nil {
+		return Row{Line: r.line, Err: r.err}
 	}
 	fields, err := p.fields(r.text)
 	var bad *csv.ParseError

@@ -46,7 +46,7 @@ func named(path string) Format { return formats[strings.ToLower(filepath.Ext(pat
 // Mapping says which column means what.
 type Mapping struct {
 	ID, Text, Label string   // column names; rows without ID or Label are fine
-	Context         string   // column of what situates the text; empty: none
+	Context         string   // column of the texts' contexts; empty: none
 	Gold            string   // column of the gold passages; empty: none
 	Meta            []string // columns kept as metadata; nil: all others
 }
@@ -57,7 +57,7 @@ type Row struct {
 	ID      string // empty: the row has none
 	Text    string
 	Label   string
-	Context string // what situates the text; empty: nothing
+	Context string // says where the text stands; empty: nothing
 	Gold    []Gold // what should be found for it; nil: that is not known
 	Meta    sdk.Meta
 	Err     error // set: the row cannot be used
@@ -122,8 +122,8 @@ func (r *Reader) start(format Format, in *bufio.Reader) error {
 	return fmt.Errorf("unknown format %q: use tsv, csv or jsonl", format)
 }
 
-// checkEncoding drops a UTF-8 byte order mark and refuses what is not lines of
-// UTF-8 at first sight; single bad rows are found later.
+// checkEncoding drops a UTF-8 byte order mark and refuses a file that does not begin as
+// lines of UTF-8; single invalid rows are found later.
 func (r *Reader) checkEncoding(format Format, in *bufio.Reader) error {
 	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 		return r.fileError(1, 1, err)
@@ -184,7 +184,7 @@ func (r *Reader) fileError(line, column int, err error) error {
 	return &FileError{Path: r.path, Line: line, Column: column, Err: err}
 }
 
-// check finds what is wrong with a row that was read well.
+// check sets the error of a row that was parsed and cannot be used.
 func check(row Row) Row {
 	switch {
 	case row.Err != nil:

@@ -12,7 +12,7 @@
 // before their turn wait. Up to four times as many as are worked on are held, fewer
 // where their texts are long.
 //
-// A passage whose addition fails alone goes on without it, unenriched. One build asks
+// A passage whose addition fails alone stays unenriched. One build asks
 // about it once, however often it comes by. A service that is down, or a budget that is
 // spent, ends the build (EndedError).
 //

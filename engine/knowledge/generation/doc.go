@@ -13,8 +13,6 @@
 //
 // What the embedder resolved when it opened (sdk.Resolver) is noted with the generation,
 // shown with it, and used again by every later process that works on it, on any machine.
-// The built-in minilm resolves nothing: its vectors are as exact as float32 on every
-// processor.
 //
 // Another embedder therefore builds another generation and leaves the first one as it
 // is: a build that fails or is killed takes nothing away. Once it is complete, a build

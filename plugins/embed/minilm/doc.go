@@ -5,7 +5,8 @@
 // on embedding. So the package has its own reader for safetensors and its own forward
 // pass over the kernels of package simd, and tokenizes with package wordpiece. Its
 // vectors have a cosine of at least 0.9999 with those of sentence-transformers on a
-// thousand texts (testdata). All arithmetic is as exact as float32, whatever the CPU.
+// thousand texts (testdata). All arithmetic is as exact as float32, whatever the CPU: so
+// nothing is resolved when a model opens, and machines of all kinds share a generation.
 //
 // The texts of a call go through the layers as one matrix with a row for each token and
 // no padding, in batches of about 512 tokens, which the cores share. Matrices wider than
