@@ -212,7 +212,6 @@ func (c *collection) cancelledPut() {
 		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
 	}
 	givesUp(c, c.process.Server.Put, put(3000), put(0))
-	c.open() // nobody can know what of it is pending
 	c.check()
 	c.put(randomEntry(random, 7))
 	c.delete("e8")
@@ -220,8 +219,8 @@ func (c *collection) cancelledPut() {
 	c.probe("word1 word2", randomVector(random))
 }
 
-// givesUp cancels a call and checks that it ends soon and says so, unless it was done
-// before, and that others have their turn then.
+// givesUp cancels a call, early and while it is worked on, and checks that it ends
+// soon and says so, unless it was done before, and that others have their turn then.
 func givesUp[Q any, R interface{ GetFailure() *stagepb.Failure }](c *collection, method func(context.Context, Q) (R, error), call, probe Q) {
 	c.Helper()
 	reply := func(ctx context.Context, request Q) error {
@@ -244,6 +243,7 @@ func givesUp[Q any, R interface{ GetFailure() *stagepb.Failure }](c *collection,
 		case <-time.After(harness.Promptly + pause):
 			c.Fatalf("%v after it was cancelled a call was still worked on", harness.Promptly)
 		}
+		c.open() // nobody can know what of it is pending
 		if err := reply(context.Background(), probe); err != nil {
 			c.Fatal(err)
 		}
