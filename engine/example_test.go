@@ -124,7 +124,7 @@ func ExamplePipeline_Evaluate() {
 	ctx := context.Background()
 	p, done := open(ctx)
 	defer done()
-	found, err := p.Evaluate(ctx, eval.Options{Sweep: []eval.Target{{Name: "neighbours.top_k", Values: []string{"1", "60"}}}})
+	found, err := p.Evaluate(ctx, eval.Options{Sweep: []eval.Target{{Name: "near.top_k", Values: []string{"1", "60"}}}})
 	if err != nil {
 		log.Fatal(err)
 	}
