@@ -85,7 +85,7 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
 	}
 	for _, id := range r.Graph().Identities() {
-		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint}
+		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt}
 		if command := p.workspace.catalog.Command(id.Use); command != nil {
 			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
 			known, _ := p.workspace.host.Known(command)

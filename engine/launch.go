@@ -14,6 +14,8 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	w := p.workspace
 	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
 	switch {
+	case l.StateDir != "":
+		block, dir = l.Stage.Name, l.StateDir
 	case l.Knowledge == "":
 		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", p.chosen.Name, l.Stage.Name)
 	case l.Stage.Kind == sdk.KindEmbed: // the folder above is the store's
@@ -35,7 +37,7 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 // launchHere opens a built-in election in this process, where it is the same
 // code: many are needed, each for a moment.
 func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error) {
-	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
+	if l.Stage.Kind != sdk.KindElect || l.Stage.Info.Fits || p.workspace.catalog.Command(l.Stage.Use) != nil {
 		return p.launch(ctx, l)
 	}
 	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name}, l.Stage.Config.Open)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/catalog"
+	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/generation"
@@ -70,6 +71,9 @@ func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
 // State is the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
+
+// fitted is the folder of what stages have learnt from knowledge.
+func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
 // Close ends all processes.
 func (w *Workspace) Close() {
@@ -170,6 +174,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 		if err != nil {
 			return p.explain(err)
 		}
+		h.Removed = func(collection string) error { return fitted.Remove(w.fitted(), collection) }
 		if err := do(block, h); err != nil {
 			return err
 		}

@@ -119,7 +119,9 @@ func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }
 func Filters() Option { return func(s *Stage) { s.Filters = true } }
 
 // Fits declares that a stage may be a Fitter, and what it learns from beside id and
-// label: ColumnText, ColumnVector, ColumnSamples.
+// label: ColumnText, ColumnVector, ColumnSamples. A voter, reranker or election that does
+// learns from the knowledge of the nearest retrieve stage above, which there must be; votes
+// of other voters on its rows (ColumnSamples) are not made yet, and such a stage is refused.
 func Fits(columns ...Column) Option {
 	return func(s *Stage) { s.Fits, s.FitReads = true, Of(columns...) }
 }

@@ -1,5 +1,6 @@
 // Package identity knows what a result depends on, in one place: Parts for the
-// answers of a run, Block and Output for the entries of a knowledge.
+// answers of a run, Block and Output for the entries of a knowledge, Stage for what one
+// stage learns or is owed.
 //
 // Nothing is listed here. Every field of the structs of package pipeline carries a
 // tag that says what changes with it:

@@ -66,6 +66,12 @@ func Output(stage Process) string {
 	return print
 }
 
+// Stage is a digest of what a running stage makes of a row: what it uses with which
+// arguments, how many samples it gives, and its Output.
+func Stage(s *pipeline.Stage, process Process) string {
+	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N, Output(process)})
+}
+
 // plain is a variable's value as JSON can hold it.
 func plain(v cty.Value) json.RawMessage {
 	text, err := ctyjson.Marshal(v, v.Type())

@@ -51,6 +51,7 @@ type Stage struct {
 	Plugin      string `json:"plugin"`
 	Version     string `json:"version"` // of the plugin
 	Fingerprint string `json:"fingerprint,omitempty"`
+	Learnt      string `json:"learnt,omitempty"`  // names what it has learnt from its knowledge
 	Program     *File  `json:"program,omitempty"` // of a third party's plugin
 }
 
@@ -140,6 +141,8 @@ func (m Manifest) Differences(other Manifest) []string {
 			add("the plugin %s of %s, now version %s", s.Plugin, s.Stage, s.Version)
 		case b.Fingerprint != s.Fingerprint:
 			add("what %s works with, such as its model or template", s.Stage)
+		case b.Learnt != s.Learnt:
+			add("what %s has learnt", s.Stage)
 		}
 	}
 	return all

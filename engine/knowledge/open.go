@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge/build"
@@ -116,4 +117,21 @@ func (k *Knowledge) Generation() (collection, content string) { return k.entries
 // with its text and metadata too.
 func (k *Knowledge) Entries(ctx context.Context, texts bool, f func(sdk.Entry)) error {
 	return stages.Scan(ctx, k.store, k.entries, sdk.Scan{Texts: texts}, f)
+}
+
+// Rows yields every entry as a stage learns from it: with its text, without what was
+// added to that, and its vector where the columns name them.
+func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		want := sdk.Scan{Texts: columns.Has(sdk.ColumnText), Vectors: columns.Has(sdk.ColumnVector)}
+		for page, err := range stages.Pages(ctx, k.store, k.entries, want) {
+			rows := make([]sdk.TrainingRow, len(page))
+			for i, e := range page {
+				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector}
+			}
+			if !yield(rows, err) {
+				return
+			}
+		}
+	}
 }

@@ -21,6 +21,7 @@ type Request struct {
 	Stage     *pipeline.Stage
 	Knowledge string // the block that the stage stands in, if that is a knowledge
 	State     []byte // of a fitted embedder
+	StateDir  string // of a stage that learns from a knowledge; empty: its usual one
 }
 
 // Knowledge starts the stages of a knowledge block by start.
@@ -62,7 +63,7 @@ func (l *launcher) Store(ctx context.Context) (stages.Store, error) {
 
 func as[T any](ctx context.Context, l *launcher, s *pipeline.Stage, state []byte) (T, error) {
 	var t T
-	p, err := l.start(ctx, Request{s, l.block.Name, state})
+	p, err := l.start(ctx, Request{Stage: s, Knowledge: l.block.Name, State: state})
 	if err != nil {
 		return t, err
 	}

@@ -82,6 +82,8 @@ func stages() Catalog {
 		}, sdk.Sampler], sdk.Reads(sdk.ColumnCandidates)),
 		sdk.SampleStage("prototype", "", opener[noConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrototypes)),
 		sdk.SampleStage("openai", "", opener[modelConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrompts), sdk.Network()),
+		sdk.SampleStage("words", "", opener[noConfig, sdk.Sampler], sdk.Fits(sdk.ColumnText)),
+		sdk.ElectStage("stacked", "", opener[noConfig, sdk.Elector], sdk.Fits(sdk.ColumnSamples)),
 		sdk.ElectStage("soft", "", opener[noConfig, sdk.Elector]),
 		sdk.ElectStage("majority", "", opener[noConfig, sdk.Elector]),
 	}

@@ -31,6 +31,7 @@ func (l *loader) checkStructure(p *Pipeline) {
 		if reads.Has(sdk.ColumnPrompts) && prompts == 0 {
 			l.errorAt(s.UseRange, "Nothing to read", "%s reads prompts, and no prompt stage stands above (or none is enabled). Put one above: prompt \"shots\" { use = ... }.", s.Use)
 		}
+		l.checkFits(s, retrieves > 0)
 		switch s.Block {
 		case "retrieve":
 			retrieves++
@@ -67,6 +68,19 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 	}
 	if len(stdin) > 1 {
 		l.errorAt(p.Range, "Standard input is read twice", "Only one of %s can read \"-\". Give the others a file.", strings.Join(stdin, " and "))
+	}
+}
+
+// checkFits checks that a stage which may have to learn finds the rows for that.
+func (l *loader) checkFits(s *Stage, retrieve bool) {
+	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
+		switch s := f.Stage; {
+		case !s.Info.Fits:
+		case s.Info.FitReads.Has(sdk.ColumnSamples):
+			l.errorAt(s.UseRange, "Unusable stage", "%s learns from the votes of the voters above on the rows of the knowledge, which racflow does not make yet. Use another %s stage.", s.Use, s.Kind)
+		case !retrieve:
+			l.errorAt(s.UseRange, "Nothing to learn from", "%s learns from the rows of a knowledge, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
+		}
 	}
 }
 

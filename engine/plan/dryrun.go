@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -100,7 +101,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			asked, err := o.forecaster(ctx, l.Stage)
 			return d.Sampler(l.Stage, asked), err
 		},
-		Building: o.Building, Knowledge: o.Knowledge,
+		Options: stage.Options{Fitted: o.Fitted}, Building: o.Building, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type Rows interface {
 // Options are what a plan is made with.
 type Options struct {
 	Launch    launch.Func
+	Fitted    string                // as stage.Options.Fitted
 	Builtin   func(use string) bool // a stage is built-in: this process can open it itself
 	Rows      func() (Rows, error)  // open the input; nil: it can be read only once
 	Knowledge func(build.Report)

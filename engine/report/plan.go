@@ -54,6 +54,9 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		if s.Retrieve != nil {
 			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode, among(s)), "embedder and store"
 		}
+		if s.Info.Fits {
+			process += ", learns from the knowledge first"
+		}
 		items := p.items()
 		switch {
 		case !s.Enabled:

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/launch"
@@ -22,8 +23,8 @@ type Options struct {
 	Launch    launch.Func
 	Stdin     io.Reader
 	Knowledge func(build.Report) // is called for every knowledge that is ready; may be nil
-	// Building is called while knowledge is built with what is done ("embedding"), and
-	// how far that is; may be nil.
+	// Building is called while knowledge is built, or a stage learns from it, with what is
+	// done ("embedding", "fitting"), and how far that is; may be nil.
 	Building func(doing, name string, done, total int)
 	Waiting  func(name string, why error) // is called when another process is building it; may be nil
 }
@@ -41,6 +42,10 @@ type Run struct {
 
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
+	if o.Building == nil {
+		o.Building = func(string, string, int, int) {}
+	}
+	o.Fitting = func(stage string, done, total int) { o.Building("fitting", stage, done, total) }
 	r := &Run{pipeline: p, graph: stage.New(p, o.Options)}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
@@ -68,13 +73,16 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Waiting: o.Waiting,
 			Progress: func(doing string, done, total int) {
-				if o.Building != nil {
-					o.Building(doing, block.Name, done, total)
-				}
+				o.Building(doing, block.Name, done, total)
 			},
 		})
 		if err != nil {
 			return err
+		}
+		for _, g := range k.Report.Retired {
+			if err := fitted.Remove(o.Fitted, g.Collection); err != nil {
+				k.Report.Kept = append(k.Report.Kept, err)
+			}
 		}
 		if err := r.graph.Know(block, k); err != nil {
 			return err

@@ -46,11 +46,7 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start launch
 		return nil, errors.New("the pipeline has no election")
 	}
 	s := &stage{Stage: p.Stages[g.elect], graph: g, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
-	process, err := start(ctx, launch.Request{Stage: s.Stage})
-	if err != nil {
-		return nil, err
-	}
-	return &Election{g, s}, g.connect(ctx, s, process, start)
+	return &Election{g, s}, g.connect(ctx, s, nil, start)
 }
 
 // Voter is a voter of an election with what it returned about an item.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -23,18 +24,18 @@ func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
 	return nil
 }
 
-// Processes starts the process of each stage that has one, by its position in the
-// pipeline.
+// Processes starts the process of each stage that has one and does not learn from
+// knowledge, by its position in the pipeline.
 func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
 	for i, s := range g.stages {
-		if s != nil && s.Kind != "" {
+		if s != nil && s.Kind != "" && !s.Info.Fits {
 			start(i, s.Stage)
 		}
 	}
 }
 
 // Connect gives the stages their processes, by position in the pipeline, and starts
-// those of fallbacks. All knowledge is known by then.
+// those of fallbacks and of stages that learn. All knowledge is known by then.
 func (g *Graph) Connect(ctx context.Context, processes []any, start launch.Func) error {
 	for i, s := range g.stages {
 		if s == nil {
@@ -59,6 +60,11 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 			return err
 		}
 	}
+	if process == nil {
+		if process, err = s.start(ctx, start); err != nil {
+			return err
+		}
+	}
 	if err := s.connect(process); err != nil {
 		return err
 	}
@@ -70,11 +76,9 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 		if f.Retrieve == nil { // one of those searches
 			f.whole = s.whole
 		}
-		var process any
-		if f.Kind != "" {
-			if process, err = start(ctx, launch.Request{Stage: f.Stage}); err != nil {
-				return err
-			}
+		process, err := f.start(ctx, start)
+		if err != nil {
+			return err
 		}
 		if err := f.connect(process); err != nil {
 			return err
@@ -82,6 +86,29 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 		s.fallbacks = append(s.fallbacks, f)
 	}
 	return nil
+}
+
+// start starts the process of a stage, which learns from its knowledge first where it
+// has to. A retrieve stage has none.
+func (s *stage) start(ctx context.Context, start launch.Func) (process any, err error) {
+	if s.Kind == "" {
+		return nil, nil
+	}
+	if !s.Info.Fits {
+		return start(ctx, launch.Request{Stage: s.Stage})
+	}
+	process, s.learnt, err = fitted.Start(ctx, fitted.Job{
+		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge,
+		Launch: func(ctx context.Context, dir string) (any, error) {
+			return start(ctx, launch.Request{Stage: s.Stage, StateDir: dir})
+		},
+		Progress: func(done, total int) {
+			if report := s.graph.options.Fitting; report != nil {
+				report(s.String(), done, total)
+			}
+		},
+	})
+	return process, err
 }
 
 // connect gives a stage its process; nil: a retrieve stage has none.

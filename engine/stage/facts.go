@@ -11,6 +11,7 @@ type Identity struct {
 	Stage       string // as "sample.knn", or "sample.llm, fallback.other"
 	Use         string
 	Fingerprint string // empty: its plugin gives none
+	Learnt      string // names what it has learnt from its knowledge; empty: nothing
 }
 
 // Identities returns those of all stages that have a process, in file order.
@@ -21,11 +22,11 @@ func (g *Graph) Identities() []Identity {
 			continue
 		}
 		if s.Kind != "" {
-			all = append(all, Identity{s.String(), s.Use, s.fingerprint})
+			all = append(all, Identity{s.String(), s.Use, s.fingerprint, s.learnt})
 		}
 		for i, f := range s.fallbacks {
 			if f.Kind != "" {
-				all = append(all, Identity{s.String() + ", fallback." + s.Fallbacks[i].Name, f.Use, f.fingerprint})
+				all = append(all, Identity{s.String() + ", fallback." + s.Fallbacks[i].Name, f.Use, f.fingerprint, f.learnt})
 			}
 		}
 	}

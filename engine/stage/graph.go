@@ -24,6 +24,9 @@ type Options struct {
 	// now on. A stage that had to stop is then still asked about the items that it had
 	// been given: what the response cache holds, it answers. nil: none is asked.
 	Refuses func(*pipeline.Stage) bool
+	Fitted  string // folder of what stages learn from knowledge
+	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
+	Fitting func(stage string, done, total int)
 }
 
 // Graph is the stages of a pipeline that run.
@@ -65,6 +68,7 @@ type stage struct {
 	stopped     atomic.Bool   // it had to stop
 	spread      atomic.Bool   // a voter: it returns distributions
 	fingerprint string        // of its process
+	learnt      string        // names what it has learnt; empty: nothing
 	rows        atomic.Int64
 	busy        atomic.Int64
 }

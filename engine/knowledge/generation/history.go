@@ -38,6 +38,9 @@ type Generation struct {
 type History struct {
 	Generations []Generation // the current one first, then the one changed last
 	Doubt       error        // why it is not known which is current; nil: it is
+	// Removed is called with the collection of a generation before Remove removes it, to
+	// remove what was made from it elsewhere; may be nil.
+	Removed func(collection string) error
 
 	block *pipeline.Knowledge
 	store stages.Store

@@ -25,6 +25,11 @@ func (h *History) Superseded(all bool) []Generation {
 // Remove removes a generation. One that another process writes stays, with a
 // transient error.
 func (h *History) Remove(ctx context.Context, g Generation) error {
+	if h.Removed != nil {
+		if err := h.Removed(g.Collection); err != nil {
+			return fmt.Errorf("remove what was learnt from generation %s: %w", g.Collection, err)
+		}
+	}
 	// The centroids first: who is cut off in between has left a generation that
 	// is still listed, and that makes its centroids again if it is used.
 	for _, collection := range []string{Centroids(g.Collection), g.Collection} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -115,18 +116,32 @@ const ScanPage = 4096
 
 // Scan calls f with every entry of a collection that s asks for.
 func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
-	s.Limit = ScanPage
-	for {
-		page, err := store.Scan(ctx, collection, s)
+	for page, err := range Pages(ctx, store, collection, s) {
 		if err != nil {
-			return fmt.Errorf("scan: %w", err)
+			return err
 		}
-		for _, e := range page.Entries {
+		for _, e := range page {
 			f(e)
 		}
-		if page.Next == "" {
-			return nil
+	}
+	return nil
+}
+
+// Pages yields the entries of a collection that s asks for, as many at a time as fit a
+// message. An error is the last.
+func Pages(ctx context.Context, store Store, collection string, s sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	return func(yield func([]sdk.Entry, error) bool) {
+		for s := s; ; {
+			s.Limit = ScanPage
+			page, err := store.Scan(ctx, collection, s)
+			if err != nil {
+				yield(nil, fmt.Errorf("scan: %w", err))
+				return
+			}
+			if !yield(page.Entries, nil) || page.Next == "" {
+				return
+			}
+			s.After = page.Next
 		}
-		s.After = page.Next
 	}
 }

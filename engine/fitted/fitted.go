@@ -1,0 +1,111 @@
+package fitted
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Job says which stage learns, and from what.
+type Job struct {
+	Dir       string // of all generations: STATE/fitted
+	Stage     *pipeline.Stage
+	Knowledge *knowledge.Knowledge
+	// Launch starts the stage with a state_dir; empty: the one of a stage that
+	// learns nothing.
+	Launch   func(ctx context.Context, stateDir string) (any, error)
+	Progress func(done, total int) // with rows
+}
+
+// fitter is a running stage.
+type fitter interface {
+	sdk.Fitter
+	identity.Process
+	Fits() bool
+}
+
+// Start starts the stage. Where it is a Fitter and has not learnt from these rows, it
+// does so first. learnt names what it has learnt; empty: nothing.
+func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
+	generation, content := j.Knowledge.Generation()
+	dir := filepath.Join(j.Dir, generation)
+	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
+		return nil, "", j.failed(err)
+	}
+	fresh, err := os.MkdirTemp(dir, unfinished)
+	if err != nil {
+		return nil, "", j.failed(err)
+	}
+	defer os.RemoveAll(fresh) //nolint:errcheck // sweep removes it later
+	process, err = j.Launch(ctx, fresh)
+	if err != nil {
+		return nil, "", err
+	}
+	f, ok := process.(fitter)
+	if !ok { // it stands in for the stage
+		return process, "", nil
+	}
+	whole := ""
+	if f.Fits() {
+		learnt = identity.Stage(j.Stage, f) + "-" + digest(content, j.Knowledge.Report.Entries)
+		whole = filepath.Join(dir, learnt)
+		if _, missing := os.Stat(whole); missing != nil {
+			err = j.fit(ctx, f)
+		}
+	}
+	if c, ok := process.(io.Closer); ok { // its folder is about to get another name, or to go
+		_ = c.Close()
+	}
+	if err == nil && whole != "" {
+		err = publish(fresh, whole)
+	}
+	if err != nil {
+		return nil, "", j.failed(err)
+	}
+	process, err = j.Launch(ctx, whole)
+	return process, learnt, err
+}
+
+func (j Job) failed(err error) error {
+	return fmt.Errorf("%s.%s: learn from knowledge %q: %w", j.Stage.Block, j.Stage.Name, j.Knowledge.Report.Name, err)
+}
+
+// fit gives the stage all rows, again where its process ended meanwhile.
+func (j Job) fit(ctx context.Context, f fitter) error {
+	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
+		return f.Fit(ctx, j.counted(j.Knowledge.Rows(ctx, j.Stage.Info.FitReads)))
+	}}
+	return w.Do(ctx, 1)[0]
+}
+
+func (j Job) counted(rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		done := 0
+		for batch, err := range rows {
+			if !yield(batch, err) {
+				return
+			}
+			done += len(batch)
+			j.Progress(done, j.Knowledge.Report.Entries)
+		}
+	}
+}
+
+// digest identifies the rows of a generation. The number of entries differs where a
+// stage refused rows of the same source.
+func digest(content string, entries int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", content, entries))
+	return hex.EncodeToString(sum[:8])
+}
