@@ -16,7 +16,7 @@
 // that nobody decided on.
 //
 // In is what changes an answer or an entry: the stages that are on and their order,
-// what they use and its arguments, samples and tries, searches, the store's own
+// what they use and its arguments, samples and resamples, searches, the store's own
 // arguments, rules with the values of the variables that they read, fallbacks,
 // on_error, and the columns of the source and of the input. The values of variables
 // that arguments read are in those arguments.
