@@ -1,7 +1,15 @@
 // Package milvus is the store for knowledge that outgrows one machine: a
 // collection of a Milvus server, of Milvus Lite or of Zilliz Cloud. It gives
 // the answers of store/local, although Milvus has no transactions and searches
-// words as sparse vectors. The folders of internal say how, from the bottom up:
+// words as sparse vectors.
+//
+// Every entry that is put becomes a row with the next sequence number, and no row is
+// ever changed. One more row, the record, says up to which number rows count: a
+// commit replaces that one row, so that all of it becomes visible at once. Searches
+// leave out what is above the number, and the rows that a commit replaced or
+// deleted; a later writer removes those, and what a killed writer left behind.
+//
+// The folders of internal say how, from the bottom up:
 //
 //	server       the connection, retries, and errors that the SDK passes over
 //	bm25         words as sparse vectors
