@@ -110,6 +110,12 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		}
 		return nil
 	})),
+	sdk.SampleStage("chooser", "Says what it has chosen.", func(_ context.Context, s sdk.Setup, c chooserConfig) (sdk.Sampler, error) {
+		if c.Precision == "" {
+			c.Precision = fmt.Sprint("chosen by ", os.Getpid())
+		}
+		return &chooser{echo{setup: s}, c}, nil
+	}, sdk.Reads(sdk.ColumnText)),
 	sdk.ElectStage("elect", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return elector{}, nil }),
 	sdk.PromptStage("prompt", "Writes prompts.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return prompter{}, nil },
 		sdk.Reads(sdk.ColumnText)),
@@ -214,6 +220,22 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		case "tell":
 			fmt.Fprintln(os.Stderr, "my token is", e.config.Token)
 			e.setup.Log.Warn("token", "value", `"`+e.config.Token)
+		case "lease": // and the end of the process in the midst of the call
+			if _, err := e.setup.Host.Acquire(ctx, sdk.Call{Endpoint: "http://" + e.config.Token + ".example"}); err != nil {
+				return nil, err
+			}
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "cache":
+			key := sdk.KeyOf("a question")
+			if err := e.setup.Host.CachePut(ctx, key, []byte("an answer")); err != nil {
+				return nil, err
+			}
+			values, err := e.setup.Host.CacheGet(ctx, []sdk.Key{key, {}})
+			if err != nil || values[1] != nil {
+				return nil, errors.Join(err, fmt.Errorf("the cache has %q", values))
+			}
+			answer = string(values[0])
 		case "environment":
 			answer = strings.Join(os.Environ(), "\n")
 		case "pid":
@@ -234,6 +256,25 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		return out, failed
 	}
 	return out, nil
+}
+
+type chooserConfig struct {
+	Precision string `config:"precision" doc:"Of the numbers."`
+}
+
+// chooser answers with the value of an argument that was left to it.
+type chooser struct {
+	echo
+	config chooserConfig
+}
+
+func (c *chooser) Resolved() map[string]any { return map[string]any{"precision": c.config.Precision} }
+
+func (c *chooser) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	if b.Items[0].Text == "choice" {
+		return [][]sdk.Sample{{{Answers: []sdk.Answer{{Label: c.config.Precision}}}}}, nil
+	}
+	return c.echo.Sample(ctx, b)
 }
 
 type elector struct{}

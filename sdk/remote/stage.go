@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -29,6 +30,7 @@ type Stage struct {
 	Vector    int         // the dimension of an embedder's vectors
 	FitsFirst bool        // it is an sdk.Fitter
 	FitReads  sdk.Columns // of the rows of Fit
+	Pends     bool        // its results may be sdk.Pending
 	StateDir  string      // where Fit writes
 	Examples  sdk.Draw    // random examples that it wants
 	Chosen    []byte      // what it resolved, a JSON object
@@ -66,7 +68,7 @@ func (s *Stage) Resolved() (values map[string]any) {
 // Described makes a Stage of what a plugin says of it and how it was configured.
 func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
 	s := &Stage{
-		Reads: info.Reads, FitReads: info.FitReads, Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
+		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
 		Examples: sdk.Draw{Count: int(r.GetRandom()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
 		Chosen:   r.GetResolvedJson(),
 	}
@@ -193,6 +195,9 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 	}
 	if reply.GetPending() != nil {
 		later, err := wire.DecodePending(reply.GetPending())
+		if err == nil && !s.Pends {
+			err = errors.New("its results come later, and its description does not say that they may")
+		}
 		if err != nil {
 			return nil, s.malformed(err)
 		}

@@ -111,10 +111,6 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 }
 
 func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info sdk.Stage, stage any, err error) {
-	if minor := req.GetMinor(); minor < wire.LeastMinor {
-		return info, nil, fmt.Errorf("plugin %s %s needs version %d.%d of the protocol, and this racflow speaks %d.%d: update racflow",
-			s.plugin.Name, s.plugin.Version, wire.ProtocolVersion, wire.LeastMinor, wire.ProtocolVersion, minor)
-	}
 	if info, err = s.offered(req.GetKind(), req.GetName()); err != nil {
 		return info, nil, err
 	}

@@ -547,3 +547,17 @@ func FuzzDecode(f *testing.F) {
 		_, _, _ = DecodeSearch(&stagepb.SearchRequest{Mode: 1, Fusion: 1, Queries: rows})
 	})
 }
+
+// A plugin that needs more than this racflow has says so in a sentence.
+func TestLeastMinor(t *testing.T) {
+	reply := EncodePlugin(sdk.Plugin{Name: "acme", Version: "1.2.3"})
+	reply.Minor, reply.LeastMinor = Minor+3, Minor // newer, and content with this one
+	if _, err := DecodePlugin(reply); err != nil {
+		t.Error(err)
+	}
+	reply.LeastMinor = Minor + 1
+	want := fmt.Sprintf("plugin acme 1.2.3 needs version 2.%d of the protocol, and this racflow speaks 2.%d: update racflow, or take an older release of the plugin", Minor+1, Minor)
+	if _, err := DecodePlugin(reply); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
