@@ -50,7 +50,7 @@ func (s *services) open(dir string) (err error) {
 	if s.dir, err = os.MkdirTemp(dir, "racflow"); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", filepath.Join(s.dir, "host"))
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(s.dir, "host"), Net: "unix"})
 	if err != nil {
 		return err
 	}

@@ -123,18 +123,16 @@ func tooLarge(size int) error {
 
 // acquire waits for credits, for the end of ctx or for that of the connection.
 func (c *Conn) acquire(ctx context.Context, credits int64) error {
-	waiting := ctx
 	if !c.credits.TryAcquire(credits) {
-		both, stop := context.WithCancel(ctx)
+		waiting, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() {
 			select {
 			case <-c.done:
 				stop()
-			case <-both.Done():
+			case <-waiting.Done():
 			}
 		}()
-		waiting = both
 		if c.credits.Acquire(waiting, credits) != nil {
 			if ctx.Err() != nil {
 				return Ended(ctx)

@@ -1,6 +1,6 @@
 // Package wire converts between the records of package sdk and the messages of
 // sdk/proto, and holds what both ends of a plugin process must agree on: the
-// handshake, the window of a Run stream and the limits of a message.
+// handshake, how many calls there are at a time, and the limits of a message.
 //
 // Only the columns that a stage reads are encoded, and a column whose every
 // value is empty is left out. Decoders trust nothing: they check every length,

@@ -6,11 +6,12 @@ import (
 )
 
 const (
-	// ProtocolVersion is the version of sdk/proto that this package speaks, and Minor
-	// its minor version, which counts what was added since. LeastMinor is the oldest
-	// that the other side may speak.
-	ProtocolVersion   = 2
-	Minor, LeastMinor = 0, 0
+	// ProtocolVersion is the version of sdk/proto that this package speaks.
+	ProtocolVersion = 2
+	// Minor counts what was added to that version.
+	Minor = 0
+	// LeastMinor is the oldest Minor of the engine that plugins of this SDK work with.
+	LeastMinor = 0
 	// CookieKey is the environment variable by which a plugin knows that
 	// racflow has started it.
 	CookieKey = "RACFLOW_PLUGIN"
