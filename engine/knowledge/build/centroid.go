@@ -13,35 +13,26 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// centroid is the mean direction of a label's vectors, as in a nearest
-// centroid classifier with cosine distance (Han and Karypis 2000).
-type centroid struct{ sum []float64 }
-
-func (c *centroid) add(v []float32) {
-	for i, x := range v {
-		c.sum[i] += float64(x)
-	}
-}
-
-// vector returns the centroid with norm 1; all zero where the vectors cancel
-// each other out.
-func (c *centroid) vector() []float32 {
+// direction returns a vector of norm 1; all zero where the vectors of a sum cancel each
+// other out.
+func direction(sum []float64) []float32 {
 	var square float64
-	for _, x := range c.sum {
+	for _, x := range sum {
 		square += x * x
 	}
-	out := make([]float32, len(c.sum))
+	out := make([]float32, len(sum))
 	if square == 0 {
 		return out
 	}
-	for i, x := range c.sum {
+	for i, x := range sum {
 		out[i] = float32(x / math.Sqrt(square))
 	}
 	return out
 }
 
-// buildCentroids makes the centroids of the given labels again, or of all labels where
-// the centroids are not those of the source as it was before.
+// buildCentroids makes the centroids of labels, the mean directions of their vectors as
+// in a nearest centroid classifier with cosine distance (Han and Karypis 2000): those of
+// the given labels, or all where they are not those of the source as it was before.
 func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, before string) error {
 	collection := generation.Centroids(b.Collection)
 	have, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()})
@@ -70,17 +61,17 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	if !all {
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
-	sums := map[string]*centroid{}
+	sums := map[string][]float64{}
 	err := stages.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) {
 		if e.Label == "" {
 			return
 		}
-		c := sums[e.Label]
-		if c == nil {
-			c = &centroid{sum: make([]float64, len(e.Vector))}
-			sums[e.Label] = c
+		if sums[e.Label] == nil {
+			sums[e.Label] = make([]float64, len(e.Vector))
 		}
-		c.add(e.Vector)
+		for i, x := range e.Vector {
+			sums[e.Label][i] += float64(x)
+		}
 	})
 	if err != nil {
 		return err
@@ -97,7 +88,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	var entries []sdk.Entry
 	for _, label := range slices.Sorted(maps.Keys(sums)) {
 		known[label] = true
-		entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: sums[label].vector()})
+		entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: direction(sums[label])})
 	}
 	err = b.Store.Delete(ctx, collection, gone)
 	if err == nil {

@@ -1,0 +1,25 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/report"
+)
+
+// What the embedder has resolved stands beside what the file says of it.
+func TestGenerationsShowWhatWasResolved(t *testing.T) {
+	var out bytes.Buffer
+	list := report.NewGenerations(&out)
+	list.Add("k", "local", &generation.History{Generations: []generation.Generation{{Collection: "k-1", State: generation.Current,
+		Origin: generation.Origin{Embedder: "e", Config: []byte(`{"model":"m"}`), Resolved: []byte(`{"precision":"half"}`)}}}})
+	if err := list.Table(); err != nil || !strings.Contains(out.String(), " e model=m precision=half ") {
+		t.Errorf("%v: %s", err, &out)
+	}
+	out.Reset()
+	if err := list.JSON(); err != nil || !strings.Contains(out.String(), `"config":{"model":"m"},"resolved":{"precision":"half"}`) {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
