@@ -33,5 +33,5 @@
 //
 // Nothing here writes to standard output or standard error, or reads standard input:
 // what happens meanwhile goes to Options.Log and Options.Events, mistakes in a file are
-// a DiagnosticsError. Flags, tables and exit codes are the command's.
+// a DiagnosticsError. Texts name options as Options.NAME. Flags, tables and exit codes are the command's.
 package engine

@@ -63,7 +63,7 @@ for each. Parts are ` + partNames + `.`,
 				return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
 			}
 			flags.more.Set = o.First()
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) error {
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {
 				found, err := p.Evaluate(c.Context(), o)
 				if err != nil {
 					return withoutFigures(err)

@@ -49,7 +49,7 @@ the rows that they were found on.`,
 			case o.Folds < 2:
 				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
 			}
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) (err error) {
 				out, err := output.Open(to, c.OutOrStdout(), p.Reads()...)
 				if err != nil {
 					return err

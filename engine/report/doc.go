@@ -1,8 +1,6 @@
-// Package report shows what a run is doing and what came of it: results as
-// JSONL or TSV for programs, as a table for people, progress while it runs,
-// and evaluations. TSV has one line per result; see Escape for texts that would
-// take several.
+// Package report writes what people read of a file and of a run: plans, evaluations,
+// comparisons, what tuning found, generations of knowledge, the answer to one question,
+// and a file's stages as a flowchart.
 //
-// Results go where data goes (standard output or a file), everything else to
-// standard error; which is which is the caller's choice.
+// It decides nothing and measures nothing. Results of items are package result's.
 package report

@@ -14,6 +14,6 @@
 // Simon, "Bias in error estimation when using cross-validation for model
 // selection", BMC Bioinformatics 7:91, 2006).
 //
-// It runs no pipeline and reads no pipeline file's text beyond the expressions
+// It runs no pipeline (package engine does) and reads no pipeline file's text beyond the expressions
 // that name variables.
 package tune
