@@ -22,6 +22,10 @@
 // says is searched for the secrets of all of them (see package redact), in logs,
 // errors and results, before the engine sees it.
 //
+// What the engine shares with stages (limits, the response cache) is one listener on a unix
+// socket: a process shows the certificate and the token that Configure gave it, and its
+// end frees what it holds.
+//
 // The package knows neither pipelines nor records: what is asked of a stage,
 // in which batches and how often, is the engine's affair. It needs unix
 // sockets and process groups.

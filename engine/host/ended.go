@@ -24,7 +24,7 @@ func newEnded() *ended { return &ended{done: make(chan struct{})} }
 // does not, and says how it ended. The status of a process that is killed here at
 // once would hide the one that it had.
 func (p *Process) exit(now instance) string {
-	process := now.child.process
+	process := now.process.running
 	if process.failure() == nil {
 		select {
 		case <-process.ended:
@@ -32,7 +32,7 @@ func (p *Process) exit(now instance) string {
 			process.fail(errors.New("it closed its connection and was ended"))
 		}
 	}
-	now.child.kill()
+	now.process.kill()
 	<-now.conn.Done()
 	now.unshare()
 	how := "it does not even end when it is killed"
@@ -72,9 +72,9 @@ func (p *Process) settle(now instance) {
 	within, cancel := context.WithTimeout(p.ctx, p.host.limits.deaf)
 	defer cancel()
 	if !now.conn.Settle(within) && p.ctx.Err() == nil {
-		now.child.process.fail(fmt.Errorf("racflow ended it, since it still worked on a request %v after its time was over", p.host.limits.deaf))
+		now.process.running.fail(fmt.Errorf("racflow ended it, since it still worked on a request %v after its time was over", p.host.limits.deaf))
 		now.ended.deaf.Store(true)
-		_ = now.child.process.Kill(p.ctx)
+		_ = now.process.running.Kill(p.ctx)
 		select {
 		case <-now.conn.Done():
 		case <-p.ctx.Done():

@@ -66,7 +66,7 @@ func TestNextRequestFindsAProcess(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			p.mu.Lock()
-			now := p.current.child.process.ID()
+			now := p.current.process.running.ID()
 			p.mu.Unlock()
 			if (now != before) != replaced {
 				t.Errorf("process %s follows %s", now, before)

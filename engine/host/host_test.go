@@ -400,7 +400,7 @@ func TestCloseKillsWhatDoesNotListen(t *testing.T) {
 }
 
 func socketDir(p *Process) string {
-	for _, v := range p.current.child.process.cmd.Env {
+	for _, v := range p.current.process.running.cmd.Env {
 		if dir, ok := strings.CutPrefix(v, "PLUGIN_UNIX_SOCKET_DIR="); ok {
 			return dir
 		}

@@ -84,7 +84,7 @@ func actAsHost() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(p.current.child.process.ID(), socketDir(p))
+		fmt.Println(p.current.process.running.ID(), socketDir(p))
 	}
 	fmt.Println("ready")
 	time.Sleep(time.Minute)

@@ -78,7 +78,7 @@ type Process struct {
 
 // instance is one of the processes that a Process has over time.
 type instance struct {
-	child   *child
+	process *process
 	conn    *remote.Conn
 	unshare func()        // ends what the engine shares with it
 	stage   *remote.Stage // as Configure described it
@@ -203,7 +203,7 @@ func (p *Process) program() string {
 	return p.spec.Command[0]
 }
 
-func (p *Process) configure(ctx context.Context, c *child) (instance, error) {
+func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
 	client := stagepb.NewStageClient(c.conn)
 	offered, info, err := p.describe(ctx, client)
 	if err != nil {
@@ -217,7 +217,7 @@ func (p *Process) configure(ctx context.Context, c *child) (instance, error) {
 		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: config,
 		StateDir: wire.Valid(p.spec.StateDir), Samples: uint32(p.spec.Samples), Minor: wire.Minor,
 	}
-	in := instance{child: c, ended: newEnded(), unshare: func() {}}
+	in := instance{process: c, ended: newEnded(), unshare: func() {}}
 	if p.spec.Host != nil {
 		if request.Host, in.unshare, err = p.host.shared.share(p.host.sockets, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
 			return instance{}, err
@@ -250,7 +250,7 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 	if len(p.spec.Command) > 0 {
 		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
 	}
-	in.conn = remote.NewConn(in.child.conn)
+	in.conn = remote.NewConn(in.process.conn)
 	return nil
 }
 

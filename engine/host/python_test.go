@@ -66,7 +66,7 @@ func TestPython(t *testing.T) {
 	running := func() *runningProcess {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.current.child.process
+		return p.current.process.running
 	}
 	before := running().ID()
 	var calls sync.WaitGroup

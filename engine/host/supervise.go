@@ -20,7 +20,7 @@ func (p *Process) supervise() {
 		now := p.current // only this goroutine changes it
 		p.watch(now)
 		if p.ctx.Err() != nil {
-			now.child.stop(p.host.limits.stop)
+			now.process.stop(p.host.limits.stop)
 			now.end()
 			p.publish(instance{conn: now.conn}, p.about(ErrClosed))
 			return
@@ -56,13 +56,13 @@ func (p *Process) watch(now instance) {
 			overdue, ok := now.conn.Alive(within)
 			cancel()
 			if !ok && p.ctx.Err() == nil {
-				now.child.process.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
+				now.process.running.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
 				return
 			}
 			if overdue < wire.Window {
 				stuck = 0
 			} else if stuck++; stuck == 2 {
-				now.child.process.fail(fmt.Errorf("racflow ended it, since it still works on %d requests that were cancelled", overdue))
+				now.process.running.fail(fmt.Errorf("racflow ended it, since it still works on %d requests that were cancelled", overdue))
 				return
 			}
 		}
@@ -130,7 +130,7 @@ func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) e
 		}
 	}
 	if err != nil {
-		next.child.kill()
+		next.process.kill()
 		next.end()
 	}
 	return err

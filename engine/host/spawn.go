@@ -29,15 +29,15 @@ type launch struct {
 	out     *output
 }
 
-// child is a process that has passed the handshake.
-type child struct {
-	process *runningProcess
+// process is a program that runs and has passed the handshake.
+type process struct {
+	running *runningProcess
 	client  *plugin.Client
 	conn    *grpc.ClientConn
 }
 
 // spawn starts a process and waits until it answers.
-func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
+func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	command, marks := l.command, []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}
 	if len(command) == 0 {
 		command, marks = []string{h.options.Self, "plugin", l.name}, append(marks, wire.StageKey+"="+l.name)
@@ -52,7 +52,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 		}
 	}
 	// Not CommandContext: ctx bounds the start, and the process outlives it.
-	process := newRunningProcess(exec.Command(path, command[1:]...), l.out) //nolint:noctx
+	running := newRunningProcess(exec.Command(path, command[1:]...), l.out) //nolint:noctx
 	var sockets string
 	config := h.id.dialing.Clone() // go-plugin adds the plugin's certificate to it
 	client := plugin.NewClient(&plugin.ClientConfig{
@@ -60,8 +60,8 @@ func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 		Plugins:         plugin.PluginSet{},
 		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
 			sockets = dir
-			process.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks)
-			return process, nil
+			running.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks)
+			return running, nil
 		},
 		TLSConfig:        config,
 		StartTimeout:     h.limits.start + time.Minute, // ours is ctx
@@ -73,12 +73,12 @@ func (h *Host) spawn(ctx context.Context, l launch) (*child, error) {
 		SkipHostEnv:      true,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
 	})
-	c := &child{process: process, client: client}
+	c := &process{running: running, client: client}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.start, fmt.Errorf("it was not ready within %v", h.limits.start))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		process.fail(context.Cause(ctx))
-		_ = process.Kill(ctx)
+		running.fail(context.Cause(ctx))
+		_ = running.Kill(ctx)
 	})
 	connected, err := client.Client()
 	if !stop() || err != nil {
@@ -100,26 +100,26 @@ func notFound(err error) error {
 
 // explain says why a process did not start, with its exit status and its last
 // words.
-func (c *child) explain(err error) error {
-	reason := c.process.failure()
+func (c *process) explain(err error) error {
+	reason := c.running.failure()
 	if reason == nil {
-		reason = errors.New(c.process.out.secrets.Message(err.Error()))
+		reason = errors.New(c.running.out.secrets.Message(err.Error()))
 	}
-	if !c.process.started() {
+	if !c.running.started() {
 		return reason
 	}
 	select {
-	case <-c.process.exited:
-		if state := c.process.cmd.ProcessState; state.Exited() {
+	case <-c.running.exited:
+		if state := c.running.cmd.ProcessState; state.Exited() {
 			reason = fmt.Errorf("%w (exit status %d)", reason, state.ExitCode())
 		}
 	default:
 	}
-	return fmt.Errorf("%w%s", reason, c.process.out.tail())
+	return fmt.Errorf("%w%s", reason, c.running.out.tail())
 }
 
 // stop asks the process to end and kills it if it has not after grace.
-func (c *child) stop(grace time.Duration) {
+func (c *process) stop(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	go func() {
@@ -130,7 +130,7 @@ func (c *child) stop(grace time.Duration) {
 		}
 	}()
 	select {
-	case <-c.process.exited:
+	case <-c.running.exited:
 	case <-ctx.Done():
 	}
 	c.kill()
@@ -138,12 +138,12 @@ func (c *child) stop(grace time.Duration) {
 
 // kill ends the process at once. Only then may go-plugin clean up after it: it
 // would wait for a process that has stopped.
-func (c *child) kill() {
-	_ = c.process.Kill(context.Background())
+func (c *process) kill() {
+	_ = c.running.Kill(context.Background())
 	cleaned := make(chan struct{})
 	go func() {
-		if c.process.started() {
-			<-c.process.exited
+		if c.running.started() {
+			<-c.running.exited
 		}
 		c.client.Kill()
 		close(cleaned)
