@@ -64,9 +64,10 @@ func (c *collection) put(entries []sdk.Entry) error {
 	}
 	return c.change(func(tx *transaction) error {
 		rows := func(yield func(row.Row, []float32) bool) {
+			var vector []float32
 			for _, e := range entries {
 				meta, _ := row.AppendMeta(nil, e.Meta) // validated
-				vector, _ := row.Normalise(nil, e.Vector)
+				vector, _ = row.Normalise(vector[:0], e.Vector)
 				r := row.Row{Sequence: tx.next, ID: e.ID, Label: e.Label, Hash: string(e.Hash), Context: e.Context, Text: e.Text, Meta: string(meta)}
 				tx.next++
 				if !yield(r, vector) {
