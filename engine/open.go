@@ -80,7 +80,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	o := p.workspace.options
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Fitted: p.workspace.fitted()},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Fitted: p.workspace.fitted(), Pending: p.workspace.pending},
 		Launch:  p.launch, Stdin: o.Stdin,
 		Knowledge: func(r build.Report) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -30,6 +31,8 @@ type Workspace struct {
 	state   string // absolute: plugins are given folders below it
 	host    *host.Host
 	catalog *catalog.Catalog
+
+	pending *pending.Book // of results that come later
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
@@ -56,6 +59,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
+	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.Silent)
 	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Waiting: o.Events.Silent}); err != nil {
 		return nil, err
 	}

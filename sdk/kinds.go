@@ -91,6 +91,9 @@ type TrainingRow struct {
 // for the results with the Collect method of the stage, which is an EmbedCollector,
 // SampleCollector or EnrichCollector and made with Pends. That may be in another process,
 // and for a part of the rows at a time.
+// A row is the same one where all is that the stage sees of it, the id of an item
+// included. A collection that fails with Invalid ends the work: those rows are asked for
+// anew the next time. Vectors of queries are not waited for.
 type Pending struct {
 	Handle    string        // names the work; without a secret, at most 64 KiB
 	PollAfter time.Duration // the least time to wait; 0: no opinion

@@ -2,13 +2,16 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/racflow/racflow/engine/redact"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // hide replaces secrets in a reply, whichever stage they were given to: all of them
@@ -24,6 +27,10 @@ func (p *Process) hide(reply proto.Message) {
 		if f != nil {
 			f.Message = p.out.secrets.Message(f.GetMessage())
 		}
+	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil && p.out.secrets.Result(r.GetPending().GetHandle()) != r.GetPending().GetHandle() {
+		r.Pending = nil // it would be written to the disk
+		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
 	}
 	if p.out.secrets.InResults() && redactMessage(reply, p.out.secrets.Result) {
 		p.masked.Do(func() {

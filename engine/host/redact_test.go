@@ -108,6 +108,18 @@ func TestEveryTextOfAReply(t *testing.T) {
 	}
 }
 
+// A handle is kept on the disk and given back as it is: one with a secret is refused.
+func TestSecretInHandle(t *testing.T) {
+	p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: knowing(hushed)}}
+	for handle, refused := range map[string]bool{"batch-1": false, "key=" + hushed: true} {
+		reply := &stagepb.RowsReply{Pending: &stagepb.Pending{Handle: handle}}
+		p.hide(reply)
+		if (reply.Failure != nil) != refused || (reply.Pending == nil) != refused || !refused && reply.Pending.Handle != handle {
+			t.Errorf("%s: %v", handle, reply)
+		}
+	}
+}
+
 func TestRedactedReplies(t *testing.T) {
 	rows, err := wire.EncodeCandidates([][]sdk.Candidate{
 		{{ID: "a" + hushed, Label: "x", Text: "one"}, {ID: "b", Label: hushed}}, {{ID: "c", Label: "x", Context: "of " + hushed, Meta: sdk.Meta{

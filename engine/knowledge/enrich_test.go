@@ -31,6 +31,9 @@ type adder struct {
 	slow func(sdk.Passage)       // nil: it is not
 	ends func(sdk.Passage) error // of a whole call; nil: it never does
 
+	pends func() // called with each ask, whose results come later; nil: at once
+	asks  int    // that were pending
+
 	mu             sync.Mutex
 	kept           map[string]bool
 	asked          []string // passages that it had to ask for, as document:text
@@ -41,6 +44,17 @@ type adder struct {
 func (a *adder) Fingerprint() string { return "" }
 
 func (a *adder) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if a.pends == nil {
+		return a.find(ctx, passages)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asks++
+	a.pends()
+	return nil, &sdk.Pending{Handle: fmt.Sprint(a.asks)}
+}
+
+func (a *adder) find(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	a.mu.Lock()
 	a.underWay++
 	a.most = max(a.most, a.underWay)

@@ -38,13 +38,24 @@ type letters struct {
 	lost        int                     // calls that fail from now on in a way that may pass
 	failAfter   int                     // passages; 0: never
 	strict      bool                    // it refuses some texts
+	pends       func()                  // called with each ask, whose results come later; nil: at once
+	asks        int                     // that were pending
 	ends        func(text string) error // of a whole call; nil: it never does
 	machine     *machine                // nil: it resolves nothing
 }
 
 func (l *letters) Dimension() int { return 4 }
 
-func (l *letters) Embed(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+func (l *letters) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	if l.pends == nil {
+		return l.find(ctx, role, texts)
+	}
+	l.asks++
+	l.pends()
+	return nil, &sdk.Pending{Handle: fmt.Sprint(l.asks)}
+}
+
+func (l *letters) find(_ context.Context, role sdk.Role, texts []string) ([][]float32, error) {
 	if l.fail != nil {
 		return nil, l.fail
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -38,6 +39,7 @@ type Options struct {
 	// many rows or documents; may be nil.
 	Progress func(doing string, done, total int)
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
+	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Plan     bool                         // only report what would be done
 }
 
@@ -60,12 +62,12 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	job := &build.Job{
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
-		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan,
+		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending},
 	}
 	if o.Plan {
 		set.Enrichers = nil
 	}
-	job.Enrichers = enrich.New(block, set.Enrichers)
+	job.Enrichers = enrich.New(block, set.Enrichers, &job.Later)
 	made, err := buildPatiently(ctx, job, o.Waiting)
 	if err != nil {
 		return nil, err

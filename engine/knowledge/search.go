@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
 )
@@ -93,7 +94,11 @@ func nearest(n int) sdk.Ranking {
 // the others' vectors stand.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	defer k.embeds.add(len(texts), time.Now())
-	vectors, err := k.embedder.Embed(ctx, sdk.RoleQuery, texts)
+	var vectors [][]float32
+	err := pending.Work{Call: func(ctx context.Context, _ []int) (err error) { // an item does not wait for a batch
+		vectors, err = k.embedder.Embed(ctx, sdk.RoleQuery, texts)
+		return err
+	}}.Do(ctx, nil)
 	failed := sdk.RowErrors{}
 	if err := TakeRows(failed, err); err != nil {
 		return nil, fmt.Errorf("embed: %w", err)

@@ -60,6 +60,9 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	if journal != nil && len(fresh) > 0 && ctx.Err() == nil { // else the batch was cut short
 		a.err = journal.Keep(fresh)
 	}
+	if a.err == nil && ctx.Err() == nil {
+		a.err = r.graph.Settle(records)
+	}
 	if r.records != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -2,12 +2,16 @@ package stage
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -26,7 +30,7 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 		size = max(len(records), 1)
 	}
 	var g errgroup.Group
-	if !s.Info.Network { // there its slots are the limit
+	if !s.Info.Network && !s.Info.Pends { // there its slots are the limit
 		g.SetLimit(max(s.Workers, 1))
 	}
 	for from := 0; from < len(records); from += size {
@@ -43,17 +47,53 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 // callWithRetries invokes the stage, and again with the records that failed in a way
 // that may pass.
 func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
-	w := retry.Work{
-		Retries: s.Retries, Ended: s.ending.begun, Cause: s.ending.err,
-		Call: func(ctx context.Context, at []int) error {
-			some := make([]*Record, len(at))
-			for i, n := range at {
-				some[i] = records[n]
-			}
-			return s.invoke(ctx, some)
-		},
+	call := func(ctx context.Context, at []int) error {
+		some := make([]*Record, len(at))
+		for i, n := range at {
+			some[i] = records[n]
+		}
+		return s.invoke(ctx, some)
 	}
+	if s.Info.Pends {
+		call = pending.Work{
+			Book: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
+			Key: func(i int) string { return s.key(records[i]) },
+			Collected: func(i int, key string) {
+				out := &records[i].outputs[s.index]
+				out.collected = append(out.collected, key)
+			},
+		}.Do
+	}
+	w := retry.Work{Retries: s.Retries, Ended: s.ending.begun, Cause: s.ending.err, Call: call}
 	copy(errs, w.Do(ctx, len(records)))
+}
+
+// key identifies an item for results that come later: by all that the stage sees of it.
+func (s *stage) key(rec *Record) string {
+	item := s.item(rec)
+	row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{item}}, s.Info.Reads)
+	var raw []byte
+	if err == nil {
+		raw, err = proto.MarshalOptions{Deterministic: true}.Marshal(row)
+	}
+	if err != nil {
+		return pending.Key(s.identity, item.ID, err.Error()) // it cannot be sent, either
+	}
+	return pending.Key(s.identity, string(raw), strconv.Itoa(item.Drawn))
+}
+
+// Settle forgets the handles of items whose results are stored.
+func (g *Graph) Settle(records []*Record) error {
+	if g.options.Pending == nil {
+		return nil
+	}
+	var keys []string
+	for _, rec := range records {
+		for _, out := range rec.outputs {
+			keys = append(keys, out.collected...)
+		}
+	}
+	return g.options.Pending.Settle(keys)
 }
 
 // invoke makes one call.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/racflow/racflow/engine/fitted"
+	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -115,6 +116,11 @@ func (s *stage) start(ctx context.Context, start launch.Func) (process any, err 
 func (s *stage) connect(process any) (err error) {
 	if f, ok := process.(sdk.Fingerprinter); ok && s.Kind != "" {
 		s.fingerprint = f.Fingerprint()
+		s.identity = identity.Stage(s.Stage, f) + s.learnt
+		if s.knowledge != nil && s.Info.Reads&sdk.Of(sdk.ColumnLabels, sdk.ColumnRandom) != 0 {
+			collection, content := s.knowledge.Generation()
+			s.identity += collection + content
+		}
 	}
 	s.method, err = s.methodOf(process)
 	return err

@@ -35,6 +35,9 @@
 // (Options.Strict), the graph ends (Graph.Ended): items that need the stage are left,
 // which is no failure, and the others of those that were read are answered.
 //
+// A voter's results may come later (package pending): it waits without a slot, and the
+// handle is kept until the items' results are (Graph.Settle).
+//
 // A stage that learns from its knowledge does so before it is called (package fitted).
 //
 // The package knows stages by the interfaces of the sdk. It neither starts processes,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
@@ -24,7 +25,8 @@ type Options struct {
 	// now on. A stage that had to stop is then still asked about the items that it had
 	// been given: what the response cache holds, it answers. nil: none is asked.
 	Refuses func(*pipeline.Stage) bool
-	Fitted  string // folder of what stages learn from knowledge
+	Pending *pending.Book // handles of results that come later; nil: those are errors
+	Fitted  string        // folder of what stages learn from knowledge
 	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
 	Fitting func(stage string, done, total int)
 }
@@ -68,6 +70,7 @@ type stage struct {
 	stopped     atomic.Bool   // it had to stop
 	spread      atomic.Bool   // a voter: it returns distributions
 	fingerprint string        // of its process
+	identity    string        // digest of all that what it makes of a row depends on
 	learnt      string        // names what it has learnt; empty: nothing
 	rows        atomic.Int64
 	busy        atomic.Int64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -30,7 +31,16 @@ func (s *stage) methodOf(process any) (method, error) {
 		}
 	case sdk.KindSample:
 		if p, ok := process.(sdk.Sampler); ok {
-			return methodBy(s, process, p.Sample, s.sample), nil
+			sample := p.Sample
+			if c, ok := process.(sdk.SampleCollector); ok && s.Info.Pends {
+				sample = func(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+					if handle := pending.Handle(ctx); handle != "" {
+						return c.CollectSamples(ctx, handle, b)
+					}
+					return p.Sample(ctx, b)
+				}
+			}
+			return methodBy(s, process, sample, s.sample), nil
 		}
 	case sdk.KindElect:
 		if p, ok := process.(sdk.Elector); ok {

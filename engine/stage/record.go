@@ -34,6 +34,7 @@ type output struct {
 	prototypes []sdk.Candidate
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
+	collected  []string // keys of results that came later
 }
 
 func (r *Record) fail(s *stage, err error) {

@@ -32,6 +32,7 @@ type Job struct {
 	Stdin      io.Reader
 	Progress   func(doing string, done, total int) // may be nil
 	Plan       bool                                // only report what would be done
+	Later      stages.Later
 }
 
 // Result is what a build made.
@@ -161,7 +162,10 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 		b.note.Built = generation.Now()
 	}
 	b.Completed = first
-	return diff.Labels, b.commit(ctx)
+	if err := b.commit(ctx); err != nil {
+		return nil, err
+	}
+	return diff.Labels, b.Later.Settle()
 }
 
 // begin keeps other processes from writing, and lets the embedder learn where it has

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -86,8 +87,15 @@ func (w *walk) embed(ctx context.Context, m *batch) error {
 	}
 	texts := m.texts()
 	vectors := make([][]float32, len(texts))
+	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
 	errs, err := w.embeds.Call(ctx, len(texts), func(ctx context.Context, at []int) error {
-		found, err := w.Embedder.Embed(ctx, sdk.RolePassage, stages.Pick(texts, at))
+		embed := w.Embedder.Embed
+		if c, ok := w.Embedder.(sdk.EmbedCollector); ok && pending.Handle(ctx) != "" {
+			embed = func(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+				return c.CollectVectors(ctx, pending.Handle(ctx), role, texts)
+			}
+		}
+		found, err := embed(ctx, sdk.RolePassage, stages.Pick(texts, at))
 		return stages.Spread(vectors, at, found, err)
 	})
 	if err != nil {

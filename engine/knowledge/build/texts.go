@@ -16,7 +16,7 @@ func Texts(ctx context.Context, block *pipeline.Knowledge, starter stages.Starte
 	if err != nil {
 		return reportOf(block), err
 	}
-	b := newBuilder(&Job{Block: block, Chunker: set.Chunker, Enrichers: enrich.New(block, set.Enrichers)})
+	b := newBuilder(&Job{Block: block, Chunker: set.Chunker, Enrichers: enrich.New(block, set.Enrichers, nil)})
 	if err := b.read(ctx); err != nil {
 		return b.Report, err
 	}

@@ -2,12 +2,14 @@ package enrich
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -116,19 +118,49 @@ func (e *enricher) call(ctx context.Context, t turn, documents []units.Document,
 
 // ask calls the process. An error that is not sdk.RowErrors is of all passages.
 func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]sdk.Addition, error) {
-	if err := t.take(ctx, e.slots); err != nil {
-		return nil, err
-	}
-	defer func() { <-e.slots }()
 	found, all := make([]sdk.Addition, len(passages)), make([]int, len(passages))
 	for i := range all {
 		all[i] = i
 	}
-	err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
-		got, err := e.process.Enrich(ctx, passages)
-		return stages.Spread(found, all, got, err)
-	})
-	return found, err
+	call := func(ctx context.Context, at []int) error {
+		if err := t.take(ctx, e.slots); err != nil {
+			return err
+		}
+		defer func() { <-e.slots }()
+		return retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+			got, err := e.invoke(ctx, stages.Pick(passages, at))
+			return stages.Spread(found, at, got, err)
+		})
+	}
+	if e.stage.Info.Pends {
+		rows := seen(passages)
+		w := e.later.Work("enrich."+e.stage.Name, e.stage, e.process, func(i int) []string { return rows[i] })
+		w.Call, w.Ended, w.Cause = call, t.ended.Done(), func() error { return context.Cause(t.ended) }
+		call = w.Do
+	}
+	return found, call(ctx, all)
+}
+
+// invoke asks, or collects what came later.
+func (e *enricher) invoke(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if c, ok := e.process.(sdk.EnrichCollector); ok && pending.Handle(ctx) != "" {
+		return c.CollectAdditions(ctx, pending.Handle(ctx), passages)
+	}
+	return e.process.Enrich(ctx, passages)
+}
+
+// seen is what an enricher sees of each passage. Passages of a document stand together.
+func seen(passages []sdk.Passage) [][]string {
+	all, document := make([][]string, len(passages)), ""
+	for i, p := range passages {
+		if i == 0 || p.Document != passages[i-1].Document {
+			meta, _ := json.Marshal(p.Document.Meta) // strings, numbers and booleans
+			document = pending.Key(p.Document.ID, p.Document.Text, string(meta))
+		}
+		chunk, _ := json.Marshal(p.Chunk)
+		all[i] = []string{document, string(chunk)}
+	}
+	return all
 }
 
 // divide asks again about the passages of one document that failed together with

@@ -22,6 +22,7 @@ type enricher struct {
 	stage   *pipeline.Stage
 	process stages.Enricher // nil: it is not asked, and adds nothing
 	slots   chan struct{}   // of calls under way
+	later   *stages.Later
 
 	mu     sync.Mutex
 	failed map[string]failure // by the document's id
@@ -31,10 +32,10 @@ type enricher struct {
 
 // New makes the enrichers of a block of what stages.Start has started; nil asks none
 // of them, and counts what they would be asked.
-func New(block *pipeline.Knowledge, processes []stages.Enricher) Enrichers {
+func New(block *pipeline.Knowledge, processes []stages.Enricher, later *stages.Later) Enrichers {
 	var all Enrichers
 	for i, s := range block.Enrichers() {
-		e := &enricher{stage: s, slots: make(chan struct{}, slotsOf(s)), failed: map[string]failure{}, asks: Asks{Stage: s}}
+		e := &enricher{stage: s, slots: make(chan struct{}, slotsOf(s)), failed: map[string]failure{}, asks: Asks{Stage: s}, later: later}
 		if processes != nil {
 			e.process = processes[i]
 		}

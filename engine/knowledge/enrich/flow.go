@@ -78,13 +78,13 @@ func roomOf(bytes, groups int) int64 {
 
 // sizes returns how many passages a group has at most, unless it is one document,
 // and how many groups the enrichers work on at a time. Where a service is asked, a
-// group is one document.
+// group is one document, unless its results may come later.
 func (all Enrichers) sizes() (passages, groups int) {
 	passages = defaultBatch
 	for _, e := range all {
 		groups = max(groups, cap(e.slots))
 		passages = min(passages, cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch))
-		if e.stage.Info.Network {
+		if e.stage.Info.Network && !e.stage.Info.Pends {
 			passages = 1
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
@@ -17,7 +18,8 @@ const BatchBytes = 8 << 20
 // Caller calls a stage of a build with batches.
 type Caller struct {
 	Stage    *pipeline.Stage
-	answered bool // to a call so far
+	Later    pending.Work // of a stage that Pends, for the next batch; without Call
+	answered bool         // to a call so far
 }
 
 // Call calls with the n rows of a batch, within the stage's timeout, again where that
@@ -26,12 +28,16 @@ type Caller struct {
 // where it answered nothing of this batch, and nothing before if that is one row.
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
 	before, now := c.answered, false
-	work := retry.Work{Retries: c.Stage.Retries, Call: func(ctx context.Context, at []int) error {
+	bounded := func(ctx context.Context, at []int) error {
 		err := retry.Bounded(ctx, c.Stage, func(ctx context.Context) error { return call(ctx, at) })
 		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
 		return err
-	}}
-	errs := work.Do(ctx, n)
+	}
+	if c.Stage.Info.Pends {
+		c.Later.Call = bounded
+		bounded = c.Later.Do
+	}
+	errs := retry.Work{Retries: c.Stage.Retries, Call: bounded}.Do(ctx, n)
 	c.answered = before || now
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
