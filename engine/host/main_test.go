@@ -110,11 +110,11 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		}
 		return nil
 	})),
-	sdk.SampleStage("chooser", "Says what it has chosen.", func(_ context.Context, s sdk.Setup, c chooserConfig) (sdk.Sampler, error) {
+	sdk.SampleStage("chooser", "Says what it has chosen.", func(_ context.Context, _ sdk.Setup, c chooserConfig) (sdk.Sampler, error) {
 		if c.Precision == "" {
 			c.Precision = fmt.Sprint("chosen by ", os.Getpid())
 		}
-		return &chooser{echo{setup: s}, c}, nil
+		return &chooser{c}, nil
 	}, sdk.Reads(sdk.ColumnText)),
 	sdk.ElectStage("elect", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return elector{}, nil }),
 	sdk.PromptStage("prompt", "Writes prompts.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return prompter{}, nil },
@@ -263,18 +263,16 @@ type chooserConfig struct {
 }
 
 // chooser answers with the value of an argument that was left to it.
-type chooser struct {
-	echo
-	config chooserConfig
-}
+type chooser struct{ config chooserConfig }
 
 func (c *chooser) Resolved() map[string]any { return map[string]any{"precision": c.config.Precision} }
 
-func (c *chooser) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	if b.Items[0].Text == "choice" {
-		return [][]sdk.Sample{{{Answers: []sdk.Answer{{Label: c.config.Precision}}}}}, nil
+func (c *chooser) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	if b.Items[0].Text == "crash" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
 	}
-	return c.echo.Sample(ctx, b)
+	return [][]sdk.Sample{{{Answers: []sdk.Answer{{Label: c.config.Precision}}}}}, nil
 }
 
 type elector struct{}
