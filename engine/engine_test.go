@@ -325,3 +325,95 @@ func TestRunResumed(t *testing.T) {
 		}
 	}
 }
+
+type mood struct {
+	Starts sdk.Path `config:"starts,required" doc:"A file with a byte for each start."`
+	Level  int      `config:"level" doc:"What it answers; the number of its starts where the file leaves it out."`
+}
+
+// moody is a voter that answers something else each time it starts, unless it is told
+// what.
+func moody() sdk.Stage {
+	return sdk.SampleStage("moody", "A voter of the test.", func(_ context.Context, _ sdk.Setup, c mood) (sdk.Sampler, error) {
+		if c.Level > 0 {
+			return level(c.Level), nil
+		}
+		starts, err := os.ReadFile(string(c.Starts))
+		if err != nil {
+			return nil, err
+		}
+		return level(len(starts) + 1), os.WriteFile(string(c.Starts), append(starts, '.'), 0o600)
+	}, sdk.Network(), sdk.Reads(sdk.ColumnText))
+}
+
+type level int
+
+func (l level) Resolved() map[string]any { return map[string]any{"level": int(l)} }
+
+func (l level) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i := range samples {
+		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: fmt.Sprintf("level %d", l), Weight: 1}}, Usage: sdk.Usage{InputTokens: 1000}}}
+	}
+	return samples, nil
+}
+
+// A resumed run has what the run began with: values that stages chose, and prices.
+func TestResolvedIsResumed(t *testing.T) {
+	text := `
+pipeline "p" {
+  sample "v" {
+    use = "moody"
+    price {
+      input  = 1
+      output = 1
+    }
+    config { starts = path("starts") }
+  }
+  elect "e" { use = "majority" }
+}
+`
+	path, o := write(t, text)
+	dir := filepath.Dir(path)
+	o.Journal, o.Input = true, filepath.Join(dir, "items.tsv")
+	for name, content := range map[string]string{"starts": "", "items.tsv": "text\n" + strings.Repeat("x\n", 5000)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(most int) (answers map[string]int, cost float64) {
+		t.Helper()
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		answers = map[string]int{}
+		n := 0
+		for r, err := range p.Run(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers[string(r.Answer)]++
+			cost = max(cost, r.Cost)
+			if n++; n == most {
+				break
+			}
+		}
+		return answers, cost
+	}
+	if answers, cost := run(1); answers["level 1"] != 1 || cost != 0.001 {
+		t.Fatalf("begun: %v at %v", answers, cost)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Resume = engine.Newest
+	if answers, cost := run(0); len(answers) != 1 || answers["level 1"] != 5000 || cost != 0.001 {
+		t.Errorf("resumed: %v at %v", answers, cost)
+	}
+	o.Resume = ""
+	if answers, cost := run(1); answers["level 2"] != 1 || cost != 0.003 {
+		t.Errorf("begun anew: %v at %v", answers, cost)
+	}
+}

@@ -28,39 +28,28 @@ func (e *ChangedError) Error() string {
 func (w *Workspace) Runs() journal.Runs { return journal.Of(w.state) }
 
 // journal opens the journal of a new run over the input or, with Options.Resume, of
-// one that left items unanswered. earlier is the newest run of the same file and
+// the one that p.resume has found. earlier is the newest run of the same file and
 // input, where that ended early.
-func (p *Pipeline) journal(ctx context.Context) (book *journal.Journal, earlier string, err error) {
+func (p *Pipeline) journal(ctx context.Context, last journal.Manifest) (book *journal.Journal, earlier string, err error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	runs, o := p.workspace.Runs(), p.workspace.options
-	last, left := runs.Newest(m.File, m.Pipeline)
-	switch {
-	case o.Resume == "":
-		if left && last.Input.Path == m.Input.Path {
-			if end := runs.End(last.ID); end == nil || !end.Complete {
-				earlier = last.ID
-			}
+	if o.Resume != "" {
+		if changed := last.Differences(m); len(changed) > 0 && !o.ResumeAnyway {
+			return nil, "", &ChangedError{last.ID, changed}
 		}
-		book, err = runs.Begin(m)
-		return book, earlier, err
-	case o.Resume == Newest && !left:
-		return nil, "", fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", p.file.Path, filepath.Join(p.workspace.state, "runs"))
-	case o.Resume != Newest:
-		if last, err = runs.Manifest(o.Resume); err != nil {
-			return nil, "", err
-		}
-		if last.File != m.File || last.Pipeline != m.Pipeline {
-			return nil, "", fmt.Errorf("run %s is of pipeline %q in %s", last.ID, last.Pipeline, last.File)
+		book, err = runs.Resume(last.ID)
+		return book, "", err
+	}
+	if last, left := runs.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
+		if end := runs.End(last.ID); end == nil || !end.Complete {
+			earlier = last.ID
 		}
 	}
-	if changed := last.Differences(m); len(changed) > 0 && !o.ResumeAnyway {
-		return nil, "", &ChangedError{last.ID, changed}
-	}
-	book, err = runs.Resume(last.ID)
-	return book, "", err
+	book, err = runs.Begin(m)
+	return book, earlier, err
 }
 
 // manifest says what a run of the pipeline depends on. It starts the stages.
@@ -84,8 +73,13 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
 	}
+	stages := p.stages()
 	for _, id := range r.Graph().Identities() {
-		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt}
+		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt, Resolved: id.Resolved}
+		if price := stages[id.Stage].Price; price != nil {
+			kept := journal.Price(*price)
+			stage.Price = &kept
+		}
 		if command := p.workspace.catalog.Command(id.Use); command != nil {
 			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
 			known, _ := p.workspace.host.Known(command)

@@ -22,6 +22,10 @@ type Pipeline struct {
 
 	invalid atomic.Int64 // rows of the knowledge that were left out, and passages without their enrichment
 
+	// resolved are the values that stages of a resumed run had chosen; set before any
+	// starts.
+	resolved map[*pipeline.Stage]map[string]any
+
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
 }

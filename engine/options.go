@@ -32,7 +32,8 @@ type Options struct {
 
 	// Journal keeps the results of Run over the input in the state folder as they are
 	// reached, if that can be read again. Resume is the ID of a run that left items
-	// unanswered, or Newest: its results come from there, and the others are added.
+	// unanswered, or Newest: its results come from there, and the others are added. What
+	// its stages chose when they started, and its prices, count to its end.
 	Journal      bool
 	Resume       string
 	ResumeAnyway bool // although the file, the input or the knowledge has changed

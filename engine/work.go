@@ -52,6 +52,13 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if o.Resume != "" && !p.rereadable() {
 		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
 	}
+	var last journal.Manifest
+	if o.Resume != "" {
+		var err error
+		if last, err = p.resume(); err != nil {
+			return nil, err
+		}
+	}
 	rows, err := p.Rows()
 	if err != nil {
 		return nil, err
@@ -65,7 +72,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	var kept run.Journal
 	var book *journal.Journal
 	if o.Journal && p.rereadable() {
-		if book, begun.Earlier, err = p.journal(ctx); err != nil {
+		if book, begun.Earlier, err = p.journal(ctx, last); err != nil {
 			return nil, err
 		}
 		kept, out.Run = book, book.ID()

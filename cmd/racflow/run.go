@@ -52,7 +52,9 @@ ends of lines, a backslash and any other control character, by its number.
 Every result is kept as it is reached, in the runs folder of --state. A run that
 broke off, was killed or has provisional answers is resumed by the same command
 and --resume: what was answered is not asked again, items that failed are tried
-again, and FILE is written whole. Unfinished runs are kept until they are resumed
+again, and FILE is written whole. What stages chose when the run began (a precision,
+a profile) and its prices count to its end, also where the file gives other prices
+by then. Unfinished runs are kept until they are resumed
 or removed with racflow runs remove; of the others the newest 20.`,
 		// A file and, for --resume ID, the run.
 		Args: func(c *cobra.Command, args []string) error {

@@ -4,7 +4,9 @@
 // A run is a folder below the runs folder of the state:
 //
 //	manifest.json   what was run: the parts of the pipeline, input, knowledge and plugins by
-//	                their fingerprints. Written once, before the first item.
+//	                their fingerprints, and what a resumed run gets again: values that
+//	                stages chose when they started, and prices. Written once, before
+//	                the first item.
 //	journal.jsonl   a line per item that was answered, in order of completion:
 //	                what the stages made of it. Appended to, a write per batch.
 //	                With the input it is enough to write the output again byte

@@ -53,6 +53,17 @@ type Stage struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Learnt      string `json:"learnt,omitempty"`  // names what it has learnt from its knowledge
 	Program     *File  `json:"program,omitempty"` // of a third party's plugin
+
+	// What the run began with and a resumed one gets again.
+	Resolved map[string]any `json:"resolved,omitempty"` // what the stage chose for arguments that the file leaves to it
+	Price    *Price         `json:"price,omitempty"`
+}
+
+// Price is what a million tokens cost.
+type Price struct {
+	Input  float64 `json:"input"`
+	Cached float64 `json:"cached"`
+	Output float64 `json:"output"`
 }
 
 // File is a file with what its content is recognised by: its hash or, where it

@@ -122,6 +122,9 @@ func (s *stage) connect(process any) (err error) {
 			s.identity += collection + content
 		}
 	}
+	if r, ok := process.(sdk.Resolver); ok && s.Kind != "" {
+		s.resolved = r.Resolved()
+	}
 	s.method, err = s.methodOf(process)
 	return err
 }

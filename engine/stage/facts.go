@@ -10,8 +10,9 @@ import (
 type Identity struct {
 	Stage       string // as "sample.knn", or "sample.llm, fallback.other"
 	Use         string
-	Fingerprint string // empty: its plugin gives none
-	Learnt      string // names what it has learnt from its knowledge; empty: nothing
+	Fingerprint string         // empty: its plugin gives none
+	Learnt      string         // names what it has learnt from its knowledge; empty: nothing
+	Resolved    map[string]any // what it chose for arguments that the file leaves to it
 }
 
 // Identities returns those of all stages that have a process, in file order.
@@ -22,11 +23,11 @@ func (g *Graph) Identities() []Identity {
 			continue
 		}
 		if s.Kind != "" {
-			all = append(all, Identity{s.String(), s.Use, s.fingerprint, s.learnt})
+			all = append(all, Identity{s.String(), s.Use, s.fingerprint, s.learnt, s.resolved})
 		}
 		for i, f := range s.fallbacks {
 			if f.Kind != "" {
-				all = append(all, Identity{s.String() + ", fallback." + s.Fallbacks[i].Name, f.Use, f.fingerprint, f.learnt})
+				all = append(all, Identity{s.String() + ", fallback." + s.Fallbacks[i].Name, f.Use, f.fingerprint, f.learnt, f.resolved})
 			}
 		}
 	}

@@ -65,13 +65,14 @@ type stage struct {
 	rescue    bool     // it is a fallback itself
 	readers   []*stage // of a prompt stage: those that read its prompts
 
-	slots       chan struct{} // holds its calls that are under way; nil: the batches under way are few
-	ending      *ending       // of its waits: it has to stop, or the graph ends
-	stopped     atomic.Bool   // it had to stop
-	spread      atomic.Bool   // a voter: it returns distributions
-	fingerprint string        // of its process
-	identity    string        // digest of all that what it makes of a row depends on
-	learnt      string        // names what it has learnt; empty: nothing
+	slots       chan struct{}  // holds its calls that are under way; nil: the batches under way are few
+	ending      *ending        // of its waits: it has to stop, or the graph ends
+	stopped     atomic.Bool    // it had to stop
+	spread      atomic.Bool    // a voter: it returns distributions
+	fingerprint string         // of its process
+	identity    string         // digest of all that what it makes of a row depends on
+	learnt      string         // names what it has learnt; empty: nothing
+	resolved    map[string]any // by its process
 	rows        atomic.Int64
 	busy        atomic.Int64
 }
