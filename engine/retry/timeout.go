@@ -61,7 +61,8 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := call(within)
-	if err != nil && ctx.Err() == nil && within.Err() != nil {
+	// The stage has the same deadline, and may say that it has passed before within does.
+	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
 		why := fmt.Errorf("%w within %s; timeout = \"...\" sets another limit", errNoAnswer, limit)
 		if limit < timeout {
 			why = fmt.Errorf("%w within %s, its part of the %s of its batch; timeout = \"...\" sets another limit", errNoAnswer, limit, timeout)
