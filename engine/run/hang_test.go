@@ -152,3 +152,16 @@ func hangRows() string {
 	}
 	return rows.String()
 }
+
+// A pipeline that nobody asks for hours, answers then.
+func TestARestOfHours(t *testing.T) {
+	timeless(t, func(t *testing.T) {
+		r := open(t, newCatalog(), `
+			retrieve "near" { from = knowledge.k }
+			sample "knn" { use = "neighbours" }
+			elect "e" { use = "soft" }`)
+		want(t, answers(t, r, "an apple"), "fruit")
+		time.Sleep(5 * time.Hour)
+		want(t, answers(t, r, "a car"), "vehicle")
+	})
+}
