@@ -42,8 +42,11 @@ type Conn struct {
 func NewConn(conn *grpc.ClientConn) *Conn {
 	c := &Conn{grpc: conn, credits: semaphore.NewWeighted(wire.Window), done: make(chan struct{})}
 	go func() {
-		for conn.GetState() == connectivity.Ready {
-			conn.WaitForStateChange(context.Background(), connectivity.Ready)
+		// gRPC may answer the first call a moment before it says that it is connected.
+		for _, now := range []connectivity.State{connectivity.Connecting, connectivity.Ready} {
+			for conn.GetState() == now {
+				conn.WaitForStateChange(context.Background(), now)
+			}
 		}
 		close(c.done)
 	}()
