@@ -15,7 +15,7 @@ import (
 // layout is part of every fingerprint: raise it when entries, notes or
 // centroids are made in another way, or package identity digests the same block to
 // something else.
-const layout = 2
+const layout = 3
 
 // hashLength is the number of hexadecimal digits in a collection's name.
 const hashLength = 12
