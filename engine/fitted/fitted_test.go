@@ -14,12 +14,9 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/plugins"
 )
 
-var builtin = engine.Serve(append(plugins.All(), enginetest.Words()))
+var builtin = engine.Serve(enginetest.Stages())
 
 // bench is a file with a voter that learns, and a state folder. Its stages are processes.
 type bench struct {
@@ -33,7 +30,7 @@ const file = `
 knowledge "k" {
   source { path = "rows.tsv" }
   embed { use = "hashing" }
-  store { use = "local" }
+  store { use = "memory" }
 }
 pipeline "p" {
   input { path = "items.tsv" }
@@ -239,37 +236,5 @@ func TestIdentity(t *testing.T) {
 	differ := journal.Manifest{Stages: []journal.Stage{before}}.Differences(journal.Manifest{Stages: []journal.Stage{now}})
 	if d := cmp.Diff([]string{"what sample.one has learnt"}, differ); d != "" {
 		t.Error(d)
-	}
-}
-
-// What was learnt from a generation goes with it.
-func TestRemoved(t *testing.T) {
-	b := newBench(t)
-	b.want("fruit", "sample.one")
-	b.write("p.hcl", strings.Replace(file, `embed { use = "hashing" }`, `embed {
-    use = "hashing"
-    config { dimension = 512 }
-  }`, 1))
-	b.want("fruit", "sample.one")
-	if n := len(b.kept()); n != 2 {
-		t.Fatalf("%d folders are kept", n)
-	}
-	p := b.open()
-	defer p.Close()
-	removed := ""
-	err := p.Workspace().Histories(t.Context(), filepath.Join(b.dir, "p.hcl"), func(_ *pipeline.Knowledge, h *generation.History) error {
-		for _, g := range h.Superseded(false) {
-			removed = g.Collection
-			if err := h.Remove(t.Context(), g); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil || removed == "" {
-		t.Fatalf("removed %q, error %v", removed, err)
-	}
-	if kept := b.kept(); len(kept) != 1 || strings.Contains(kept[0], removed) {
-		t.Errorf("%s is removed, and kept is %q", removed, kept)
 	}
 }
