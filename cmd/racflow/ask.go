@@ -65,7 +65,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 					a.print("the question failed: %v", r.Failure)
 				}
 				for _, skipped := range r.Skipped {
-					a.print("it went on without %v", skipped)
+					a.print("it continued without %v", skipped)
 				}
 				for _, missing := range r.Missing {
 					a.print("it was answered without %v", missing)

@@ -122,7 +122,7 @@ func (d *display) ended(o *engine.Outcome) {
 		d.print("... and %d more failed", d.failures-maxReported)
 	}
 	for _, skipped := range o.Skipped {
-		d.print("%s: %s went on without it, the first because: %v", skipped.Stage, terminal.Plural(skipped.Items, "item"), skipped.First)
+		d.print("%s: %s continued without it, the first because: %v", skipped.Stage, terminal.Plural(skipped.Items, "item"), skipped.First)
 	}
 	for _, dropped := range o.Dropped() {
 		d.print("warning: %s", report.Dropped(dropped, o.Voter(dropped.Voter), o.Labels))

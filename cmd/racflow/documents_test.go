@@ -66,9 +66,9 @@ func (l library) write(t *testing.T, name, content string) {
 	}
 }
 
-// run runs the pipeline and returns what was told, and the most memory that its
+// run runs the pipeline and returns what was reported, and the most memory that its
 // processes held together.
-func (l library) run(t *testing.T) (told string, most memory) {
+func (l library) run(t *testing.T) (reported string, most memory) {
 	t.Helper()
 	c := racflow(t, l.dir, "run", "p.hcl")
 	var stderr bytes.Buffer
@@ -171,14 +171,14 @@ func (l library) ids(t *testing.T) map[string]bool {
 	return all
 }
 
-var toldOf = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
+var reportedOf = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
 
 // counts reads what a run tells of its knowledge.
-func counts(t *testing.T, told string) (documents, entries, embedded int) {
+func counts(t *testing.T, reported string) (documents, entries, embedded int) {
 	t.Helper()
-	m := toldOf.FindStringSubmatch(told)
+	m := reportedOf.FindStringSubmatch(reported)
 	if m == nil {
-		t.Fatalf("the run does not tell about its knowledge:\n%s", told)
+		t.Fatalf("the run does not tell about its knowledge:\n%s", reported)
 	}
 	documents, _ = strconv.Atoi(m[1])
 	entries, _ = strconv.Atoi(m[2])
@@ -194,14 +194,14 @@ func TestKilledChunks(t *testing.T) {
 	}
 	l := newLibrary(t, 400, 3000)
 	l.kill(t, 100_000)
-	told, _ := l.run(t)
-	documents, entries, _ := counts(t, told)
+	reported, _ := l.run(t)
+	documents, entries, _ := counts(t, reported)
 	if all := l.ids(t); documents != 400 || len(all) != entries || !all["0/0.md#0"] || !all["99/399.md#0"] {
-		t.Errorf("%d entries stored, told %s", len(all), told)
+		t.Errorf("%d entries stored, reported %s", len(all), reported)
 	}
 	undisturbed := newLibrary(t, 400, 3000)
-	told, _ = undisturbed.run(t)
-	if _, want, _ := counts(t, told); want != entries {
+	reported, _ = undisturbed.run(t)
+	if _, want, _ := counts(t, reported); want != entries {
 		t.Errorf("%d entries, an undisturbed build has %d", entries, want)
 	}
 }
@@ -222,9 +222,9 @@ func TestManyDocuments(t *testing.T) {
 
 	l := newLibrary(t, 10_000, 10_000)
 	begun = time.Now()
-	told, held := l.run(t)
+	reported, held := l.run(t)
 	took := time.Since(begun)
-	documents, entries, _ := counts(t, told)
+	documents, entries, _ := counts(t, reported)
 	t.Logf("%d documents, %d entries: %.1f s, %.0f documents a second, %v held; half of them %.1f s",
 		documents, entries, took.Seconds(), float64(documents)/took.Seconds(), held, first.Seconds())
 	if documents != 10_000 || held.resident > mostHeld {
@@ -234,14 +234,14 @@ func TestManyDocuments(t *testing.T) {
 		t.Errorf("twice the documents took %.1f times as long", took.Seconds()/first.Seconds())
 	}
 	begun = time.Now()
-	told, again := l.run(t)
+	reported, again := l.run(t)
 	t.Logf("again: %.1f s, %v held", time.Since(begun).Seconds(), again)
-	if !strings.Contains(told, "up to date") || again.resident > mostHeld {
-		t.Errorf("again: %v, %s", again, told)
+	if !strings.Contains(reported, "up to date") || again.resident > mostHeld {
+		t.Errorf("again: %v, %s", again, reported)
 	}
 	l.write(t, filepath.Join("docs", "0", "0.md"), "# Another\n\nw0007\n")
-	told, _ = l.run(t)
-	if _, _, embedded := counts(t, told); embedded != 1 {
+	reported, _ = l.run(t)
+	if _, _, embedded := counts(t, reported); embedded != 1 {
 		t.Errorf("a changed document: %d entries were embedded", embedded)
 	}
 }
@@ -253,10 +253,10 @@ func TestManyDocumentsGoOn(t *testing.T) {
 	}
 	l := newLibrary(t, 10_000, 10_000)
 	l.kill(t, 150<<20)
-	told, held := l.run(t)
-	documents, entries, embedded := counts(t, told)
+	reported, held := l.run(t)
+	documents, entries, embedded := counts(t, reported)
 	t.Logf("after a kill: %d of %d entries embedded, %v held", embedded, entries, held)
 	if documents != 10_000 || embedded == 0 || embedded >= entries || len(l.ids(t)) != entries || held.resident > mostHeld {
-		t.Errorf("after the kill: %v, %s", held, told)
+		t.Errorf("after the kill: %v, %s", held, reported)
 	}
 }

@@ -124,19 +124,19 @@ func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, s
 	t.Helper()
 	before := l.server.Calls()
 	c := l.command(t, args...)
-	var out, told bytes.Buffer
-	c.Stdout, c.Stderr = &out, &told
+	var out, reported bytes.Buffer
+	c.Stdout, c.Stderr = &out, &reported
 	var exit *exec.ExitError
 	if err := c.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if strings.Contains(out.String()+told.String(), "hush") {
-		t.Errorf("the key is told:\n%s%s", out.String(), told.String())
+	if strings.Contains(out.String()+reported.String(), "hush") {
+		t.Errorf("the key is reported:\n%s%s", out.String(), reported.String())
 	}
-	return c.ProcessState.ExitCode(), l.server.Calls() - before, out.String(), told.String()
+	return c.ProcessState.ExitCode(), l.server.Calls() - before, out.String(), reported.String()
 }
 
-// count is the number that a pattern finds in what was told.
+// count is the number that a pattern finds in what was reported.
 func count(t *testing.T, text, pattern string) int {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -192,7 +192,7 @@ func TestEnrichByModel(t *testing.T) {
 	checkFiles(t, l.dir, enrichKey)
 }
 
-// A passage that is refused is kept as it is, told, and tried again.
+// A passage that is refused is kept as it is, reported, and tried again.
 func TestEnrichmentThatFails(t *testing.T) {
 	l := newHandbooks(t)
 	l.refuse.Store("Paragraph 2 of text 1")

@@ -159,7 +159,7 @@ func TestARowThatEndsABuild(t *testing.T) {
 		t.Skip("it starts many processes")
 	}
 	const embed = `embed { use = "hashing" }`
-	for name, c := range map[string]struct{ stages, poison, told string }{
+	for name, c := range map[string]struct{ stages, poison, reported string }{
 		"embed":  {`embed { use = "harm/embedder" }`, "panic", `rows\.tsv:79: embed\.k`},
 		"chunk":  {"chunk { use = \"harm/chunker\" }\n" + embed, "die", `rows\.tsv:79: cut into chunks: chunk\.k`},
 		"enrich": {"enrich \"mine\" {\n use = \"harm/enricher\"\n lexical = true\n }\n" + embed, "die", `rows\.tsv:79: enrich\.mine`},
@@ -187,7 +187,7 @@ pipeline "p" {
 			if name == "enrich" {
 				entries = "200 entries"
 			}
-			if !strings.Contains(stderr, entries) || !regexp.MustCompile(c.told+harmWords[c.poison]).MatchString(stderr) {
+			if !strings.Contains(stderr, entries) || !regexp.MustCompile(c.reported+harmWords[c.poison]).MatchString(stderr) {
 				t.Errorf("got\n%s", stderr)
 			}
 		})

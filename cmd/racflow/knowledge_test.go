@@ -79,14 +79,14 @@ pipeline "p" {
 		}
 	})
 
-	if list, told := ask("knowledge", "list", "-var", "analyzer=code", "p.hcl"); !strings.Contains(list, " incomplete ") || !strings.Contains(list, " old ") {
-		t.Errorf("after the kill:\n%s%s", list, told)
+	if list, reported := ask("knowledge", "list", "-var", "analyzer=code", "p.hcl"); !strings.Contains(list, " incomplete ") || !strings.Contains(list, " old ") {
+		t.Errorf("after the kill:\n%s%s", list, reported)
 	}
-	if after, told := ask("run", "p.hcl"); after != before || !strings.Contains(told, entries+", up to date") {
-		t.Errorf("the old generation gives %s, was %s\n%s", after, before, told)
+	if after, reported := ask("run", "p.hcl"); after != before || !strings.Contains(reported, entries+", up to date") {
+		t.Errorf("the old generation gives %s, was %s\n%s", after, before, reported)
 	}
-	if _, told := ask("run", "-var", "analyzer=code", "p.hcl"); !strings.Contains(told, entries) {
-		t.Errorf("the build does not go on: %s", told)
+	if _, reported := ask("run", "-var", "analyzer=code", "p.hcl"); !strings.Contains(reported, entries) {
+		t.Errorf("the build does not go on: %s", reported)
 	}
 	if gone, _ := ask("knowledge", "gc", "-var", "analyzer=code", "p.hcl"); !strings.Contains(gone, "(old, "+entries+")") {
 		t.Errorf("gc: %s", gone)

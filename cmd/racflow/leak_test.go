@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// leakConfig is the config of a voter that tells its key in the way it is told.
+// leakConfig is the config of a voter that tells its key in the way it is asked to.
 type leakConfig struct {
 	Key   string `config:"key,required,secret" doc:"What it tells."`
 	Token string `config:"token,required" doc:"The same; its declaration does not say that it is secret."`
@@ -72,10 +72,10 @@ func TestNobodyLearnsASecret(t *testing.T) {
 				t.Error("the run succeeds")
 			}
 			if all := stdout.String() + stderr.String(); strings.Contains(all, "hush") {
-				t.Errorf("a secret is told:\n%s", all)
+				t.Errorf("a secret is reported:\n%s", all)
 			}
 			if !strings.Contains(stderr.String(), "opened with (secret)") {
-				t.Errorf("what the plugin says is not told:\n%s", stderr.String())
+				t.Errorf("what the plugin says is not reported:\n%s", stderr.String())
 			}
 			checkFiles(t, dir, "hush")
 		})

@@ -52,7 +52,7 @@ func TestLanguageModelVotes(t *testing.T) {
 			t.Fatalf("%v in %q\n%s", err, stdout.String(), errors.String())
 		}
 		if all := stdout.String() + errors.String(); strings.Contains(all, "hush") {
-			t.Errorf("the key is told:\n%s", all)
+			t.Errorf("the key is reported:\n%s", all)
 		}
 		return result, errors.String()
 	}

@@ -109,7 +109,7 @@ func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan struct{}, 1)
+	reported := make(chan struct{}, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -119,7 +119,7 @@ func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 			}
 			defer conn.Close()
 			select {
-			case told <- struct{}{}:
+			case reported <- struct{}{}:
 			default: // the last one was not heard of yet
 			}
 		}
@@ -128,7 +128,7 @@ func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 		listener.Close()
 		serving.Wait()
 	})
-	return listener.Addr().String(), told
+	return listener.Addr().String(), reported
 }
 
 // untrusted is a server whose certificate nobody knows.

@@ -7,7 +7,7 @@ import (
 )
 
 // TestMilvusLongRows builds from a file with rows that Milvus does not take:
-// each is told with its line and left out, also when it was shorter before.
+// each is reported with its line and left out, also when it was shorter before.
 func TestMilvusLongRows(t *testing.T) {
 	e := startEngine(t)
 	dir := milvusFolder(t, 0, 5)
@@ -26,7 +26,7 @@ func TestMilvusLongRows(t *testing.T) {
 		for _, fault := range faults {
 			code = 3
 			if !strings.Contains(stderr.String(), fault) {
-				t.Errorf("%q is not told", fault)
+				t.Errorf("%q is not reported", fault)
 			}
 		}
 		if got := c.ProcessState.ExitCode(); got != code || !strings.Contains(stderr.String(), entries) || strings.Count(stderr.String(), "left out") != len(faults) {

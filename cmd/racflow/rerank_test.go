@@ -88,7 +88,7 @@ pipeline "p" {
 			first = append(first, result.Candidates[0].ID)
 		}
 		if all := stdout.String() + errors.String(); strings.Contains(all, "hush") {
-			t.Errorf("the key is told:\n%s", all)
+			t.Errorf("the key is reported:\n%s", all)
 		}
 		return first, errors.String()
 	}

@@ -186,7 +186,7 @@ func TestResume(t *testing.T) {
 		end      func(*testing.T, *paid) (code int, stderr string)
 		code     int
 		underway int // calls that may be paid twice
-		told     bool
+		reported bool
 		resume   []string
 	}{
 		"kill -9":   {halfway((*os.Process).Kill), -1, 8, false, []string{"--resume"}},
@@ -209,12 +209,12 @@ func TestResume(t *testing.T) {
 				t.Fatalf("exit code %d after %d calls\n%s", code, asked, stderr)
 			}
 			id := p.runID(t)
-			if told := strings.Contains(stderr, "--resume="+id+" resumes it and completes out.jsonl\n"); told != test.told {
-				t.Errorf("how to resume is not told:\n%s", stderr)
+			if reported := strings.Contains(stderr, "--resume="+id+" resumes it and completes out.jsonl\n"); reported != test.reported {
+				t.Errorf("how to resume is not reported:\n%s", stderr)
 			}
 			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // none where nothing was written yet
-			if told := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); told != (test.told && err == nil) {
-				t.Errorf("where the results are is not told:\n%s", stderr)
+			if reported := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); reported != (test.reported && err == nil) {
+				t.Errorf("where the results are is not reported:\n%s", stderr)
 			}
 			if strings.Contains(stderr, "results in out.jsonl") {
 				t.Errorf("a run that ended early names its output:\n%s", stderr)

@@ -43,16 +43,16 @@ func eachCollection(c *cobra.Command, folders []string, do func(local.Location) 
 		}
 		all = append(all, found...)
 	}
-	var faults []error
+	var errs []error
 	for _, at := range all {
 		err := do(at)
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(c.ErrOrStderr(), "%s is skipped: nothing was committed to it yet\n", at)
 		} else if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", at, err))
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func newStoreStats() *cobra.Command {

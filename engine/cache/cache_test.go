@@ -265,8 +265,8 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "x"+suffix), broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var told []string
-		c := openTelling(t, dir, func(line string) { told = append(told, line) })
+		var reported []string
+		c := openTelling(t, dir, func(line string) { reported = append(reported, line) })
 		lost := 0
 		for key, value := range map[string]string{"a": "first", "b": "second"} {
 			switch got, ok := c.Get(sdk.KeyOf(key)); {
@@ -276,8 +276,8 @@ func TestDamage(t *testing.T) {
 				t.Errorf("byte %d: %s reads %q", at, key, got)
 			}
 		}
-		if lost == 0 || len(told) != 1 || !strings.Contains(told[0], "is damaged at byte") {
-			t.Errorf("byte %d: %d answers lost, told %q", at, lost, told)
+		if lost == 0 || len(reported) != 1 || !strings.Contains(reported[0], "is damaged at byte") {
+			t.Errorf("byte %d: %d answers lost, reported %q", at, lost, reported)
 		}
 		put(t, c, "c", "third")
 		again := openTelling(t, dir, func(string) {})
@@ -292,12 +292,12 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	told := 0
-	c := openTelling(t, dir, func(string) { told++ })
+	reported := 0
+	c := openTelling(t, dir, func(string) { reported++ })
 	put(t, c, "a", "1")
 	want(t, c, "a", "1")
-	if got, err := os.ReadFile(path); err != nil || string(got) != newer || told != 1 {
-		t.Errorf("the file holds %q, %v; told %d times", got, err, told)
+	if got, err := os.ReadFile(path); err != nil || string(got) != newer || reported != 1 {
+		t.Errorf("the file holds %q, %v; reported %d times", got, err, reported)
 	}
 	if s, err := ReadStats(dir); err != nil || s.Damages != 1 || len(s.Damaged) != 1 || s.Entries != 1 {
 		t.Errorf("stats: %+v, %v", s, err)

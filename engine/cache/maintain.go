@@ -106,8 +106,8 @@ type Cleared struct {
 	Busy    int   // files that a running process writes: they stay
 }
 
-// Clear removes what was kept before a time. Who has the cache open goes on
-// reading what it has found.
+// Clear removes what was stored before a time. Processes that have the cache open still read
+// what they have found.
 func Clear(dir string, before time.Time) (Cleared, error) {
 	var c Cleared
 	paths, err := list(dir)
@@ -166,12 +166,11 @@ func (c *Cleared) clear(path string, before time.Time) error {
 	return nil
 }
 
-// draft ends the name of a file that is being written in place of another.
+// draft is the suffix of a file that will replace another.
 const draft = ".new"
 
-// rewrite replaces a file by one with some of its records. That one has another
-// name, so that who has read the old one finds it. The caller holds the file's
-// lock.
+// rewrite replaces a file by one with some of its records, under another name, so that
+// processes that have read the old file notice it. The caller holds the file's lock.
 func rewrite(f *os.File, path string, records []record) (size int64, err error) {
 	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, private.FileMode)
 	if err != nil {

@@ -209,7 +209,7 @@ type OnError string
 // The choices of on_error.
 const (
 	FailItem OnError = "fail" // the item fails, with this stage and cause
-	SkipItem OnError = "skip" // the stage's columns stay empty and the item goes on
+	SkipItem OnError = "skip" // the stage's columns stay empty and the item continues
 )
 
 // Config is the checked config of a stage.

@@ -71,7 +71,7 @@ type loader struct {
 	file  *File
 	diags hcl.Diagnostics
 
-	vars, locals map[string]cty.Value // unknown: at fault, and reported already
+	vars, locals map[string]cty.Value // unknown: wrong, and reported already
 	visible      map[string]cty.Value // the variables as rules see them
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
@@ -104,7 +104,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	f, diags := bounded.Parse(src, l.file.Path)
 	l.file.Sources[l.file.Path] = f
 	if l.add(diags); diags.HasErrors() {
-		return l.diags // what follows a fault of syntax cannot be told apart from it
+		return l.diags // errors after a syntax error may follow from it
 	}
 	content, diags := f.Body.Content(grammar.Described().Schema())
 	l.add(diags)
@@ -126,7 +126,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 }
 
 // add keeps diagnostics, each once: a fallback is read together with the stage
-// it stands in, and would repeat that stage's faults. Too many errors end
+// it stands in, and would repeat its errors. Too many errors end
 // loading; of the warnings no more are kept.
 func (l *loader) add(diags hcl.Diagnostics) {
 	for _, d := range diags {

@@ -90,7 +90,7 @@ func (l *loader) override(b *stageBody, names []string) {
 	use := arguments{l, b.attrs}.text("use", "")
 	info, ok := l.Catalog.Stage(sdk.Kind(b.block.Type), use)
 	if !ok || len(config) == 0 {
-		return // an unknown use is told where the stage is read
+		return // an unknown use is reported where the stage is read
 	}
 	written := &hclsyntax.Block{
 		Type: "config", Labels: []string{use}, LabelRanges: []hcl.Range{b.block.DefRange},

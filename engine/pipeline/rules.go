@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/rule"
 )
 
-// rule compiles the rule that an argument holds; nil where there is none or it
-// is at fault.
+// rule compiles the rule that an argument holds; nil if there is none or it
+// is wrong.
 func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
 	src, ok := a.source(name)
 	if !ok {
@@ -21,8 +21,8 @@ func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rul
 	return r
 }
 
-// filter compiles the filter that an argument holds; nil where there is none or
-// it is at fault.
+// filter compiles the filter that an argument holds; nil if there is none or
+// it is wrong.
 func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
 	src, ok := a.source(name)
 	if !ok {

@@ -18,7 +18,7 @@ type variable struct {
 	path  bool // values are paths
 	doc   string
 	block *hcl.Block
-	value cty.Value // NilVal: none yet; unknown: at fault
+	value cty.Value // NilVal: none yet; unknown: wrong
 	from  string
 }
 
@@ -116,7 +116,7 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 	}
 }
 
-// seen is the variables as rules see them: one that is at fault is the zero
+// seen is the variables as rules see them: a wrong one is the zero
 // value of its type, so that its rules are still checked.
 func (l *loader) seen() map[string]cty.Value {
 	if l.visible != nil {

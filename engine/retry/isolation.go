@@ -29,7 +29,7 @@ type isolation struct {
 // calls; a half of what has run out of time has half of that time.
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
-		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is at fault", i.last), len(at))
+		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
 	}
 	err := i.call(ctx, at)
 	var rows sdk.RowErrors

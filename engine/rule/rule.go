@@ -53,7 +53,7 @@ type Env struct {
 
 // Extent is how much a knowledge holds.
 type Extent struct {
-	Tokens  int `expr:"tokens"` // roughly, of all texts and what situates them
+	Tokens  int `expr:"tokens"` // roughly, of all texts and their contexts
 	Entries int `expr:"entries"`
 }
 

@@ -10,12 +10,12 @@ import (
 
 // Note is what a store keeps of a generation with each commit of its entries.
 type Note struct {
-	Source     string `json:"source"`           // digest of the source
-	Complete   bool   `json:"complete"`         // false: a first build is under way
-	State      []byte `json:"state,omitempty"`  // of a fitted embedder
-	Fitted     int    `json:"fitted,omitempty"` // rows it was fitted to
-	Invalid    int    `json:"faults,omitempty"` // rows that could not be used
-	Unenriched int    `json:"bare,omitempty"`   // passages of which an addition is missing
+	Source     string `json:"source"`               // digest of the source
+	Complete   bool   `json:"complete"`             // false: a first build is under way
+	State      []byte `json:"state,omitempty"`      // of a fitted embedder
+	Fitted     int    `json:"fitted,omitempty"`     // rows it was fitted to
+	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
+	Unenriched int    `json:"unenriched,omitempty"` // passages of which an addition is missing
 	Documents  int    `json:"documents,omitempty"`
 	Origin
 }

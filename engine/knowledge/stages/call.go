@@ -24,7 +24,7 @@ type Caller struct {
 
 // Call calls with the n rows of a batch, within the stage's timeout, again where that
 // may help, and with parts of it where a row spoils it. It returns an error or nil
-// for each row, or one that ends the build: the stage is at fault, and not a row,
+// for each row, or one that ends the build: the stage is the cause, not a row,
 // where it answered nothing of this batch, and nothing before if that is one row.
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
 	before, now := c.answered, false

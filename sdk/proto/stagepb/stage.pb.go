@@ -3869,7 +3869,7 @@ type Rows struct {
 	Id        []string               `protobuf:"bytes,2,rep,name=id,proto3" json:"id,omitempty"`
 	Text      []string               `protobuf:"bytes,3,rep,name=text,proto3" json:"text,omitempty"`
 	Label     []string               `protobuf:"bytes,4,rep,name=label,proto3" json:"label,omitempty"`
-	Context   []string               `protobuf:"bytes,5,rep,name=context,proto3" json:"context,omitempty"` // what situates the text; of an entry with its terms
+	Context   []string               `protobuf:"bytes,5,rep,name=context,proto3" json:"context,omitempty"` // lines that place the text in its document; of an entry with its terms
 	Meta      [][]byte               `protobuf:"bytes,6,rep,name=meta,proto3" json:"meta,omitempty"`       // a JSON object of strings, numbers and booleans; empty: none
 	Dimension uint32                 `protobuf:"varint,7,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	// n * dimension float32, little-endian, row after row; a row without a vector is all zero. Those of

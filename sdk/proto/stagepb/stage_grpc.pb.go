@@ -88,7 +88,7 @@ type StageClient interface {
 	Chunk(ctx context.Context, in *ChunkRequest, opts ...grpc.CallOption) (*RowsReply, error)
 	// Enrich says what is worth knowing of passages. The reply has a row for each
 	// passage, not for each document: those of the first document in their order, then
-	// those of the next. Its columns are context, one line that situates the passage, and
+	// those of the next. Its columns are context, one line that places the passage in its document, and
 	// terms; both may be empty. Row numbers in errors count passages, too.
 	Enrich(ctx context.Context, in *EnrichRequest, opts ...grpc.CallOption) (*RowsReply, error)
 	// Fit lets a stage of the kinds embed, sample, rerank or elect learn. The engine streams rows in
@@ -370,7 +370,7 @@ type StageServer interface {
 	Chunk(context.Context, *ChunkRequest) (*RowsReply, error)
 	// Enrich says what is worth knowing of passages. The reply has a row for each
 	// passage, not for each document: those of the first document in their order, then
-	// those of the next. Its columns are context, one line that situates the passage, and
+	// those of the next. Its columns are context, one line that places the passage in its document, and
 	// terms; both may be empty. Row numbers in errors count passages, too.
 	Enrich(context.Context, *EnrichRequest) (*RowsReply, error)
 	// Fit lets a stage of the kinds embed, sample, rerank or elect learn. The engine streams rows in
