@@ -186,10 +186,11 @@ func TestHostileFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := allocated()
-			_, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: stages()})
+			file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: stages()})
 			if n := allocated() - before; n > maxAllocated {
 				t.Errorf("%d MB allocated", n>>20)
 			}
+			expectUsable(t, src, file, diags)
 			if diags.HasErrors() == slices.Contains(harmless, name) {
 				t.Errorf("got %v", diags)
 			}
