@@ -1,9 +1,9 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
-	"strconv"
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -13,17 +13,17 @@ import (
 type entry struct {
 	Line       int         `json:"line"`
 	ID         string      `json:"id"`
-	Answer     string      `json:"answer"`
-	Agreement  float64     `json:"agreement"`
-	Flagged    bool        `json:"flagged"`
-	Reason     string      `json:"reason"`
-	Votes      []vote      `json:"votes"`
-	Citations  []citation  `json:"citations"`
-	Tokens     [3]uint64   `json:"tokens"` // in, cached of these, out
-	Candidates []candidate `json:"candidates"`
-	Missing    []string    `json:"missing"` // voters that the answer is without
-	Stage      string      `json:"stage"`
-	Error      string      `json:"error"`
+	Answer     *string     `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64     `json:"agreement,omitempty"`
+	Flagged    bool        `json:"flagged,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Votes      []vote      `json:"votes,omitzero"`
+	Citations  []citation  `json:"citations,omitempty"`
+	Tokens     [3]uint64   `json:"tokens,omitzero"` // in, cached of these, out
+	Candidates []candidate `json:"candidates,omitempty"`
+	Missing    []string    `json:"missing,omitempty"` // voters that the answer is without
+	Stage      string      `json:"stage,omitempty"`
+	Error      string      `json:"error,omitempty"`
 }
 
 type vote struct {
@@ -31,7 +31,7 @@ type vote struct {
 	Answer   string  `json:"answer"`
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
-	Reason   string  `json:"reason"`
+	Reason   string  `json:"reason,omitempty"`
 }
 
 type citation struct {
@@ -51,84 +51,43 @@ type candidate struct {
 	Lexical *float32 `json:"lexical,omitempty"`
 }
 
-// appendEntry writes a result as a line. It is done for every item of every
-// run, so it does not go through reflection but where candidates are the
-// answer.
+// appendEntry appends a result as a line.
 func appendEntry(b []byte, r outcome.Result) ([]byte, error) {
-	b = append(b, `{"line":`...)
-	b = strconv.AppendInt(b, int64(r.Line), 10)
-	b = appendText(append(b, `,"id":`...), r.ID)
-	var err error
+	e := entry{Line: r.Line, ID: r.ID}
 	if r.Failure != nil {
-		b = appendText(append(b, `,"stage":`...), r.Failure.Stage)
-		b = appendText(append(b, `,"error":`...), r.Failure.Err.Error())
+		e.Stage, e.Error = r.Failure.Stage, r.Failure.Err.Error()
 	} else {
-		b, err = appendAnswer(b, r)
+		e.answer(r)
 	}
-	return append(b, "}\n"...), err
+	line := bytes.NewBuffer(b)
+	out := json.NewEncoder(line)
+	out.SetEscapeHTML(false) // people read it, too
+	if err := out.Encode(e); err != nil {
+		return b, err
+	}
+	return line.Bytes(), nil
 }
 
-// appendAnswer writes what the stages made of an item.
-func appendAnswer(b []byte, r outcome.Result) ([]byte, error) {
-	b = appendText(append(b, `,"answer":`...), r.Answer)
-	b = appendNumber(append(b, `,"agreement":`...), r.Agreement)
-	if r.Flagged {
-		b = append(b, `,"flagged":true`...)
+// answer fills in what the stages made of an item.
+func (e *entry) answer(r outcome.Result) {
+	e.Answer, e.Agreement, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Flagged, r.Reason
+	e.Votes = []vote{}
+	for _, v := range outcome.Heaviest(r.Votes) {
+		e.Votes = append(e.Votes, vote(v))
 	}
-	if r.Reason != "" {
-		b = appendText(append(b, `,"reason":`...), r.Reason)
-	}
-	b = append(b, `,"votes":[`...)
-	for i, v := range outcome.Heaviest(r.Votes) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendText(append(b, `{"voter":`...), v.Voter)
-		b = appendText(append(b, `,"answer":`...), v.Answer)
-		b = appendNumber(append(b, `,"weight":`...), v.Weight)
-		b = strconv.AppendBool(append(b, `,"accepted":`...), v.Accepted)
-		if v.Reason != "" {
-			b = appendText(append(b, `,"reason":`...), v.Reason)
-		}
-		b = append(b, '}')
-	}
-	b = append(b, ']')
-	if len(r.Citations) > 0 {
-		text, err := json.Marshal(citationsOf(r.Citations))
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(b, `,"citations":`...), text...)
-	}
-	if u := r.Usage; u != (sdk.Usage{}) {
-		b = strconv.AppendUint(append(b, `,"tokens":[`...), u.InputTokens, 10)
-		b = strconv.AppendUint(append(b, ','), u.CachedTokens, 10)
-		b = strconv.AppendUint(append(b, ','), u.OutputTokens, 10)
-		b = append(b, ']')
-	}
+	e.Citations = citationsOf(r.Citations)
+	e.Tokens = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}
 	if r.RetrievalOnly {
-		candidates := make([]candidate, len(r.Candidates))
-		for i, c := range r.Candidates {
-			candidates[i] = candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)}
+		for _, c := range r.Candidates {
+			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
 		}
-		text, err := json.Marshal(candidates)
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(b, `,"candidates":`...), text...)
 	}
 	if len(r.Missing) > 0 {
-		text, err := json.Marshal(r.Without())
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(b, `,"missing":`...), text...)
+		e.Missing = r.Without()
 	}
-	return b, nil
 }
 
-// citationsOf are citations as they are kept: who reads the output again needs no
-// more of the passages.
+// citationsOf returns citations with what results show of their passages.
 func citationsOf(given []outcome.Citation) []citation {
 	all := make([]citation, len(given))
 	for i, c := range given {
@@ -152,31 +111,10 @@ func scored(score *float32) *float32 {
 	return score
 }
 
-// appendText appends a JSON string.
-func appendText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(text) // a string always encodes
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, text...)
-	return append(b, '"')
-}
-
-// appendNumber appends the shortest text that reads as the same number.
-func appendNumber(b []byte, x float64) []byte {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return append(b, "null"...)
-	}
-	return strconv.AppendFloat(b, x, 'g', -1, 64)
-}
-
 // result is what the line says of an item that did not fail.
 func (e *entry) result() outcome.Result {
 	r := outcome.Result{
-		Answer: e.Answer, Agreement: e.Agreement, Flagged: e.Flagged, Reason: e.Reason,
+		Answer: *e.Answer, Agreement: e.Agreement, Flagged: e.Flagged, Reason: e.Reason,
 		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
 	}
 	for _, v := range e.Votes {

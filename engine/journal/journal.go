@@ -34,16 +34,16 @@ type Journal struct {
 	mu       sync.Mutex
 	lines    *os.File // holds the lock
 	size     int64
-	failures side
-	without  side // provisional answers
+	failures retries
+	without  retries // provisional answers
 	buffer   []byte
 }
 
-// side is a file of items that a resumed run asks again. It begins anew then, so
-// that items that end there every time do not add up.
-type side struct{ file *os.File } // nil: none so far
+// retries is a file of items that a resumed run asks again. That run truncates it, so that
+// items that fail every time do not add up.
+type retries struct{ file *os.File } // nil: none so far
 
-func (s *side) append(path string, text []byte) (err error) {
+func (s *retries) append(path string, text []byte) (err error) {
 	if len(text) == 0 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *side) append(path string, text []byte) (err error) {
 	return err
 }
 
-func (s *side) close() error {
+func (s *retries) close() error {
 	if s.file == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
 	}
 	text := make([]byte, at.length)
 	var e entry
-	if _, err := j.lines.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &e) != nil || e.ID != nameOf(row) {
+	if _, err := j.lines.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &e) != nil || e.Answer == nil || e.ID != nameOf(row) {
 		return outcome.Result{}, false // then it is answered again
 	}
 	return e.result(), true
@@ -119,8 +119,9 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 		case len(r.Missing) > 0:
 			to = &without
 		}
-		if *to, err = appendEntry(*to, r); err != nil {
-			return err
+		var infinite *json.UnsupportedValueError
+		if *to, err = appendEntry(*to, r); err != nil && !errors.As(err, &infinite) {
+			return err // a number that is not finite is no answer: a resumed run asks again
 		}
 	}
 	j.buffer = answers
@@ -132,8 +133,8 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 		j.without.append(filepath.Join(j.dir, withoutFile), without))
 }
 
-// write appends the buffer to the journal. What a full disk took only part of
-// is taken back, so that the next line does not run on from it.
+// write appends the buffer to the journal. A partial write, as on a full disk, is undone, so
+// that the next line begins a line.
 func (j *Journal) write() error {
 	n, err := j.lines.WriteAt(j.buffer, j.size)
 	if err != nil {
@@ -146,8 +147,7 @@ func (j *Journal) write() error {
 	return nil
 }
 
-// read finds the answers of earlier parts of the run, and takes away what
-// follows the last whole line.
+// read finds the answers of earlier parts of the run, and drops an incomplete last line.
 func (j *Journal) read() (err error) {
 	if j.known, j.size, err = scan(j.lines); err != nil {
 		return err
@@ -155,8 +155,8 @@ func (j *Journal) read() (err error) {
 	return j.lines.Truncate(j.size)
 }
 
-// scan finds the answers in a journal, by line of the input, and where its last
-// whole line ends.
+// scan finds the answers in a journal, by line of the input, and the end of its last
+// complete line.
 func scan(lines io.Reader) (known map[int]span, size int64, err error) {
 	known = map[int]span{}
 	r := bufio.NewReaderSize(lines, 256<<10)
@@ -179,8 +179,8 @@ func scan(lines io.Reader) (known map[int]span, size int64, err error) {
 	}
 }
 
-// unusable reports whether a number of an answer could not be written, since it was
-// not finite: once stages could return such. The item is then answered again.
+// unusable reports whether an older racflow wrote an answer with a number that is not finite.
+// The item is then answered again.
 func unusable(line []byte) bool {
 	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
@@ -196,7 +196,7 @@ func (j *Journal) Close(end *Totals) error {
 	return errors.Join(err, j.failures.close(), j.without.close(), j.lines.Close()) // and with it the lock
 }
 
-// writeJSON writes a file that is there as a whole or not at all.
+// writeJSON writes a file whole or not at all.
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
