@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
 )
@@ -30,7 +31,7 @@ type Catalog struct {
 	host    *host.Host
 	builtin []sdk.Stage
 	dirs    []string // that may hold plugins
-	found   []host.Found
+	found   []program.Plugin
 	failed  map[string]error // by plugin: why it could not be asked
 }
 
@@ -47,7 +48,7 @@ func Folders(given []string) []string {
 // New looks for plugins in folders. Until ctx ends, h asks them for their
 // stages; it may be nil where there are no folders.
 func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) (*Catalog, error) {
-	found, err := host.Find(dirs)
+	found, err := program.Find(dirs)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (c *Catalog) Explain(use string) error {
 	case c.Command(use) != nil:
 		return nil // it has other stages
 	}
-	file := host.Prefix + plugin
+	file := program.Prefix + plugin
 	for _, dir := range c.dirs {
 		path := filepath.Join(dir, file)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

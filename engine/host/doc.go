@@ -1,4 +1,4 @@
-// Package host runs stages as plugin processes: it finds, checks, starts,
+// Package host runs stages as plugin processes: it checks, starts,
 // watches, restarts and stops them, and offers each as a Process with the
 // methods of package sdk.
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
@@ -172,7 +173,7 @@ func (p *Process) forget() error {
 
 // launch starts a process and configures it.
 func (p *Process) launch(ctx context.Context) (instance, error) {
-	hash, err := hashCommand(p.spec.Command)
+	hash, err := program.HashCommand(p.spec.Command)
 	if err != nil {
 		return instance{}, fmt.Errorf("%s: %w", p.name(), err)
 	}

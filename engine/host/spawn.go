@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -47,7 +48,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		return nil, explainExec(command[0], notFound(err))
 	}
 	if l.sha256 != "" {
-		if err := checkHash(path, l.sha256); err != nil {
+		if err := program.CheckHash(path, l.sha256); err != nil {
 			return nil, err
 		}
 	}

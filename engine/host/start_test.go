@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -90,7 +91,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 
 func TestPinnedProgramStarts(t *testing.T) {
 	h, _ := newHost(t)
-	hash, err := hashFile(self(t))
+	hash, err := program.HashFile(self(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +214,8 @@ func TestFindAndDescribe(t *testing.T) {
 	if err := os.WriteFile(second+"/racflow-plugin-readme", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Find([]string{first, filepath.Join(first, "none"), second})
-	want := []Found{{"acme", first + "/racflow-plugin-acme"}, {"zeta", second + "/racflow-plugin-zeta"}}
+	found, err := program.Find([]string{first, filepath.Join(first, "none"), second})
+	want := []program.Plugin{{Name: "acme", Path: first + "/racflow-plugin-acme"}, {Name: "zeta", Path: second + "/racflow-plugin-zeta"}}
 	if err != nil || len(found) != 2 || found[0] != want[0] || found[1] != want[1] {
 		t.Fatalf("got %v, %v", found, err)
 	}
@@ -259,36 +260,5 @@ func TestValidate(t *testing.T) {
 	}
 	if err := h.Validate(t.Context(), []string{"/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestHashCommand knows a program by its content, and an interpreter together with
-// the scripts that it is given.
-func TestHashCommand(t *testing.T) {
-	dir := t.TempDir()
-	script := filepath.Join(dir, "script")
-	hash := func(content string, command ...string) string {
-		t.Helper()
-		if err := os.WriteFile(script, []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		got, err := hashCommand(command)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	if got := hash("", script); got != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" {
-		t.Errorf("the hash of an empty file is %s", got)
-	}
-	if one, two := hash("#!/bin/sh\n# 1", script), hash("#!/bin/sh\n# 2", script); one == two {
-		t.Error("two scripts have one hash")
-	}
-	one, two := hash("# 1", "sh", script, "--flag"), hash("# 2", "sh", script, "--flag")
-	if again := hash("# 1", "sh", script, "--flag"); one == two || one != again {
-		t.Errorf("an interpreter with two scripts: %s and %s, again %s", one, two, again)
-	}
-	if got := hash("", filepath.Join(dir, "none")) + hash(""); got != "" {
-		t.Errorf("without a program there is the hash %s", got)
 	}
 }

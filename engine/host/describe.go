@@ -2,68 +2,20 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
 )
-
-// Prefix begins the name of every third party's plugin binary.
-const Prefix = "racflow-plugin-"
-
-// Found is a third party's plugin. A pipeline file uses its stages as
-// NAME/STAGE.
-type Found struct {
-	Name string
-	Path string // absolute
-}
-
-// Find lists the plugins in folders: programs named racflow-plugin-NAME. Where
-// two have the same name, the one in the earlier folder counts. Folders that do
-// not exist have none.
-func Find(dirs []string) ([]Found, error) {
-	var all []Found
-	seen := map[string]bool{}
-	for _, dir := range dirs {
-		dir, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, fmt.Errorf("look for plugins: %w", err)
-		}
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return nil, fmt.Errorf("look for plugins: %s is not a folder", dir)
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("look for plugins: %w", err)
-		}
-		for _, e := range entries {
-			name, ok := strings.CutPrefix(e.Name(), Prefix)
-			if !ok || name == "" || seen[name] {
-				continue
-			}
-			path := filepath.Join(dir, e.Name())
-			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-				continue
-			}
-			seen[name] = true
-			all = append(all, Found{Name: name, Path: path})
-		}
-	}
-	return all, nil
-}
 
 // Describe asks a third party's plugin what it offers. The answer is kept by
 // the hash of the program, so that the same one is started only once for it;
@@ -161,7 +113,7 @@ func (h *Host) description(command []string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	hash, err := hashFile(path)
+	hash, err := program.HashFile(path)
 	if err != nil {
 		return "", false
 	}
@@ -188,63 +140,4 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
-}
-
-// checkHash compares a program with the hash that it was pinned to. It is read
-// anew for each launch.
-func checkHash(path, want string) error {
-	got, err := hashFile(path)
-	if err != nil {
-		return err
-	}
-	if !strings.EqualFold(got, want) {
-		return fmt.Errorf("%s is not the program that was pinned: its sha256 is %s, not %s; "+
-			"if it was updated on purpose, pin it anew", path, got, want)
-	}
-	return nil
-}
-
-// hashCommand returns the sha256 of a program, or, where its command line names other
-// files, such as an interpreter's script, one of the hashes of all of them; empty for
-// no command. It does not cover what these load in turn.
-func hashCommand(command []string) (string, error) {
-	var hashes []string
-	for i, part := range command {
-		if i == 0 {
-			path, err := exec.LookPath(part)
-			if err != nil && !errors.Is(err, exec.ErrDot) {
-				return "", nil // spawn says it better
-			}
-			part = path
-		} else if info, err := os.Stat(part); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		hash, err := hashFile(part)
-		if errors.Is(err, fs.ErrPermission) {
-			continue // it may be executed and not read: its version has to do
-		}
-		if err != nil {
-			return "", fmt.Errorf("read the plugin %s, to know it again: %w", part, err)
-		}
-		hashes = append(hashes, hash)
-	}
-	if len(hashes) < 2 {
-		return strings.Join(hashes, ""), nil
-	}
-	sum := sha256.Sum256([]byte(strings.Join(hashes, "\n")))
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// hashFile returns the sha256 of a file in hex.
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
