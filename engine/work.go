@@ -108,7 +108,8 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	cost := out.Evaluation.Cost
 	out.Evaluation = counter.Report(out.Totals)
-	out.Evaluation.Cost, out.Evaluation.Asked = cost, p.asked(out.Totals)
+	out.Evaluation.Cost = cost
+	p.asked(&out.Evaluation, out.Totals)
 	out.Invalid, out.Err = p.Invalid(), err
 	if events.Ended != nil {
 		events.Ended(out)
@@ -116,17 +117,21 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	return out, err
 }
 
-// asked counts the items that went to voters over the network.
-func (p *Pipeline) asked(t outcome.Totals) int {
-	n := 0
+// asked says which voters are asked over the network, and counts their items.
+func (p *Pipeline) asked(r *eval.Report, t outcome.Totals) {
 	for _, s := range p.chosen.Stages {
+		if s.Block != "sample" || !s.Info.Network {
+			continue
+		}
+		for i := range r.Voters {
+			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == s.Name
+		}
 		for _, worked := range t.Stages {
-			if s.Block == "sample" && s.Info.Network && worked.Stage == "sample."+s.Name {
-				n += worked.Rows
+			if worked.Stage == "sample."+s.Name {
+				r.Asked += worked.Rows
 			}
 		}
 	}
-	return n
 }
 
 // look calls each with the rows of a rereadable input, until it returns false.

@@ -41,7 +41,9 @@ combination where it is given several times, and prints a row for each:
 A target is STAGE.ARGUMENT, an argument of the block or of its config, or
 BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Values are
 measured in the order given. llm.n=3,1 sends each prompt once, and its row for 1
-shows the tokens of the request for 3; llm.n=1,3 sends it again for two more.
+shows the tokens of the request for 3; llm.n=1,3 sends it again for two more. Of each
+voter that is asked over the network, such as a language model, a row says how many
+of its answers were acceptable.
 
 --ablate runs it whole, and once without each part that is named, and prints a row
 for each. Parts are ` + partNames + `.`,

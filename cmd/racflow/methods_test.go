@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
@@ -112,8 +115,8 @@ func TestZeroShot(t *testing.T) {
 	}
 }
 
-// The setting of the paper: a prompt of its own for each of the six samples,
-// whose random examples differ and whose neighbours do not.
+// With redraw = "sample" each of the six samples has a prompt of its own, whose random
+// examples differ and whose neighbours do not.
 func TestRAGE(t *testing.T) {
 	server := openaitest.Serve(t, openaitest.Options{Answer: func(openaitest.Ask, int) string { return "card_lost\nText: more" }})
 	results := method(t, server, "intent.hcl", "-var", "embedder=hashing", "-var", "election=majority", "-var", "redraw=sample", "--limit", "2")
@@ -147,6 +150,178 @@ func TestRAGE(t *testing.T) {
 	}
 	if len(results) != 2 || server.Calls() != 12 {
 		t.Errorf("%d results of %d calls", len(results), server.Calls())
+	}
+}
+
+// shot is an example in a prompt of rage.hcl.
+type shot struct{ utterance, intent string }
+
+// readShots reads a prompt of rage.hcl line by line: its examples, and the item.
+func readShots(prompt string) (shots []shot, item string, err error) {
+	lines := strings.Split(prompt, "\n")
+	for i := 0; i+1 < len(lines); i += 2 {
+		utterance, isUtterance := strings.CutPrefix(lines[i], "Utterance : ")
+		intent, isIntent := strings.CutPrefix(lines[i+1], "Intent :")
+		last := i+2 == len(lines)
+		if !isUtterance || !isIntent || last != (intent == "") || !last && !strings.HasPrefix(intent, " ") {
+			return nil, "", fmt.Errorf("lines %d and %d are %q and %q in\n%s", i+1, i+2, lines[i], lines[i+1], prompt)
+		}
+		if last {
+			return shots, utterance, nil
+		}
+		shots = append(shots, shot{utterance, strings.TrimPrefix(intent, " ")})
+	}
+	return nil, "", fmt.Errorf("the prompt has %d lines:\n%s", len(lines), prompt)
+}
+
+// plurality is the intent that most shots have; of several, the one of the nearest, which
+// stands last.
+func plurality(shots []shot) (winner string) {
+	count := map[string]int{}
+	for _, s := range shots {
+		count[s.intent]++
+	}
+	for _, s := range slices.Backward(shots) {
+		if count[s.intent] > count[winner] {
+			winner = s.intent
+		}
+	}
+	return winner
+}
+
+// The paper's Algorithm 1: 60 neighbours, the nearest last, below 10 random examples that
+// are drawn anew for each model and sample; one vote per acceptable answer and one of the
+// 15 nearest neighbours, which win a tie.
+func TestRAGEAsPublished(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]int{} // answers by item and model
+	items := []string{}       // as they were first asked about
+	const answered = "gift_card_balance"
+	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		_, item, err := readShots(a.Prompt)
+		if err != nil {
+			t.Error(err)
+		}
+		if !slices.Contains(items, item) {
+			items = append(items, item)
+		}
+		asked[item+a.Model]++
+		switch at := slices.Index(items, item); {
+		case at == 0: // what all models say wins
+			return " " + answered + "\nUtterance : more\nIntent : card_lost"
+		case at == 1 && a.Model == "second" && asked[item+a.Model] == 3: // one of them: a tie
+			return answered
+		}
+		return []string{"Gift_Card_Balance", "gift card balance", "the " + answered, "a text of its own", ""}[asked[item+a.Model]%5]
+	}})
+	args := []string{"-var", "embedder=hashing", "-var", "model_2=second", "-var", "model_3=third", "--limit", "3"}
+	results := method(t, server, "rage.hcl", args...)
+	neighbours := map[string][]shot{}
+	random := map[string]bool{}
+	models := map[string]int{}
+	for _, a := range server.Asks() {
+		shots, item, err := readShots(a.Prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent struct {
+			Temperature float64
+			Stop        []string
+			MaxTokens   int `json:"max_tokens"`
+		}
+		if err := json.Unmarshal(a.Body, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if a.Path != "/v1/completions" || a.N != 1 || sent.Temperature != .5 || sent.MaxTokens != 10 || !slices.Equal(sent.Stop, []string{"\n"}) || a.Labels != nil {
+			t.Errorf("asked at %s: %s", a.Path, a.Body)
+		}
+		if len(shots) != 70 {
+			t.Fatalf("%d shots in\n%s", len(shots), a.Prompt)
+		}
+		if neighbours[item] == nil {
+			neighbours[item] = shots[10:]
+		}
+		drawn := fmt.Sprint(shots[:10])
+		if random[drawn] || !slices.Equal(shots[10:], neighbours[item]) {
+			t.Errorf("random examples that were drawn before: %t; neighbours %v, want %v", random[drawn], shots[10:], neighbours[item])
+		}
+		random[drawn] = true
+		models[a.Model]++
+	}
+	if len(results) != 3 || models["test-model"] != 3*3 || models["second"] != 3*4 || models["third"] != 3*6 {
+		t.Errorf("%d results, requests %v", len(results), models)
+	}
+	for _, r := range results {
+		item := r["text"].(string)
+		nearest := plurality(neighbours[item][45:])
+		if nearest == answered {
+			t.Fatalf("the neighbours of %q vote as the models do: the test tries nothing", item)
+		}
+		accepted := 0
+		for _, v := range r["votes"].([]any) {
+			if vote := v.(map[string]any); vote["voter"] != "knn" && vote["accepted"].(bool) {
+				accepted++
+			}
+		}
+		want, agreement, votes := nearest, 1., 0
+		switch slices.Index(items, item) {
+		case 0:
+			want, agreement, votes = answered, 13./14, 13
+		case 1:
+			agreement, votes = .5, 1
+		}
+		if r["answer"] != want || math.Abs(r["agreement"].(float64)-agreement) > 1e-6 || accepted != votes || r["flagged"] != false {
+			t.Errorf("%q: %v with %v, %d answers of models accepted; want %s with %v, %d", item, r["answer"], r["agreement"], accepted, want, agreement, votes)
+		}
+	}
+	for k := 1; k <= 2; k++ { // the nearest stand last
+		server := openaitest.Serve(t, openaitest.Options{})
+		method(t, server, "rage.hcl", "-var", "embedder=hashing", "-var", fmt.Sprint("k=", k), "-var", "l=0", "--limit", "3")
+		for _, a := range server.Asks() {
+			shots, item, err := readShots(a.Prompt)
+			if want := neighbours[item][60-k:]; err != nil || !slices.Equal(shots, want) {
+				t.Errorf("k = %d: shots %v, error %v, want %v", k, shots, err, want)
+			}
+		}
+	}
+}
+
+// The paper's Figure 2: the share of answers that are acceptable labels, by the number of
+// shots.
+func TestAcceptableByShots(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[int]int{} // by the number of shots
+	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		shots, _, err := readShots(a.Prompt)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		asked[len(shots)]++
+		if asked[len(shots)]%5 < len(shots)/5 {
+			return "card_lost"
+		}
+		return "lost card"
+	}})
+	path, err := filepath.Abs("../../pipelines/rage.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := racflow(t, t.TempDir(), "eval", "-var", "model=test-model", "-var", "base_url="+server.URL, "-var", "embedder=hashing",
+		"-var", "n=5", "-var", "l=1", "--limit", "4", "--sweep", "var.k=4,19", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{`(?m)^var\.k .* ACCEPTABLE BY llm_1 `, `(?m)^4 .* 20\.0 % of 20 `, `(?m)^19 .* 80\.0 % of 20 `} {
+		if !regexp.MustCompile(line).Match(out) {
+			t.Errorf("no %s in\n%s", line, out)
+		}
+	}
+	if server.Calls() != 40 {
+		t.Errorf("%d calls, want 40: 4 items, 5 samples, 2 numbers of shots", server.Calls())
 	}
 }
 

@@ -69,6 +69,7 @@ type Voter struct {
 	// label, a model one per sample.
 	Answers    int     `json:"answers"`
 	Acceptable float64 `json:"acceptable"`
+	Network    bool    `json:"network,omitempty"` // it asks a service, such as a language model
 }
 
 // Label is a row of the per-label table.

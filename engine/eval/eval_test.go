@@ -41,7 +41,10 @@ func TestReport(t *testing.T) {
 			{Label: "b", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
 			{Label: "c", Support: 1},
 		},
-		Voters: []Voter{{"knn", .2, .4, 3, 2. / 3}, {"llm", .2, .2, 3, 1}},
+		Voters: []Voter{
+			{Name: "knn", Accuracy: .2, Accepted: .4, Answers: 3, Acceptable: 2. / 3},
+			{Name: "llm", Accuracy: .2, Accepted: .2, Answers: 3, Acceptable: 1},
+		},
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -51,12 +51,24 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 			column{"NDCG@10", true, found(func(s *eval.Ranking) float64 { return s.NDCG })},
 			column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
 	}
+	var acceptable []column // of each voter over the network
+	for _, r := range rows {
+		for _, v := range r.Report.Voters {
+			name := "ACCEPTABLE BY " + v.Name
+			if v.Network && !slices.ContainsFunc(acceptable, func(c column) bool { return c.name == name }) {
+				acceptable = append(acceptable, column{name, true, acceptableBy(v.Name)})
+			}
+		}
+	}
 	columns = append(columns, []column{
 		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
 		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
 		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
 		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
 		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
+	}...)
+	columns = append(columns, acceptable...)
+	columns = append(columns, []column{
 		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
 		{"ASKED", has(func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
 		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
@@ -81,6 +93,18 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	return tw.Flush()
+}
+
+// acceptableBy writes how many of a voter's answers were acceptable.
+func acceptableBy(voter string) func(eval.Report) string {
+	return func(r eval.Report) string {
+		for _, v := range r.Voters {
+			if v.Name == voter {
+				return fmt.Sprintf("%.1f %% of %d", 100*v.Acceptable, v.Answers)
+			}
+		}
+		return "-"
+	}
 }
 
 // last is what the last stage that finds something is worth; nil where that was
