@@ -3,10 +3,20 @@
 # the only ones allowed, the nearest neighbours are shown as answered questions,
 # and the model answers with a JSON object: its reasoning, then the label. An
 # answer outside those labels is rejected and asked for again; up to two times.
+# README.md lists what is as in the article that described the method, and what is not.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
 #   racflow run -var model=... -var train=my/labelled.tsv --input my/texts.tsv pipelines/rac.hcl
 #   racflow plan -var model=... pipelines/rac.hcl    # what it would ask, and cost
+#
+# As in the article, the model may rank the labels, of which the first that is allowed is
+# the answer, or answer that none fits, by an empty list:
+#
+#   racflow run -var model=... -var answer=list pipelines/rac.hcl
+#
+# What the article measured with: 50 neighbours, of which 10 are shown, temperature 0:
+#
+#   racflow run -var model=... -var answer=list -var neighbours=50 -var shots=10 -var temperature=0 pipelines/rac.hcl
 
 variable "train" {
   description = "Labelled examples: a TSV, CSV or JSONL file with columns text and label."
@@ -45,14 +55,29 @@ variable "neighbours" {
   default     = 30
 }
 
+variable "shots" {
+  description = "How many of the nearest neighbours are shown as answered questions."
+  default     = 5
+}
+
+variable "answer" {
+  description = "label: the model answers with one label; list: with labels, the likeliest first, or an empty list where none fits."
+  default     = "label"
+}
+
 variable "reasoning" {
   description = "Whether the model writes its reasons before the label: better answers for more tokens."
   default     = true
 }
 
 variable "none" {
-  description = "An answer that says that no label fits, such as none; empty: it has to choose a label."
+  description = "An answer that says that no label fits, such as none; empty: it has to choose a label. Not with answer=list."
   default     = ""
+}
+
+variable "temperature" {
+  description = "How varied the answers are. At 0 an answer that was rejected is likely to come again."
+  default     = 0.3
 }
 
 limit "llm" {
@@ -98,8 +123,9 @@ pipeline "rac" {
     use = "chat"
 
     config {
-      shots     = 5
+      shots     = var.shots
       labels    = "neighbours"
+      answer    = var.answer
       reasoning = var.reasoning
       none      = var.none
     }
@@ -120,7 +146,7 @@ pipeline "rac" {
       model       = var.model
       base_url    = var.base_url
       api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
-      temperature = 0.3
+      temperature = var.temperature
     }
   }
 

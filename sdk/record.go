@@ -63,7 +63,7 @@ type Prompt struct {
 	Labels   []string  // the answers that are allowed; nil: any
 	None     string    // the answer that says that no label fits; empty: it is not allowed
 	// Fields are the properties of the JSON object that the answer is to be, in
-	// order, LabelProperty among them; nil: the answer is plain text.
+	// order, LabelProperty or LabelsProperty among them; nil: the answer is plain text.
 	Fields []string
 	// Passages are the ids of the candidates that the prompt shows, by number: the
 	// first is 1. The answer is then a text of any length that cites them as [1]
@@ -74,6 +74,10 @@ type Prompt struct {
 
 // LabelProperty is the property of a JSON answer that holds the label.
 const LabelProperty = "label"
+
+// LabelsProperty is the property of a JSON answer that holds a list of labels, the
+// likeliest first. An empty list says that none of the labels fits.
+const LabelsProperty = "labels"
 
 // Message is one turn of a chat.
 type Message struct {

@@ -82,6 +82,43 @@ func TestRAC(t *testing.T) {
 	}
 }
 
+// With answer = "list" the first label of a ranked list that is allowed is the answer; an
+// empty list is the answer that none fits, and is not asked for again.
+func TestRACRanked(t *testing.T) {
+	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		if strings.Contains(a.Text(), "robot") {
+			return `{"reasoning": "hm", "labels": []}`
+		}
+		return fmt.Sprintf(`{"reasoning": "the third", "labels": ["of my own", %q, %q]}`, a.Labels[2], a.Labels[0])
+	}})
+	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "-var", "answer=list", "-var", "shots=3", "-var", "neighbours=20", "--limit", "4")
+	third := map[string]string{}
+	for _, a := range server.Asks() {
+		if len(a.Messages) != 8 || !slices.Equal(a.Fields, []string{"reasoning", "labels"}) || len(a.Labels) > 20 {
+			t.Errorf("asked %d messages for %v among %v", len(a.Messages), a.Fields, a.Labels)
+		}
+		if nearest := a.Messages[6].Content; !strings.HasSuffix(nearest, fmt.Sprintf(`"labels": [%q]}`, a.Labels[0])) {
+			t.Errorf("the last turn %s is not the nearest, which is of %s", nearest, a.Labels[0])
+		}
+		third[a.Text()] = a.Labels[2]
+	}
+	none := 0
+	for _, r := range results {
+		var want any = third[r["text"].(string)]
+		if strings.Contains(r["text"].(string), "robot") {
+			want = nil
+			none++
+		}
+		reason, _ := r["reason"].(string)
+		if r["answer"] != want || r["flagged"] != (want == nil) || (want == nil) != strings.Contains(reason, "none of the labels") {
+			t.Errorf("%v, want %v", r, want)
+		}
+	}
+	if len(results) != 4 || none == 0 || server.Calls() != 4 {
+		t.Errorf("%d results, %d of them without a label, %d calls", len(results), none, server.Calls())
+	}
+}
+
 // Nothing that is retrieved reaches the zero-shot prompt, which begins alike for
 // all items.
 func TestZeroShot(t *testing.T) {

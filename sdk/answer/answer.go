@@ -27,27 +27,46 @@ type Options struct {
 // its first word. One with Fields is answered by a JSON object, of which only
 // sdk.LabelProperty counts; text and code fences around it are skipped. What a model
 // thought aloud is no part of its answer. A text equal to the prompt's None gives an
-// answer without a label, a vote for none of them.
+// answer without a label, a vote for none of them. Of a list of labels it returns the
+// first: see ReadAll.
 //
 // A prompt with Passages is answered by the whole text, line breaks included, if it
 // cites passages, and only those that exist: see Citations. Options do not count then,
 // and None may come with a full stop, quotes, emphasis and citations.
-func Read(text string, p sdk.Prompt, o Options) sdk.Answer {
+func Read(text string, p sdk.Prompt, o Options) sdk.Answer { return ReadAll(text, p, o)[0] }
+
+// ReadAll returns all answers that a model's text holds to a prompt, best first. There is
+// one, as Read returns it, unless the prompt's Fields have sdk.LabelsProperty: then there
+// is one for each label of the list, and they weigh 1, 1/2, 1/3 and so on. A label that
+// the list repeats counts where it first stands. An empty list gives one answer without a
+// label.
+func ReadAll(text string, p sdk.Prompt, o Options) []sdk.Answer {
 	text = strings.TrimSpace(text[Thoughts(text):])
 	if text == "" {
-		return refused("the model wrote nothing")
+		return []sdk.Answer{refused("the model wrote nothing")}
 	}
 	if p.Passages != nil {
-		return cited(text, p)
+		return []sdk.Answer{cited(text, p)}
 	}
+	texts := []string{text}
 	if p.Fields != nil {
 		var reason string
-		if text, reason = property(text); reason != "" {
-			return refused(reason)
+		if texts, reason = labelsIn(text, p); reason != "" {
+			return []sdk.Answer{refused(reason)}
 		}
 	}
-	line, _, _ := strings.Cut(text, "\n")
-	return sdk.Answer{Label: labelOf(strings.TrimSpace(line), p, o), Weight: 1}
+	if len(texts) == 0 {
+		return []sdk.Answer{{Weight: 1}}
+	}
+	var all []sdk.Answer
+	for _, text := range texts {
+		line, _, _ := strings.Cut(text, "\n")
+		label := labelOf(strings.TrimSpace(line), p, o)
+		if !slices.ContainsFunc(all, func(a sdk.Answer) bool { return a.Label == label }) {
+			all = append(all, sdk.Answer{Label: label, Weight: 1 / float64(len(all)+1)})
+		}
+	}
+	return all
 }
 
 // Thoughts returns where the part of a text ends in which a model thought aloud, in

@@ -1,6 +1,8 @@
 package answer_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,52 @@ func TestRead(t *testing.T) {
 			got := answer.Read(test.text, test.prompt, test.options)
 			if want := (sdk.Answer{Label: test.want, Weight: 1, Reason: test.reason}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestReadAll reads lists of labels.
+func TestReadAll(t *testing.T) {
+	p := sdk.Prompt{Labels: labels, Fields: []string{"reasoning", sdk.LabelsProperty}}
+	var many []string
+	for i := range 200 {
+		many = append(many, strconv.Itoa(i))
+	}
+	tests := []struct {
+		name, text string
+		options    answer.Options
+		want       []string
+		reason     string
+	}{
+		{name: "the likeliest first", text: `{"reasoning": "a card", "labels": ["card_lost", "pin-reset", 3]}`, want: []string{"card_lost", "pin-reset", "3"}},
+		{name: "off the list, as it is", text: `{"labels": ["weather", "card_lost"]}`, want: []string{"weather", "card_lost"}},
+		{name: "repeated", text: `{"labels": ["CARD LOST", "card_lost", "pin-reset"]}`, options: answer.Options{Normalise: true}, want: []string{"card_lost", "pin-reset"}},
+		{name: "empty", text: `{"labels": []}`, want: []string{""}},
+		{name: "in a fence, behind another object", text: "{\"label\": \"3\"}\n```json\n{\"labels\": [\"3\"]}\n```", want: []string{"3"}},
+		{name: "as many as are read", text: `{"labels": ["` + strings.Join(many, `","`) + `"]}`, want: many[:100]},
+		{name: "no list", text: `{"labels": "card_lost"}`, reason: `"labels" in the JSON object is not a list`},
+		{name: "null", text: `{"labels": null}`, reason: `"labels" in the JSON object is not a list`},
+		{name: "a list in it", text: `{"labels": ["card_lost", ["3"]]}`, reason: `"labels" in the JSON object is not a text`},
+		{name: "nothing in it", text: `{"labels": ["card_lost", ""]}`, reason: `"labels" in the JSON object is empty`},
+		{name: "one label", text: `{"label": "card_lost"}`, reason: `not a JSON object with "labels"`},
+		{name: "nothing", text: "<think>hm</think>", reason: "the model wrote nothing"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := answer.ReadAll(test.text, p, test.options)
+			var want []sdk.Answer
+			for i, label := range test.want {
+				want = append(want, sdk.Answer{Label: label, Weight: 1 / float64(i+1)})
+			}
+			if test.reason != "" {
+				want = []sdk.Answer{{Weight: 1, Reason: test.reason}}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if first := answer.Read(test.text, p, test.options); first != want[0] {
+				t.Errorf("the first is %+v, want %+v", first, want[0])
 			}
 		})
 	}

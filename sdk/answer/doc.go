@@ -1,5 +1,5 @@
 // Package answer reads the texts of language models: the label in a line of text or in a
-// JSON object, and optionally the allowed label that is nearest to it; or a text of any
+// JSON object, or a list of labels there, and optionally the allowed label that is nearest to it; or a text of any
 // length that cites numbered passages.
 //
 // A text that cannot be an answer gives a Reason and no label. A label that is not

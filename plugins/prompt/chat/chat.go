@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/fewshot"
@@ -12,9 +13,10 @@ type config struct {
 	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
 	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, with those of the candidates first."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
+	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .Reasoning, .Shots and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .List, .Reasoning, .Shots and join."`
 }
 
 // reasoningProperty is the property of the answer that comes before the label.
@@ -32,8 +34,11 @@ func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
 		return nil, err
 	}
 	p := &prompter{config: c, Template: t, fields: []string{sdk.LabelProperty}}
+	if c.list() {
+		p.fields = []string{sdk.LabelsProperty}
+	}
 	if c.Reasoning {
-		p.fields = []string{reasoningProperty, sdk.LabelProperty}
+		p.fields = slices.Insert(p.fields, 0, reasoningProperty)
 	}
 	return p, nil
 }
@@ -44,8 +49,13 @@ func (c config) load() (fewshot.Template, error) {
 
 func (c config) check() error {
 	_, err := c.load()
+	if c.list() && c.None != "" {
+		err = errors.Join(err, &sdk.ArgumentError{Argument: "none", Err: errors.New(`with answer = "list" an empty list says that none of the labels fits; leave none out`)})
+	}
 	return err
 }
+
+func (c config) list() bool { return c.Answer == "list" }
 
 type prompter struct {
 	fewshot.Template
@@ -68,7 +78,7 @@ func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	prompt := sdk.Prompt{Labels: labels, None: p.config.None, Fields: p.fields}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
 		system, err := p.Write(Data{
-			Labels: labels, Ranked: ranked, None: p.config.None, Reasoning: p.config.Reasoning, Shots: examples,
+			Labels: labels, Ranked: ranked, None: p.config.None, List: p.config.list(), Reasoning: p.config.Reasoning, Shots: examples,
 		})
 		if err != nil {
 			return sdk.Prompt{}, 0, err

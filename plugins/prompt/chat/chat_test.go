@@ -72,6 +72,16 @@ The only labels there are:
 Answer with one JSON object and nothing else. It has one property:
 - "label": the label, written exactly as above`
 
+const list = `You sort texts by label. The user writes a text. Find the label that fits it best.
+
+The only labels there are, those of the most similar known texts first:
+- balance
+- card "lost"
+- weather
+
+Answer with one JSON object and nothing else. It has one property:
+- "labels": a list of the labels that may fit, the likeliest first, each written exactly as above; an empty list if none of them fits`
+
 func TestPrompt(t *testing.T) {
 	zero := batch()
 	zero.Items[0].Candidates = nil
@@ -93,6 +103,22 @@ func TestPrompt(t *testing.T) {
 		{"zero-shot", `{"reasoning": false}`, zero, sdk.Prompt{
 			Messages: []sdk.Message{{Role: "system", Text: short}, item},
 			Labels:   []string{"alarm", "balance", "card \"lost\"", "weather"}, Fields: []string{"label"},
+		}},
+		{"a list", `{"shots": 1, "answer": "list", "reasoning": false}`, batch(), sdk.Prompt{
+			Messages: []sdk.Message{
+				{Role: "system", Text: list},
+				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"labels": ["balance"]}`},
+				item,
+			},
+			Labels: []string{"balance", "card \"lost\"", "weather"}, Fields: []string{"labels"},
+		}},
+		{"a list and reasons", withTemplate(t, "{{.List}}", `"shots": 1, "answer": "list", `), batch(), sdk.Prompt{
+			Messages: []sdk.Message{
+				{Role: "system", Text: "true"},
+				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"reasoning": "labelled by hand", "labels": ["balance"]}`},
+				item,
+			},
+			Labels: []string{"balance", "card \"lost\"", "weather"}, Fields: []string{"reasoning", "labels"},
 		}},
 		{"a template of one's own", withTemplate(t, "{{join .Labels \"|\"}} {{.Ranked}} {{.None}} {{.Reasoning}} {{.Shots}}", `"shots": 1, "labels": "all", "reasoning": false, `), batch(), sdk.Prompt{
 			Messages: []sdk.Message{
@@ -167,6 +193,8 @@ func TestArguments(t *testing.T) {
 		{`{"shots": -1}`, "shots"},
 		{`{"max_tokens": -1}`, "max_tokens"},
 		{`{"labels": "some"}`, "labels"},
+		{`{"answer": "ranked"}`, "answer"},
+		{`{"answer": "list", "none": "other"}`, "none"},
 		{`{"template": "/does/not/exist"}`, "template"},
 		{withTemplate(t, "{{.Text}}", ""), "template"},
 		{withTemplate(t, "{{if not .Labels}}{{.Nothing}}{{end}}", ""), "template"},

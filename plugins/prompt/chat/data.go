@@ -12,11 +12,12 @@ type Data struct {
 	Labels    []string // the allowed ones, best first; empty where the knowledge has none
 	Ranked    bool     // the first of them are those of the item's neighbours
 	None      string   // the answer that no label fits; empty: not allowed
+	List      bool     // the answer is a list of labels, empty where none fits
 	Reasoning bool     // the answer is to give reasons
 	Shots     int      // how many turns stand between the system message and the item
 }
 
 // samples are the data that templates are tried with.
 func samples() []any {
-	return []any{Data{Labels: []string{"label"}, Ranked: true, None: "none", Reasoning: true, Shots: 1}, Data{}}
+	return []any{Data{Labels: []string{"label"}, Ranked: true, None: "none", List: true, Reasoning: true, Shots: 1}, Data{}}
 }

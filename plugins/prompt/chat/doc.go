@@ -10,6 +10,10 @@
 // the knowledge has thousands. With labels = "all" the others of the knowledge follow,
 // sorted. An item without candidates is asked with all labels and no turns: zero-shot.
 //
+// With answer = "list" the answer is a list of labels, the likeliest first, so that the
+// next one is there where the accept rules refuse the first; an empty list says that none
+// of them fits.
+//
 // The turns stand from the farthest neighbour to the nearest. They have the form of the
 // answer, or the model would follow them rather than the system message. Nobody recorded
 // why the neighbours have their labels: the reasoning of their turns says only that they

@@ -26,11 +26,14 @@ func (p *prompter) messages(system string, shots []fewshot.Example, text string)
 func (p *prompter) object(label string) string {
 	var out strings.Builder
 	for i, field := range p.fields {
-		value := label
-		if field == reasoningProperty {
-			value = byHand
+		value := fewshot.JSON(label)
+		switch field {
+		case reasoningProperty:
+			value = fewshot.JSON(byHand)
+		case sdk.LabelsProperty:
+			value = "[" + value + "]"
 		}
-		out.WriteString([]string{"{", ", "}[min(i, 1)] + fewshot.JSON(field) + ": " + fewshot.JSON(value))
+		out.WriteString([]string{"{", ", "}[min(i, 1)] + fewshot.JSON(field) + ": " + value)
 	}
 	return out.String() + "}"
 }

@@ -6,6 +6,8 @@
 // the random ones (the paper's l; here the argument random), then the item's k nearest
 // neighbours from the farthest to the nearest, so that the most similar example stands
 // next to the item. The prompt ends where the model writes the label, up to a newline.
+// The paper's prompt is the examples alone, under other names; pipelines/rage.tmpl is a
+// template for it.
 //
 // The argument redraw says when the random examples are drawn anew:
 //

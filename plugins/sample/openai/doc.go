@@ -13,7 +13,8 @@
 // truncated before it held a label are answers with a reason, which no rule
 // accepts. Where a prompt wants a JSON object, its fields and labels go along as a
 // strict JSON schema, built for each item; more labels than such a schema may list
-// are left to the accept rules. On the completions endpoint the same goes along as a
+// are left to the accept rules. Where it wants a list of labels, each of them is an answer
+// of the same sample, weighing 1, 1/2, 1/3 and so on. On the completions endpoint the same goes along as a
 // GBNF grammar, since llama.cpp obeys no schema there.
 //
 // A prompt that shows passages is answered by a text of the model's own: without stop,

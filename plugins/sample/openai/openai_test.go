@@ -201,6 +201,37 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+// TestAListOfLabels: each label of the list is an answer of one sample.
+func TestAListOfLabels(t *testing.T) {
+	prompt := sdk.Prompt{Text: "p", Labels: []string{"b", "a"}, Fields: []string{"reasoning", "labels"}}
+	for endpoint, want := range map[string]string{
+		"chat":        `"labels":{"type":"array","items":{"type":"string","enum":["b","a"]}}`,
+		"completions": `root ::= \"{\\\"reasoning\\\": \" string \", \\\"labels\\\": \" \"[\" (label (\", \" label)*)? \"]\" \"}\"`,
+	} {
+		text := `{"reasoning": "so", "labels": ["a", "b"]}`
+		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return text }}, fmt.Sprintf(`, "endpoint": %q, "logprobs": true`, endpoint))
+		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
+		if diff := cmp.Diff([]sdk.Answer{{Label: "a", Weight: 1}, {Label: "b", Weight: .5}}, samples[0].Answers); err != nil || diff != "" {
+			t.Errorf("%s: error %v, (-want +got):\n%s", endpoint, err, diff)
+		}
+		if ask := f.server.Asks()[0]; !strings.Contains(string(ask.Body), want) || !slices.Equal(ask.Labels, []string{"b", "a"}) {
+			t.Errorf("%s: asked %s\nwant %s in it", endpoint, ask.Body, want)
+		}
+		text = `{"reasoning": "so", "labels": []}`
+		f.reopen(t, 1, fmt.Sprintf(`, "endpoint": %q, "temperature": 0.1`, endpoint))
+		samples, err = f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
+		if err != nil || !slices.Equal(samples[0].Answers, []sdk.Answer{{Weight: 1}}) {
+			t.Errorf("%s: an empty list gives %+v, error %v", endpoint, samples, err)
+		}
+		text = `{"reasoning": "so", "labels": ["a", `
+		f.reopen(t, 1, fmt.Sprintf(`, "endpoint": %q, "temperature": 0.2`, endpoint))
+		samples, err = f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
+		if err != nil || len(samples[0].Answers) != 1 || samples[0].Answers[0].Reason == "" {
+			t.Errorf("%s: a truncated list gives %+v, error %v", endpoint, samples, err)
+		}
+	}
+}
+
 func TestHeldToLabels(t *testing.T) {
 	many := func(n, length int) (all []string) {
 		for i := range n {

@@ -30,15 +30,15 @@ func (s *slot) fill(value []byte) bool {
 // read makes a sample of a reply.
 func (v *voter) read(s *slot) sdk.Sample {
 	r := s.reply
-	a := answer.Read(r.Text, s.question.prompt, v.reading)
+	all := answer.ReadAll(r.Text, s.question.prompt, v.reading)
 	if r.Probability > 0 {
-		a.Weight = r.Probability
+		all[0].Weight = r.Probability
 	}
-	if reason := r.unusable(a, s.question.prompt); reason != "" {
-		a.Label, a.Reason = "", reason
+	if reason := r.unusable(all[0], s.question.prompt); reason != "" {
+		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
 	}
 	return sdk.Sample{
-		Answers: []sdk.Answer{a},
+		Answers: all,
 		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
 	}
 }

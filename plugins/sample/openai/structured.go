@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -54,8 +55,8 @@ func listable(values []string) bool {
 	return len(values) <= maxValues && (len(values) <= manyValues || characters <= maxCharacters)
 }
 
-// schema is a strict schema of an object of strings, whose label is one of
-// those allowed; nil: any. Servers write the properties in its order, so that a
+// schema is a strict schema of an object of strings, whose label is one of those
+// allowed, or whose labels are a list of such; nil: any. Servers write the properties in its order, so that a
 // reasoning comes before the label that it leads to.
 func schema(fields, allowed []string) json.RawMessage {
 	var b bytes.Buffer
@@ -64,11 +65,14 @@ func schema(fields, allowed []string) json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(fewshot.JSON(field) + `:{"type":"string"`)
-		if field == sdk.LabelProperty && len(allowed) > 0 {
-			b.WriteString(`,"enum":` + fewshot.JSON(allowed))
+		value := `{"type":"string"}`
+		if (field == sdk.LabelProperty || field == sdk.LabelsProperty) && len(allowed) > 0 {
+			value = `{"type":"string","enum":` + fewshot.JSON(allowed) + `}`
 		}
-		b.WriteByte('}')
+		if field == sdk.LabelsProperty {
+			value = `{"type":"array","items":` + value + `}`
+		}
+		b.WriteString(fewshot.JSON(field) + ":" + value)
 	}
 	b.WriteString(`},"required":` + fewshot.JSON(fields) + `,"additionalProperties":false}`)
 	return b.Bytes()
@@ -85,11 +89,14 @@ func grammar(fields, allowed []string) string {
 			before = "{"
 		}
 		b.WriteString(literal(before+fewshot.JSON(field)+": ") + " ")
-		if field == sdk.LabelProperty && len(allowed) > 0 {
-			b.WriteString("label ")
-		} else {
-			b.WriteString("string ")
+		value := "string"
+		if (field == sdk.LabelProperty || field == sdk.LabelsProperty) && len(allowed) > 0 {
+			value = "label"
 		}
+		if field == sdk.LabelsProperty {
+			value = fmt.Sprintf(`"[" (%s (", " %s)*)? "]"`, value, value)
+		}
+		b.WriteString(value + " ")
 	}
 	b.WriteString(literal("}") + "\n")
 	if len(allowed) > 0 {

@@ -175,8 +175,11 @@ func (a *Ask) schema(raw json.RawMessage) {
 		Required   []string `json:"required"`
 		Additional *bool    `json:"additionalProperties"`
 		Properties map[string]struct {
-			Type string   `json:"type"`
-			Enum []string `json:"enum"`
+			Type  string   `json:"type"`
+			Enum  []string `json:"enum"`
+			Items struct { // of a list
+				Enum []string `json:"enum"`
+			} `json:"items"`
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(raw, &s); err != nil || s.Type != "object" || s.Additional == nil || *s.Additional || len(s.Required) != len(s.Properties) {
@@ -185,6 +188,9 @@ func (a *Ask) schema(raw json.RawMessage) {
 	}
 	a.Fields = s.Required
 	for name, p := range s.Properties {
+		if p.Type == "array" {
+			p.Enum = p.Items.Enum
+		}
 		size := 0
 		for _, value := range p.Enum {
 			size += len([]rune(value))
@@ -192,7 +198,7 @@ func (a *Ask) schema(raw json.RawMessage) {
 		if len(p.Enum) > 1000 || len(p.Enum) > 250 && size > 15000 {
 			a.invalid = fmt.Sprintf("json_schema: the enum of %q is too large", name)
 		}
-		if name == "label" {
+		if name == "label" || name == "labels" {
 			a.Labels = p.Enum
 		}
 	}

@@ -81,11 +81,14 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 	if len(a.Fields) > 0 && !strings.HasPrefix(text, "{") {
 		var parts []string // in the order of the schema
 		for _, field := range a.Fields {
-			value := "because"
-			if field == "label" {
-				value = text
+			value := quote("because")
+			switch field {
+			case "label":
+				value = quote(text)
+			case "labels":
+				value = "[" + quote(text) + "]"
 			}
-			parts = append(parts, quote(field)+": "+quote(value))
+			parts = append(parts, quote(field)+": "+value)
 		}
 		text = "{" + strings.Join(parts, ", ") + "}"
 	}
