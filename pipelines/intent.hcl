@@ -1,13 +1,14 @@
 # Sort utterances into intents: retrieve labelled neighbours, let several
-# voters vote, elect. The method is RAGE, retrieval-augmented generation and
-# election; without a language model the statistical voters elect alone.
+# voters vote, elect. The idea is that of RAGE, retrieval-augmented generation and
+# election; rage.hcl is that method as published. This file has more voters, another
+# prompt and another election, and asks a model once per item. Without a language
+# model the statistical voters elect alone.
 #
 #   racflow run pipelines/intent.hcl
 #   racflow run -var train=my/labelled.tsv --input my/texts.tsv pipelines/intent.hcl
 #   racflow run -var model=gpt-4o-mini pipelines/intent.hcl
 #
-# The paper's own setting, in which every answer of a model is a vote and answers
-# a prompt of its own:
+# With every answer of a model as a vote, and a prompt of its own for each:
 #
 #   racflow run -var model=... -var election=majority -var redraw=sample pipelines/intent.hcl
 #
@@ -139,8 +140,8 @@ pipeline "intent" {
   }
 
   # A model votes n times. A second model is a second block like this one, with
-  # another name: RAGE takes as many as there are, and the order of the blocks
-  # decides ties. Models that share an endpoint share its limit.
+  # another name: the election takes as many as there are, and the order of the
+  # blocks decides ties. Models that share an endpoint share its limit.
   sample "llm" {
     use     = "openai"
     enabled = var.model != ""

@@ -3,8 +3,8 @@
 # Retrieval Augmented Generation and Election Algorithm for Few-shot Intent
 # Classification", 2023). The vote of the 15 nearest neighbours and n answers of each
 # model are one vote each, the most frequent label wins, the neighbours win a tie.
-# README.md lists what is the paper's and what is not; intent.hcl is made for accuracy
-# and cost rather than for comparison.
+# README.md lists what is the paper's and what is not. intent.hcl has more voters, and
+# asks a model once per item rather than once per sample.
 #
 #   racflow run  -var model=... -var base_url=... pipelines/rage.hcl
 #   racflow eval -var model=... -var train=my/labelled.tsv --input my/held-out.tsv pipelines/rage.hcl

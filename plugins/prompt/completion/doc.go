@@ -1,6 +1,6 @@
 // Package completion writes few-shot prompts that a language model completes
-// with a label: RAGE's prompt (Saha, "RAGE: Retrieval Augmented Generation and
-// Election for Intent classification using LLMs", 2023).
+// with a label, after RAGE (Saha, "RAGE - Retrieval Augmented Generation and Election
+// Algorithm for Few-shot Intent Classification", 2023).
 //
 // After an instruction, and optionally the list of labels, come labelled examples: first
 // the random ones (the paper's l; here the argument random), then the item's k nearest
