@@ -14,6 +14,9 @@
 #
 #   racflow run -var model=... -var model_2=... -var model_3=... pipelines/rage.hcl
 #
+# A model behind an endpoint of its own (base_url_2, base_url_3) has a key of its own:
+# OPENAI_API_KEY_2, OPENAI_API_KEY_3.
+#
 # How many answers are acceptable labels, by the number of shots (Figure 2: one model,
 # five samples, one random example, so that 5, 20 and 60 shots are k = 4, 19 and 59):
 #
@@ -225,7 +228,7 @@ pipeline "rage" {
     config {
       model       = var.model_2
       base_url    = var.base_url_2 == "" ? var.base_url : var.base_url_2
-      api_key     = secret("OPENAI_API_KEY_2", "") # a local server needs none
+      api_key     = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
       endpoint    = "completions"
       temperature = var.temperature
       max_tokens  = 10
@@ -261,7 +264,7 @@ pipeline "rage" {
     config {
       model       = var.model_3
       base_url    = var.base_url_3 == "" ? var.base_url : var.base_url_3
-      api_key     = secret("OPENAI_API_KEY_3", "") # a local server needs none
+      api_key     = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
       endpoint    = "completions"
       temperature = var.temperature
       max_tokens  = 10

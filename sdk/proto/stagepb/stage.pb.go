@@ -4555,7 +4555,7 @@ type Allowed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Labels        []uint32               `protobuf:"varint,1,rep,packed,name=labels,proto3" json:"labels,omitempty"` // index into names; none: any
 	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits, or that the passages do not answer the question
-	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" among them; none: plain text
+	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" or "labels" among them; none: plain text
 	Passages      *Passages              `protobuf:"bytes,4,opt,name=passages,proto3" json:"passages,omitempty"`     // set: the answer is a text that cites them; labels and fields are empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
