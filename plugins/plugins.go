@@ -24,6 +24,7 @@ import (
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	rerankhttp "github.com/racflow/racflow/plugins/rerank/http"
 	reranklocal "github.com/racflow/racflow/plugins/rerank/local"
+	"github.com/racflow/racflow/plugins/sample/linear"
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/plugins/sample/prototype"
@@ -57,6 +58,7 @@ func All() []sdk.Stage {
 		answer.Stage(),
 		neighbours.Stage(),
 		prototype.Stage(),
+		linear.Stage(),
 		openai.Stage(),
 		recorded.Stage(),
 		majority.Stage(),

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/racflow/racflow/plugins/internal/hashed"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
@@ -64,7 +65,7 @@ func (e *embedder) Dimension() int { return e.dimension }
 // with that, as a later one with the same folder will.
 func (e *embedder) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	var learned counts
-	x := &extractor{analyzer: e.analyzer}
+	x := &hashed.Extractor{Analyzer: e.analyzer}
 	for batch, err := range rows {
 		for i := range batch {
 			learned.add(x, batch[i].Text)
@@ -109,7 +110,7 @@ func (e *embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]f
 	e.mu.RLock()
 	t := e.idf
 	e.mu.RUnlock()
-	x := &extractor{analyzer: e.analyzer}
+	x := &hashed.Extractor{Analyzer: e.analyzer}
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		if err := ctx.Err(); err != nil {
@@ -120,9 +121,9 @@ func (e *embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]f
 	return vectors, nil
 }
 
-func (e *embedder) embed(x *extractor, t *idf, text string) []float32 {
+func (e *embedder) embed(x *hashed.Extractor, t *idf, text string) []float32 {
 	vector := make([]float32, e.dimension)
-	x.each(text, func(hash uint64, weight float32, times int) {
+	x.Each(text, func(hash uint64, weight float32, times int) {
 		value := weight * t.of(hash) * float32(math.Sqrt(float64(times)))
 		if hash>>63 == 1 {
 			value = -value

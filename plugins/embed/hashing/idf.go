@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/racflow/racflow/plugins/internal/hashed"
 )
 
 const (
@@ -23,9 +25,9 @@ type counts struct {
 
 // add counts a text. Features that share a bucket may count it twice, which state
 // bounds.
-func (c *counts) add(x *extractor, text string) {
+func (c *counts) add(x *hashed.Extractor, text string) {
 	c.texts++
-	x.each(text, func(hash uint64, _ float32, _ int) { c.df[bucket(hash)]++ })
+	x.Each(text, func(hash uint64, _ float32, _ int) { c.df[bucket(hash)]++ })
 }
 
 // state encodes the counts: a version, the greatest possible ln((N+1)/(df+1)) as a

@@ -1,4 +1,7 @@
-package hashing
+// Package hashed finds the features of texts that the hashing embedder and the linear voter
+// share: words, word bigrams and character n-grams, as hashes. Where a hash falls, and
+// how much a feature counts there, is for them to say.
+package hashed
 
 import (
 	"slices"
@@ -29,19 +32,21 @@ const (
 	seedChars  = basis ^ 'c'
 )
 
-// extractor finds the features of texts. It reuses its memory, so it serves one
+// Extractor finds the features of texts. It reuses its memory, so it serves one
 // goroutine.
-type extractor struct {
-	analyzer analyze.Analyzer
+type Extractor struct {
+	Analyzer analyze.Analyzer
+
 	list     []string
 	runes    []rune   // of one word, with its borders
 	words    []uint64 // hashes of words, one for each time they occur
 	parts    []uint64 // the same of bigrams and n-grams
 }
 
-// each calls f with every feature of a text once, in a fixed order.
-func (x *extractor) each(text string, f func(hash uint64, weight float32, times int)) {
-	x.list = x.analyzer.Append(x.list[:0], text)
+// Each calls f with every feature of a text once, in a fixed order: its hash, the weight
+// of its kind, and how often it occurs.
+func (x *Extractor) Each(text string, f func(hash uint64, weight float32, times int)) {
+	x.list = x.Analyzer.Append(x.list[:0], text)
 	x.words, x.parts = x.words[:0], x.parts[:0]
 	var last uint64
 	for i, word := range x.list {
@@ -64,7 +69,7 @@ func (x *extractor) each(text string, f func(hash uint64, weight float32, times 
 }
 
 // addNGrams adds the n-grams of the word in runes to parts.
-func (x *extractor) addNGrams() {
+func (x *Extractor) addNGrams() {
 	for i := range x.runes {
 		h := uint64(seedChars)
 		for j := i; j < min(i+longest, len(x.runes)); j++ {

@@ -1,0 +1,106 @@
+package linear
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// model is a linear layer: scores = Σ x[i]·weights[i].
+type model struct {
+	labels    []string // sorted
+	dimension int      // of the vectors
+	vocabulary
+	width int // of a row of weights: the labels, rounded up for the processor
+	// weights has a row for each dimension of the vectors, one for the constant
+	// input, and one for each bucket that is used.
+	weights []float32
+}
+
+// width is the length of a row of weights for that many labels.
+func width(labels int) int { return (labels + simd.PanelCols - 1) / simd.PanelCols * simd.PanelCols }
+
+func newModel(labels []string, dimension int, idf []float32) *model {
+	m := &model{labels: labels, dimension: dimension, width: width(len(labels))}
+	m.vocabulary = newVocabulary(idf, m.dense())
+	m.weights = make([]float32, m.inputs()*m.width)
+	return m
+}
+
+// dense is the number of inputs that every row has: the vector's, and the constant 1.
+func (m *model) dense() int  { return m.dimension + 1 }
+func (m *model) inputs() int { return m.dense() + m.used }
+
+// example is a row or item as the model sees it.
+type example struct {
+	vector   []float32
+	features []feature
+	label    int // -1: of an item
+}
+
+// scratch is memory for products. One goroutine at a time may use it.
+type scratch struct {
+	matrix                      *simd.Matrix
+	simd                        simd.Scratch
+	inputs, gathered, values, r []float32
+}
+
+func newScratch() *scratch { return &scratch{matrix: simd.Best().NewMatrix()} }
+
+func floats(s *[]float32, n int) []float32 {
+	if cap(*s) < n {
+		*s = make([]float32, n)
+	}
+	return (*s)[:n]
+}
+
+// row returns memory for a row.
+func (s *scratch) row(width int) []float32 { return floats(&s.r, width) }
+
+// score sets dst to the scores of examples, a row of m.width each.
+func (m *model) score(dst []float32, examples []example, s *scratch) {
+	dense := m.dense()
+	x := floats(&s.inputs, len(examples)*dense)
+	for i, e := range examples {
+		to := x[i*dense:][:dense]
+		copy(to, e.vector)
+		to[m.dimension] = 1
+	}
+	s.matrix.PackCols(simd.NewView(m.weights, dense, m.width)).
+		Mul(simd.NewView(dst, len(examples), m.width), simd.NewView(x, len(examples), dense), &s.simd)
+	for i, e := range examples {
+		s.addTerms(dst[i*m.width:][:m.width], m.weights, e.features)
+	}
+}
+
+// together is how many rows are put together at a time.
+const together = 256
+
+// addTerms adds multiples of rows of a matrix to dst, which is one row long. The rows are
+// put together first: products of what is contiguous are several times faster.
+func (s *scratch) addTerms(dst, rows []float32, terms []feature) {
+	width := len(dst)
+	for part := range slices.Chunk(terms, together) {
+		n := len(part) + 1
+		gathered, values := floats(&s.gathered, n*width), floats(&s.values, n)
+		copy(gathered, dst)
+		values[0] = 1
+		for i, t := range part {
+			copy(gathered[(i+1)*width:][:width], rows[int(t.at)*width:])
+			values[i+1] = t.value
+		}
+		s.matrix.PackCols(simd.NewView(gathered, n, width)).
+			Mul(simd.NewView(dst, 1, width), simd.NewView(values, 1, n), &s.simd)
+	}
+}
+
+// best returns the indices of the n greatest values, greatest first.
+func best(values []float32, n int) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	return order[:min(n, len(order))]
+}
