@@ -107,7 +107,7 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 
 // checkWhole warns of a voter on candidates that may be a knowledge as a whole.
 func (l *loader) checkWhole(voter, retrieve *Stage) {
-	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes)
+	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes, sdk.ColumnVector)
 	if reads := voter.reads(); retrieve == nil || retrieve.Retrieve.Whole == nil || reads&columns == 0 || reads.Has(sdk.ColumnPrompts) {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // that a rerank stage fills anew.
 var (
 	candidates = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)
-	fromSearch = candidates | sdk.Of(sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
+	fromSearch = candidates | sdk.Of(sdk.ColumnVector, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
 )
 
 // checkStructure checks that every enabled stage finds what it reads, and that

@@ -275,3 +275,23 @@ func (r reorder) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) 
 	}
 	return out, nil
 }
+
+// A voter that reads nothing but vectors gets them, even where the search has none.
+func TestVectorsAlone(t *testing.T) {
+	for _, mode := range []string{"hybrid", "dense", "lexical"} {
+		look := voter("look", func(it sdk.Item) ([]string, error) {
+			if it.Vector == nil {
+				return nil, errors.New("there is no vector")
+			}
+			return []string{"fruit"}, nil
+		}, sdk.ColumnVector)
+		r := open(t, newCatalog(look), `
+			retrieve "near" {
+			  from = knowledge.k
+			  mode = "`+mode+`"
+			}
+			sample "look" { use = "look" }
+			elect "all" { use = "soft" }`)
+		want(t, answers(t, r, "green apple"), "fruit")
+	}
+}

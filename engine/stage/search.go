@@ -13,15 +13,16 @@ import (
 const maxPrototypes = 256
 
 // searcher returns the method of a retrieve stage: it searches the knowledge, and the
-// label centroids where a stage reads them.
+// label centroids where a stage reads them, and embeds items where one reads vectors.
 func (s *stage) searcher() method {
 	if s.whole != nil {
 		return s.whole.give(s.index)
 	}
-	ranking, prototypes := s.Retrieve.Ranking, false
+	ranking, embedded, prototypes := s.Retrieve.Ranking, false, false
 	for _, reader := range s.graph.stages {
 		if reader != nil && (reader.index == s.index || reader.in.retrieve == s.index) {
 			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
+			embedded = embedded || prototypes || reader.Info.Reads.Has(sdk.ColumnVector)
 			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
@@ -40,22 +41,20 @@ func (s *stage) searcher() method {
 			return err
 		}
 		var nearest [][]sdk.Candidate
-		if prototypes {
-			if vectors == nil && !s.rescue { // a fallback works without what may have failed
-				texts := make([]string, len(records))
-				for i, rec := range records {
-					texts[i] = rec.Row.Text
-				}
-				vectors, err = s.knowledge.Embed(ctx, texts)
-				if err := knowledge.TakeRows(failed, err); err != nil {
-					return err
-				}
+		if embedded && vectors == nil && !s.rescue { // a fallback works without what may have failed
+			texts := make([]string, len(records))
+			for i, rec := range records {
+				texts[i] = rec.Row.Text
 			}
-			if vectors != nil {
-				nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes)
-				if err := knowledge.TakeRows(failed, err); err != nil {
-					return err
-				}
+			vectors, err = s.knowledge.Embed(ctx, texts)
+			if err := knowledge.TakeRows(failed, err); err != nil {
+				return err
+			}
+		}
+		if prototypes && vectors != nil {
+			nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes)
+			if err := knowledge.TakeRows(failed, err); err != nil {
+				return err
 			}
 		}
 		for i, rec := range records {
