@@ -12,7 +12,7 @@
 //
 // Fit minimises the mean negative log-likelihood with a ridge penalty by L-BFGS (Liu and
 // Nocedal, "On the limited memory BFGS method for large scale optimization", 1989) from
-// zeros, in 25 evaluations; stopping early regularises, too. The strength of the penalty is
+// zeros, in 40 evaluations; stopping early regularises, too. The strength of the penalty is
 // one of three, by three-fold cross-validation on at most 2,000 rows: the strongest whose
 // error is within one standard error of the smallest (Breiman et al., "Classification and
 // Regression Trees", 1984).

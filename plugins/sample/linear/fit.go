@@ -13,7 +13,7 @@ import (
 
 // What training costs at most, whatever the time it takes.
 const (
-	evaluations = 25 // of the objective, for the final model
+	evaluations = 40 // of the objective, for the final model
 	folds       = 3
 	triedRows   = 2000 // of cross-validation
 	tried       = 10   // evaluations for each strength and fold; each begins where the one before it ended
