@@ -37,10 +37,10 @@ const (
 type Extractor struct {
 	Analyzer analyze.Analyzer
 
-	list     []string
-	runes    []rune   // of one word, with its borders
-	words    []uint64 // hashes of words, one for each time they occur
-	parts    []uint64 // the same of bigrams and n-grams
+	list  []string
+	runes []rune   // of one word, with its borders
+	words []uint64 // hashes of words, one for each time they occur
+	parts []uint64 // the same of bigrams and n-grams
 }
 
 // Each calls f with every feature of a text once, in a fixed order: its hash, the weight
