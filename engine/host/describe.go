@@ -128,16 +128,5 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 	if err := private.MakeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return private.WriteFile(path, raw, false)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/source"
 )
 
@@ -202,8 +203,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return private.WriteFile(path, append(text, '\n'), false)
 }

@@ -1,14 +1,12 @@
 package model
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -96,7 +94,7 @@ func (m Model) differs(dir string) ([]string, error) {
 		if f.SHA256 == "" {
 			continue
 		}
-		sum, err := hashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
+		sum, err := program.HashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
 		if err != nil {
 			return nil, err
 		}
@@ -105,17 +103,4 @@ func (m Model) differs(dir string) ([]string, error) {
 		}
 	}
 	return all, nil
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

