@@ -38,14 +38,14 @@ the rows that they were found on.`,
 			for name, goal := range map[string]struct {
 				given *float64
 				goal  **float64
-			}{"accuracy": {&accuracy, &o.Goal.Accuracy}, "share": {&share, &o.Goal.Share}, "cost": {&cost, &o.Goal.Cost}} {
+			}{"overall-accuracy": {&accuracy, &o.Goal.Accuracy}, "share": {&share, &o.Goal.Share}, "cost": {&cost, &o.Goal.Cost}} {
 				if c.Flags().Changed(name) {
 					*goal.goal = goal.given
 				}
 			}
 			switch {
 			case accuracy < 0 || accuracy > 1 || share < 0 || share > 1 || cost < 0:
-				return errors.New("--accuracy and --share are from 0 to 1, --cost is at least 0")
+				return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
 			case o.Folds < 2:
 				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
 			}
@@ -85,10 +85,10 @@ the rows that they were found on.`,
 	flags.register(c)
 	flags.registerInput(c)
 	flags.registerCalls(c)
-	c.Flags().Float64Var(&accuracy, "accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
+	c.Flags().Float64Var(&accuracy, "overall-accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
 	c.Flags().Float64Var(&share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
 	c.Flags().Float64Var(&cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
-	c.MarkFlagsMutuallyExclusive("accuracy", "share", "cost")
+	c.MarkFlagsMutuallyExclusive("overall-accuracy", "share", "cost")
 	c.Flags().IntVar(&o.Folds, "folds", 5, "parts of the rows, each of which is held out once")
 	c.Flags().StringVar(&o.Threshold, "variable", "", "the threshold to find, where the file has several")
 	c.Flags().StringVar(&to, "output", "", "write the variables to `FILE`.hclvars (- or default: print them)")
