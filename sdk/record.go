@@ -153,7 +153,10 @@ func addTokens(a, b uint64) uint64 {
 type Verdict struct {
 	Answer    string  // empty: no answer was acceptable, or the voters say that no label fits
 	Agreement float64 // share of the votes that the answer got, 0 to 1
-	Reason    string  // why there is no answer
+	// Confidence is the probability that the answer is right, 0 to 1, where the
+	// election estimates it on answers that are known; 0: it does not.
+	Confidence float64
+	Reason     string // why there is no answer
 }
 
 // Column names a part of an item, so that a stage is sent only what it reads.

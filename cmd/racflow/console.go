@@ -174,6 +174,7 @@ func itemOf(text string) (*rule.Env, error) {
 		Labels            []string
 		Votes             []rule.Vote
 		Margin, Agreement float64
+		Confidence        *float64 // nil: as the agreement
 		Answer            string
 	}
 	var scores struct {
@@ -193,6 +194,10 @@ func itemOf(text string) (*rule.Env, error) {
 		}
 	}
 	env := &rule.Env{Item: given.Item, Votes: given.Votes, Margin: given.Margin, Agreement: given.Agreement, Answer: given.Answer}
+	env.Confidence = env.Agreement
+	if given.Confidence != nil {
+		env.Confidence = *given.Confidence
+	}
 	for _, candidate := range given.Candidates {
 		env.CandidateLabels = append(env.CandidateLabels, candidate.Label)
 	}

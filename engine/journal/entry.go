@@ -15,6 +15,7 @@ type entry struct {
 	ID         string      `json:"id"`
 	Answer     *string     `json:"answer,omitempty"` // nil: the item failed
 	Agreement  float64     `json:"agreement,omitempty"`
+	Confidence float64     `json:"confidence,omitempty"`
 	Flagged    bool        `json:"flagged,omitempty"`
 	Reason     string      `json:"reason,omitempty"`
 	Votes      []vote      `json:"votes,omitzero"`
@@ -70,7 +71,7 @@ func appendEntry(b []byte, r outcome.Result) ([]byte, error) {
 
 // answer fills in what the stages made of an item.
 func (e *entry) answer(r outcome.Result) {
-	e.Answer, e.Agreement, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Flagged, r.Reason
+	e.Answer, e.Agreement, e.Confidence, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Flagged, r.Reason
 	e.Votes = []vote{}
 	for _, v := range outcome.Heaviest(r.Votes) {
 		e.Votes = append(e.Votes, vote(v))
@@ -114,7 +115,7 @@ func scored(score *float32) *float32 {
 // result is what the line says of an item that did not fail.
 func (e *entry) result() outcome.Result {
 	r := outcome.Result{
-		Answer: *e.Answer, Agreement: e.Agreement, Flagged: e.Flagged, Reason: e.Reason,
+		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
 		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
 	}
 	for _, v := range e.Votes {

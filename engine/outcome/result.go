@@ -17,6 +17,7 @@ type Result struct {
 	Gold       []source.Gold // what should be found for it; nil: not known
 	Answer     string        // empty: no acceptable answer; Reason says why
 	Agreement  float64       // from 0 to 1
+	Confidence float64       // from 0 to 1; 0: the election does not estimate it
 	Flagged    bool
 	Reason     string
 	Votes      []Vote

@@ -23,6 +23,9 @@ type Result struct {
 	Expected  string  `json:"expected,omitempty"` // the input's label, where it has one
 	Answer    Answer  `json:"answer"`
 	Agreement float64 `json:"agreement"` // the share of the votes, from 0 to 1
+	// Confidence is the probability that the answer is right, from 0 to 1, where the
+	// election estimates it; 0: it does not.
+	Confidence float64 `json:"confidence,omitempty"`
 	// RunnerUp is the label that comes after the answer, where each voter counts
 	// alike; empty: nobody voted for another one, or answers are no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
@@ -110,7 +113,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Usage: r.Usage,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Usage: r.Usage,
 	}
 	for _, v := range votes {
 		out.Votes = append(out.Votes, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason})

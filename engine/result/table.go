@@ -3,6 +3,7 @@ package result
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/outcome"
@@ -40,16 +41,20 @@ func (t *table) Flush() error {
 		return nil
 	}
 	tw := terminal.NewTable(t.w)
-	fmt.Fprintln(tw, "TEXT\tANSWER\tAGREEMENT\t")
+	how, sure := "AGREEMENT", func(r outcome.Result) float64 { return r.Agreement }
+	if slices.ContainsFunc(t.rows, func(r outcome.Result) bool { return r.Confidence > 0 }) {
+		how, sure = "CONFIDENCE", func(r outcome.Result) float64 { return r.Confidence }
+	}
+	fmt.Fprintf(tw, "TEXT\tANSWER\t%s\t\n", how)
 	for _, r := range t.rows {
-		answer, agreement := "-", ""
+		answer, share := "-", ""
 		switch {
 		case r.RetrievalOnly && len(r.Candidates) > 0:
 			answer = terminal.Shorten(r.Candidates[0].ID, idWidth)
 		case r.Failure == nil && r.Answer != "":
-			answer, agreement = terminal.Shorten(r.Answer, textWidth), fmt.Sprintf("%3.0f %%", 100*r.Agreement)
+			answer, share = terminal.Shorten(r.Answer, textWidth), fmt.Sprintf("%3.0f %%", 100*sure(r))
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", terminal.Shorten(r.Text, textWidth), answer, agreement, remark(r))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", terminal.Shorten(r.Text, textWidth), answer, share, remark(r))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (s *stream) Write(r outcome.Result) error { return s.write(r) }
 func (s *stream) Streams() bool                { return true }
 
 // columns are those of TSV.
-var columns = []string{"id", "text", "answer", "agreement", "flagged", "error", "citations", "candidates", "missing"}
+var columns = []string{"id", "text", "answer", "agreement", "flagged", "error", "citations", "candidates", "missing", "confidence"}
 
 // row is a result as a line of TSV; terminal.Escape says how texts are written.
 func row(r outcome.Result) string {
@@ -74,9 +74,13 @@ func row(r outcome.Result) string {
 			found = append(found, c.ID)
 		}
 	}
+	confidence := "" // the election does not estimate it
+	if r.Confidence > 0 {
+		confidence = strconv.FormatFloat(r.Confidence, 'f', 4, 64)
+	}
 	fields := []string{
 		r.ID, r.Text, answer, strconv.FormatFloat(r.Agreement, 'f', 4, 64), strconv.FormatBool(r.Flagged),
-		failure, cited(r.Citations), strings.Join(found, "; "), strings.Join(r.Without(), "; "),
+		failure, cited(r.Citations), strings.Join(found, "; "), strings.Join(r.Without(), "; "), confidence,
 	}
 	for i := range fields {
 		fields[i] = terminal.Escape(fields[i])

@@ -72,11 +72,11 @@ func TestJSONL(t *testing.T) {
 }
 
 func TestTSV(t *testing.T) {
-	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n" +
-		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\t\t\n" +
-		"2\tnothing\t\t0.0000\ttrue\t\t\t\t\n" +
-		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy\\nagain\t\t\t\n" +
-		"4\tfind\t\t0.0000\tfalse\t\t\tc1\t\n"
+	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n" +
+		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\t\t\t\n" +
+		"2\tnothing\t\t0.0000\ttrue\t\t\t\t\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy\\nagain\t\t\t\t\n" +
+		"4\tfind\t\t0.0000\tfalse\t\t\tc1\t\t\n"
 	if d := cmp.Diff(want, render(t, TSV, some()[:4])); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -107,7 +107,7 @@ func TestTSVIsOneLine(t *testing.T) {
 	}
 	for _, line := range lines {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 9 {
+		if len(fields) != 10 {
 			t.Errorf("%d fields in %q", len(fields), line)
 		}
 		if line == lines[0] {
@@ -172,10 +172,25 @@ func TestCitedAnswers(t *testing.T) {
 		JSONL: `{"id":"1","text":"which port?","answer":"Port 80 [2],\n\nor\t81 [1].\u001b[31m","agreement":1,"flagged":false,"citations":[` +
 			`{"number":2,"id":"a#1","path":"a\n.md","title":"A","headings":"Use > Ports","first_line":3,"last_line":9},` +
 			`{"number":1,"id":"b.pdf#4","path":"b.pdf","first_page":2,"last_page":3},{"number":3,"id":"17"}],"votes":[]}` + "\n",
-		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n" +
-			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\tfalse\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\n",
+		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n" +
+			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\tfalse\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\t\n",
 		Table: "TEXT         ANSWER                        AGREEMENT  \n" +
 			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
+	}
+	for format, want := range want {
+		if d := cmp.Diff(want, render(t, format, []outcome.Result{result})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", format, d)
+		}
+	}
+}
+
+// Only an election that estimates how likely its answers are right is quoted with that.
+func TestConfidence(t *testing.T) {
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: .5, Confidence: .875}
+	want := map[string]string{
+		JSONL: `{"id":"1","text":"x","answer":"a","agreement":0.5,"confidence":0.875,"flagged":false,"votes":[]}` + "\n",
+		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n1\tx\ta\t0.5000\tfalse\t\t\t\t\t0.8750\n",
+		Table: "TEXT  ANSWER  CONFIDENCE  \nx     a        88 %       \n",
 	}
 	for format, want := range want {
 		if d := cmp.Diff(want, render(t, format, []outcome.Result{result})); d != "" {
@@ -190,7 +205,7 @@ func TestMissing(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
-		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\n1\tx\ta\t1.0000\tfalse\t\t\t\tsample.llm; sample.judge\n",
+		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n1\tx\ta\t1.0000\tfalse\t\t\t\tsample.llm; sample.judge\t\n",
 		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      without sample.llm, sample.judge\n",
 	}
 	for format, want := range want {

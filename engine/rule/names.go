@@ -64,7 +64,7 @@ var ofKind = map[Kind][]name{
 		{"lexical", always, 0.0, func(e *Env) any { return float64(e.Candidate.Lexical) }},
 	},
 	Accept: {answer},
-	Flag:   {answer},
+	Flag:   {answer, {"confidence", always, 0.0, func(e *Env) any { return e.Confidence }}},
 	Fallback: {
 		{"failed", always, false, func(e *Env) any { return e.Failed }},
 		{"error", always, "", func(e *Env) any { return e.Error }},

@@ -43,6 +43,7 @@ type Env struct {
 	Candidate       *sdk.Candidate // Keep: id, text, label, meta, score, dense, lexical
 	Rank            int            // Keep: 1 is the best
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
+	Confidence      float64        // Flag: of the verdict; its agreement where the election does not estimate one
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why
 	Knowledge       Extent         // Whole: of the knowledge in question

@@ -19,7 +19,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
 		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold,
-		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}
 	if row.Err != nil {
@@ -27,7 +27,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		return result, false
 	}
 	if e := rec.Earlier; e != nil {
-		result.Answer, result.Agreement, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Reason, e.Flagged
+		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
 		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
 		return result, false
 	}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -179,7 +180,7 @@ func (s *stage) flag(ctx context.Context, rec *Record) error {
 		return nil
 	}
 	e := s.env(rec, s.Flag)
-	e.Answer, e.Agreement = rec.verdict.Answer, rec.verdict.Agreement
+	e.Answer, e.Agreement, e.Confidence = rec.verdict.Answer, rec.verdict.Agreement, cmp.Or(rec.verdict.Confidence, rec.verdict.Agreement)
 	var err error
 	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
 		return fmt.Errorf("flag: %w", err)

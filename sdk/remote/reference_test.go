@@ -149,7 +149,7 @@ func (everything) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	out := make([]sdk.Verdict, len(b.Items))
 	for i, it := range b.Items {
 		if out[i].Reason = "nobody has voted"; len(it.Samples) > 0 {
-			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1}
+			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1, Confidence: .75}
 		}
 	}
 	return out, nil

@@ -116,10 +116,13 @@ func CheckSamples(list []sdk.Sample) error {
 	return nil
 }
 
-// CheckVerdict wants an agreement from 0 to 1.
+// CheckVerdict wants an agreement and a confidence from 0 to 1.
 func CheckVerdict(v sdk.Verdict) error {
 	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
 		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)
+	}
+	if c := v.Confidence; !(c >= 0 && c <= 1) {
+		return fmt.Errorf("confidence %v; a confidence is a probability from 0 to 1", c)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func TestNumbers(t *testing.T) {
 		return CheckRanking([]sdk.Ranked{{Candidate: 3, Score: float32(score)}})
 	}
 	agreement := func(a float64) error { return CheckVerdict(sdk.Verdict{Answer: "a", Agreement: a}) }
+	confidence := func(c float64) error { return CheckVerdict(sdk.Verdict{Answer: "a", Confidence: c}) }
 	for _, c := range []struct {
 		err  error
 		want string // in the message; empty: it is fine
@@ -41,6 +42,9 @@ func TestNumbers(t *testing.T) {
 		{agreement(-1), "agreement -1"},
 		{agreement(nan), "agreement NaN"},
 		{agreement(inf), "agreement +Inf"},
+		{confidence(1), ""},
+		{confidence(1.01), "confidence 1.01;"},
+		{confidence(nan), "confidence NaN"},
 		{candidate(1, nan, nan), ""},
 		{candidate(-1, -1, 1e9), ""},
 		{candidate(nan, 1, 1), `score NaN for candidate 1;`},

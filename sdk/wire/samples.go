@@ -125,6 +125,12 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 	}
 	for i, v := range verdicts {
 		out.Answer[i], out.Agreement[i], out.Reason[i] = Valid(v.Answer), v.Agreement, Valid(v.Reason)
+		if v.Confidence != 0 && out.Confidence == nil {
+			out.Confidence = make([]float64, len(verdicts))
+		}
+		if out.Confidence != nil {
+			out.Confidence[i] = v.Confidence
+		}
 	}
 	return &stagepb.Rows{N: uint32(len(verdicts)), Verdicts: out}
 }
@@ -137,6 +143,7 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 		whole("verdicts.answer", len(in.GetAnswer()), n),
 		whole("verdicts.agreement", len(in.GetAgreement()), n),
 		optional("verdicts.reason", len(in.GetReason()), n),
+		optional("verdicts.confidence", len(in.GetConfidence()), n),
 	} {
 		if err != nil {
 			return nil, err
@@ -144,7 +151,7 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 	}
 	verdicts := make([]sdk.Verdict, n)
 	for i := range verdicts {
-		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Reason: at(in.Reason, i)}
+		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Confidence: at(in.Confidence, i), Reason: at(in.Reason, i)}
 	}
 	return verdicts, nil
 }

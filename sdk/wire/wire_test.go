@@ -128,6 +128,8 @@ func TestResultsRoundTrip(t *testing.T) {
 	check(t, prompts, nil, EncodePrompts(prompts), DecodePrompts)
 	verdicts := []sdk.Verdict{{Answer: "card", Agreement: .5}, {Reason: "none was acceptable"}}
 	check(t, verdicts, nil, EncodeVerdicts(verdicts), DecodeVerdicts)
+	verdicts = append(verdicts, sdk.Verdict{Answer: "transfer", Agreement: .5, Confidence: .9})
+	check(t, verdicts, nil, EncodeVerdicts(verdicts), DecodeVerdicts)
 	entries := []sdk.Entry{
 		{ID: "a", Text: "lost", Label: "card", Context: "shop", Meta: sdk.Meta{"n": 1.0}, Vector: []float32{1, 2, 3}, Hash: []byte{7}},
 		{ID: "", Vector: []float32{0, 0, 0}},

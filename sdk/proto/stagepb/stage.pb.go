@@ -4790,10 +4790,13 @@ func (x *Samples) GetReason() []string {
 }
 
 type Verdicts struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Answer        []string               `protobuf:"bytes,1,rep,name=answer,proto3" json:"answer,omitempty"`                // empty: none
-	Agreement     []float64              `protobuf:"fixed64,2,rep,packed,name=agreement,proto3" json:"agreement,omitempty"` // 0 to 1: share of the votes that the answer got
-	Reason        []string               `protobuf:"bytes,3,rep,name=reason,proto3" json:"reason,omitempty"`                // why there is no answer
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Answer    []string               `protobuf:"bytes,1,rep,name=answer,proto3" json:"answer,omitempty"`                // empty: none
+	Agreement []float64              `protobuf:"fixed64,2,rep,packed,name=agreement,proto3" json:"agreement,omitempty"` // 0 to 1: share of the votes that the answer got
+	Reason    []string               `protobuf:"bytes,3,rep,name=reason,proto3" json:"reason,omitempty"`                // why there is no answer
+	// 0 to 1: the probability that the answer is right, as the election estimates it; 0, or
+	// absent: it does not.
+	Confidence    []float64 `protobuf:"fixed64,4,rep,packed,name=confidence,proto3" json:"confidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4845,6 +4848,13 @@ func (x *Verdicts) GetAgreement() []float64 {
 func (x *Verdicts) GetReason() []string {
 	if x != nil {
 		return x.Reason
+	}
+	return nil
+}
+
+func (x *Verdicts) GetConfidence() []float64 {
+	if x != nil {
+		return x.Confidence
 	}
 	return nil
 }
@@ -5187,11 +5197,14 @@ const file_stage_proto_rawDesc = "" +
 	"\routput_tokens\x18\t \x03(\x04R\foutputTokens\x12#\n" +
 	"\rcached_tokens\x18\n" +
 	" \x03(\x04R\fcachedTokens\x12\x16\n" +
-	"\x06reason\x18\v \x03(\tR\x06reason\"X\n" +
+	"\x06reason\x18\v \x03(\tR\x06reason\"x\n" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
-	"\x06reason\x18\x03 \x03(\tR\x06reason*\xa0\x01\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\x04 \x03(\x01R\n" +
+	"confidence*\xa0\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
