@@ -2,7 +2,8 @@ package tune
 
 import (
 	"fmt"
-	"math"
+
+	"github.com/racflow/racflow/engine/interval"
 )
 
 // Goal is what a threshold is chosen for. The zero Goal sends as little as
@@ -21,15 +22,8 @@ const slack = 0.005
 // case of twenty at most. Few items cannot show that; of those nothing may be
 // lost at all.
 func (p Point) near() bool {
-	net := float64(p.lost - p.gained)
-	if net <= 0 {
-		return true
-	}
-	// The upper bound of a count (score interval, one-sided, 95 %) for the
-	// difference of two.
-	const z = 1.645
-	bound := net + z*z/2 + z*math.Sqrt(float64(p.lost+p.gained)+z*z/4)
-	return bound <= slack*float64(p.items)
+	compared := interval.Paired{Items: p.items, Lost: p.lost, Gained: p.gained}
+	return p.lost <= p.gained || compared.LossAtMost(interval.Level) <= slack
 }
 
 // choose returns the point of a curve, by rising share, that serves the goal.
