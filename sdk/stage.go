@@ -120,8 +120,9 @@ func Filters() Option { return func(s *Stage) { s.Filters = true } }
 
 // Fits declares that a stage may be a Fitter, and what it learns from beside id and
 // label: ColumnText, ColumnVector, ColumnSamples. A voter, reranker or election that does
-// learns from the knowledge of the nearest retrieve stage above, which there must be; votes
-// of other voters on its rows (ColumnSamples) are not made yet, and such a stage is refused.
+// learns from the knowledge of the nearest retrieve stage above, which there must be. An
+// election may learn from votes on some of its rows (ColumnSamples): those of the voters that
+// ask no service, of which each row was kept out of all that they have seen.
 func Fits(columns ...Column) Option {
 	return func(s *Stage) { s.Fits, s.FitReads = true, Of(columns...) }
 }

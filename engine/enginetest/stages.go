@@ -12,7 +12,7 @@ import (
 // Stages are all stages of this package. The store keeps its collections in memory,
 // by Setup.StateDir, for as long as the result is held.
 func Stages() []sdk.Stage {
-	return []sdk.Stage{Hashing(), Memory(), Neighbours(), Prototype(), Words(), Majority(), Soft(), First(), Weighted(), Answer(), Chat()}
+	return []sdk.Stage{Hashing(), Memory(), Neighbours(), Prototype(), Words(), Majority(), Soft(), First(), Weighted(), Witness(), Answer(), Chat()}
 }
 
 // Catalog offers stages to a pipeline file. It is a pipeline.Catalog.

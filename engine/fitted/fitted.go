@@ -23,6 +23,10 @@ type Job struct {
 	Dir       string // of all generations: STATE/fitted
 	Stage     *pipeline.Stage
 	Knowledge *knowledge.Knowledge
+	// Rows are what the stage learns from.
+	Rows  func(context.Context) iter.Seq2[[]sdk.TrainingRow, error]
+	Total int    // about how many Rows there are
+	From  string // what Rows depend on beside the entries of the knowledge; empty: nothing
 	// Launch starts the stage with a state_dir; empty: the one of a stage that
 	// learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
@@ -59,10 +63,10 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	}
 	whole := ""
 	if f.Fits() {
-		learnt = identity.Stage(j.Stage, f) + "-" + digest(content, j.Knowledge.Report.Entries)
+		learnt = identity.Stage(j.Stage, f) + "-" + digest(content, j.Knowledge.Report.Entries, j.From)
 		whole = filepath.Join(dir, learnt)
 		if _, missing := os.Stat(whole); missing != nil {
-			err = j.fit(ctx, f)
+			err = j.fit(ctx, f, j.Rows(ctx))
 		}
 	}
 	if c, ok := process.(io.Closer); ok { // its folder is about to get another name, or to go
@@ -82,10 +86,34 @@ func (j Job) failed(err error) error {
 	return fmt.Errorf("%s.%s: learn from knowledge %q: %w", j.Stage.Block, j.Stage.Name, j.Knowledge.Report.Name, err)
 }
 
-// fit gives the stage all rows, again where its process ended meanwhile.
-func (j Job) fit(ctx context.Context, f fitter) error {
+// Once starts the stage and lets it learn from rows that are given, for as long as its
+// process lives; then remove removes what it has learnt.
+func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
+	generation, _ := j.Knowledge.Generation()
+	dir := filepath.Join(j.Dir, generation)
+	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
+		return nil, nil, j.failed(err)
+	}
+	if dir, err = os.MkdirTemp(dir, unfinished); err != nil {
+		return nil, nil, j.failed(err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // sweep does it later
+	if process, err = j.Launch(ctx, dir); err == nil {
+		if f, ok := process.(fitter); ok && f.Fits() {
+			err = j.fit(ctx, f, rows)
+		}
+	}
+	if err != nil {
+		remove()
+		return nil, nil, j.failed(err)
+	}
+	return process, remove, nil
+}
+
+// fit gives the stage rows, again where its process ended meanwhile.
+func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
-		return f.Fit(ctx, j.counted(j.Knowledge.Rows(ctx, j.Stage.Info.FitReads)))
+		return f.Fit(ctx, j.counted(rows))
 	}}
 	return w.Do(ctx, 1)[0]
 }
@@ -98,14 +126,14 @@ func (j Job) counted(rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.T
 				return
 			}
 			done += len(batch)
-			j.Progress(done, j.Knowledge.Report.Entries)
+			j.Progress(done, j.Total)
 		}
 	}
 }
 
-// digest identifies the rows of a generation. The number of entries differs where a
-// stage refused rows of the same source.
-func digest(content string, entries int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", content, entries))
+// digest identifies the rows of a generation, and what was made of them. The number of
+// entries differs where a stage refused rows of the same source.
+func digest(content string, entries int, from string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d%s", content, entries, from))
 	return hex.EncodeToString(sum[:8])
 }

@@ -18,7 +18,7 @@ import (
 // writes around a passage. It walks through the store each time.
 func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	characters := 0
-	err = k.Entries(ctx, true, func(entry sdk.Entry) {
+	err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
 		context, _ := sdk.SplitContext(entry.Context)
 		e.Entries++
 		characters += utf8.RuneCountInString(entry.Text) + utf8.RuneCountInString(context)
@@ -44,7 +44,7 @@ type all struct {
 func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	e := &k.all
 	e.once.Do(func() {
-		e.err = k.Entries(ctx, true, func(entry sdk.Entry) {
+		e.err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
 			e.entries = append(e.entries, sdk.Candidate{
 				ID: entry.ID, Text: entry.Text, Label: entry.Label, Context: entry.Context, Meta: entry.Meta,
 				Dense: sdk.Unscored, Lexical: sdk.Unscored,

@@ -106,7 +106,7 @@ func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded
 func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	t.Helper()
 	var all []string
-	if err := k.Entries(t.Context(), false, func(e sdk.Entry) { all = append(all, e.ID) }); err != nil {
+	if err := k.Entries(t.Context(), sdk.Scan{}, func(e sdk.Entry) { all = append(all, e.ID) }); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(all)

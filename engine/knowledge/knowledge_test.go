@@ -482,7 +482,7 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("%d embedded, labels %q", len(embedded), k.Labels)
 	}
 	k, _ := b.open(rows...)
-	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}); err != nil || len(all[0]) != 70 {
+	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}, false); err != nil || len(all[0]) != 70 {
 		t.Errorf("%d examples, %v", len(all[0]), err)
 	}
 }
@@ -548,7 +548,7 @@ func TestPlanWritesNothing(t *testing.T) {
 func TestRandomExamples(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
-	first, err := k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3})
+	first, err := k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -562,7 +562,7 @@ func TestRandomExamples(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("three examples with text and label wanted, got %+v", first[1])
 	}
-	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}); err != nil || len(all[0]) != 4 {
+	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}, false); err != nil || len(all[0]) != 4 {
 		t.Errorf("more than there are: %d, %v", len(all[0]), err)
 	}
 }

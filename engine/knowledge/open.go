@@ -111,14 +111,18 @@ func buildPatiently(ctx context.Context, job *build.Job, waiting func(string, er
 	}
 }
 
+// Filters reports whether the store searches each query among the entries that the
+// query's filter selects.
+func (k *Knowledge) Filters() bool { return k.block.Store.Info.Filters }
+
 // Generation names the collection that is searched, and the hash of what its
 // entries were made from.
 func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
 
-// Entries calls f with every entry, in no particular order: with its id alone, or
-// with its text and metadata too.
-func (k *Knowledge) Entries(ctx context.Context, texts bool, f func(sdk.Entry)) error {
-	return stages.Scan(ctx, k.store, k.entries, sdk.Scan{Texts: texts}, f)
+// Entries calls f with every entry that is wanted, in no particular order, and with
+// those of its parts that are.
+func (k *Knowledge) Entries(ctx context.Context, want sdk.Scan, f func(sdk.Entry)) error {
+	return stages.Scan(ctx, k.store, k.entries, want, f)
 }
 
 // Rows yields every entry as a stage learns from it: with its text, without what was

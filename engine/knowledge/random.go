@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/racflow/racflow/sdk"
 )
 
 // Random draws different entries for each item id. The same id and seed get the
-// same draw as long as the knowledge is the same.
-func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw) ([][]sdk.Candidate, error) {
+// same draw as long as the knowledge is the same. others: an item that is an entry
+// itself does not get that one.
+func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, others bool) ([][]sdk.Candidate, error) {
 	all, err := k.All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("random examples: %w", err)
@@ -24,7 +26,14 @@ func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw) ([]
 		}
 		rng := rand.New(rand.NewPCG(draw.Seed, h.Sum64()))
 		drawn := map[int]bool{}
-		for len(drawn) < min(draw.Count, len(all)) {
+		count := min(draw.Count, len(all))
+		if others {
+			if own := slices.IndexFunc(all, func(c sdk.Candidate) bool { return c.ID == id }); own >= 0 {
+				drawn[own] = true
+				count = min(draw.Count+1, len(all))
+			}
+		}
+		for len(drawn) < count {
 			if at := rng.IntN(len(all)); !drawn[at] {
 				drawn[at] = true
 				draws[i] = append(draws[i], all[at])

@@ -83,6 +83,7 @@ func stages() Catalog {
 		sdk.SampleStage("prototype", "", opener[noConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrototypes)),
 		sdk.SampleStage("openai", "", opener[modelConfig, sdk.Sampler], sdk.Reads(sdk.ColumnPrompts), sdk.Network()),
 		sdk.SampleStage("words", "", opener[noConfig, sdk.Sampler], sdk.Fits(sdk.ColumnText)),
+		sdk.SampleStage("follower", "", opener[noConfig, sdk.Sampler], sdk.Fits(sdk.ColumnSamples)),
 		sdk.ElectStage("stacked", "", opener[noConfig, sdk.Elector], sdk.Fits(sdk.ColumnSamples)),
 		sdk.ElectStage("soft", "", opener[noConfig, sdk.Elector]),
 		sdk.ElectStage("majority", "", opener[noConfig, sdk.Elector]),

@@ -76,8 +76,8 @@ func (l *loader) checkFits(s *Stage, retrieve bool) {
 	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
 		switch s := f.Stage; {
 		case !s.Info.Fits:
-		case s.Info.FitReads.Has(sdk.ColumnSamples):
-			l.errorAt(s.UseRange, "Unusable stage", "%s learns from the votes of the voters above on the rows of the knowledge, which racflow does not make yet. Use another %s stage.", s.Use, s.Kind)
+		case s.Info.FitReads.Has(sdk.ColumnSamples) && s.Kind != sdk.KindElect:
+			l.errorAt(s.UseRange, "Unusable stage", "%s wants to learn from the votes of voters, which only an election can. Use another %s stage.", s.Use, s.Kind)
 		case !retrieve:
 			l.errorAt(s.UseRange, "Nothing to learn from", "%s learns from the rows of a knowledge, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
 		}

@@ -25,7 +25,7 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 		if !slices.Contains(absent, true) {
 			break
 		}
-		if err := k.Entries(ctx, len(quotes) > 0, func(e sdk.Entry) {
+		if err := k.Entries(ctx, sdk.Scan{Texts: len(quotes) > 0}, func(e sdk.Entry) {
 			for _, i := range ids[e.ID] {
 				absent[i] = false
 			}

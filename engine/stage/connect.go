@@ -61,12 +61,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 			return err
 		}
 	}
-	if process == nil {
-		if process, err = s.start(ctx, start); err != nil {
-			return err
-		}
-	}
-	if err := s.connect(process); err != nil {
+	if err := s.open(ctx, process, start); err != nil {
 		return err
 	}
 	for _, definition := range s.Fallbacks {
@@ -77,11 +72,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 		if f.Retrieve == nil { // one of those searches
 			f.whole = s.whole
 		}
-		process, err := f.start(ctx, start)
-		if err != nil {
-			return err
-		}
-		if err := f.connect(process); err != nil {
+		if err := f.open(ctx, nil, start); err != nil {
 			return err
 		}
 		s.fallbacks = append(s.fallbacks, f)
@@ -89,27 +80,22 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 	return nil
 }
 
-// start starts the process of a stage, which learns from its knowledge first where it
-// has to. A retrieve stage has none.
-func (s *stage) start(ctx context.Context, start launch.Func) (process any, err error) {
-	if s.Kind == "" {
-		return nil, nil
+// open starts the process of a stage unless it is there, and gives it to the stage, which
+// learns from its knowledge first where it has to. A retrieve stage has none.
+func (s *stage) open(ctx context.Context, process any, start launch.Func) (err error) {
+	switch {
+	case s.Kind == "" || process != nil:
+	case !s.Info.Fits:
+		process, err = start(ctx, launch.Request{Stage: s.Stage})
+	case s.graph.options.Holdout.Of(s.knowledge):
+		return s.fold(ctx, s.learning(start))
+	default:
+		process, s.learnt, err = fitted.Start(ctx, s.learning(start))
 	}
-	if !s.Info.Fits {
-		return start(ctx, launch.Request{Stage: s.Stage})
+	if err != nil {
+		return err
 	}
-	process, s.learnt, err = fitted.Start(ctx, fitted.Job{
-		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge,
-		Launch: func(ctx context.Context, dir string) (any, error) {
-			return start(ctx, launch.Request{Stage: s.Stage, StateDir: dir})
-		},
-		Progress: func(done, total int) {
-			if report := s.graph.options.Fitting; report != nil {
-				report(s.String(), done, total)
-			}
-		},
-	})
-	return process, err
+	return s.connect(process)
 }
 
 // connect gives a stage its process; nil: a retrieve stage has none.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/racflow/racflow/engine/holdout"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
@@ -25,6 +26,10 @@ type Options struct {
 	// now on. A stage that had to stop is then still asked about the items that it had
 	// been given: what the response cache holds, it answers. nil: none is asked.
 	Refuses func(*pipeline.Stage) bool
+	// Holdout are the items, where those are rows of a knowledge that are held out of it;
+	// nil: they are none. No election is held on them.
+	Holdout *holdout.Rows
+	Calls   bool          // with Holdout: stages that ask services run, too
 	Pending *pending.Book // handles of results that come later; nil: those are errors
 	Fitted  string        // folder of what stages learn from knowledge
 	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
@@ -44,6 +49,7 @@ type Graph struct {
 	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
 	labels    map[*pipeline.Knowledge]*rule.LabelSet
 	ending    *ending
+	folders   []func() // remove what stages have learnt for a fold
 
 	mu     sync.Mutex
 	lost   []bool             // by stage: it, or a fallback of it, had to stop
@@ -92,6 +98,9 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 		if !definition.Enabled || !p.Used(i) {
 			continue
 		}
+		if definition = o.runs(definition); definition == nil {
+			continue
+		}
 		in.needs = g.needs(i)
 		s := &stage{Stage: definition, graph: g, index: i, in: in, ending: newEnding(), slots: g.slotsOf(definition)}
 		s.in.voters = slices.Clone(in.voters)
@@ -111,11 +120,17 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 		}
 		for _, n := range p.Needs(i) {
 			switch above := g.stages[n]; {
+			case above == nil:
 			case above.Block == "prompt":
 				above.readers = append(above.readers, s)
 			case s.Block == "elect" && (above.Block != "sample" || s.names(above)):
 				s.in.firm = append(s.in.firm, n)
 			}
+		}
+	}
+	for i, s := range g.stages {
+		if s != nil && s.Block == "prompt" && len(s.readers) == 0 && o.Holdout != nil {
+			g.stages[i] = nil // those that would read its prompts do not run
 		}
 	}
 	g.voters = in.voters

@@ -69,7 +69,7 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 			for i, rec := range records {
 				ids[i] = rec.id
 			}
-			draws, err := s.knowledge.Random(ctx, ids, random)
+			draws, err := s.knowledge.Random(ctx, ids, random, s.graph.options.Holdout.Of(s.knowledge))
 			if err != nil {
 				return err
 			}

@@ -16,8 +16,9 @@ const maxPrototypes = 256
 // label centroids where a stage reads them, and embeds items where one reads vectors.
 func (s *stage) searcher() method {
 	if s.whole != nil {
-		return s.whole.give(s.index)
+		return s.whole.give(s.index, s.graph.options.Holdout.Of(s.knowledge))
 	}
+	held := s.graph.options.Holdout
 	ranking, embedded, prototypes := s.Retrieve.Ranking, false, false
 	for _, reader := range s.graph.stages {
 		if reader != nil && (reader.index == s.index || reader.in.retrieve == s.index) {
@@ -27,13 +28,16 @@ func (s *stage) searcher() method {
 		}
 	}
 	// Where there is no election the candidates are the answer; lists are looked at.
-	ranking.Texts = ranking.Texts || s.graph.elect < 0 || s.graph.options.Lists
+	ranking.Texts = ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
 	return func(ctx context.Context, records []*Record) error {
 		ranking := ranking
 		ranking.Texts = ranking.Texts || slices.ContainsFunc(records, func(rec *Record) bool { return rec.texts })
 		queries := make([]sdk.Query, len(records))
 		for i, rec := range records {
 			queries[i] = sdk.Query{Text: rec.Row.Text, Filter: rec.outputs[s.index].filter}
+			if held.Of(s.knowledge) {
+				queries[i].Filter = held.Except(rec.id, queries[i].Filter)
+			}
 		}
 		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, queries)
 		failed := sdk.RowErrors{}
@@ -65,6 +69,9 @@ func (s *stage) searcher() method {
 			}
 			if nearest != nil {
 				out.prototypes = nearest[i]
+			}
+			if held.Of(s.knowledge) && out.prototypes != nil {
+				out.prototypes = held.Prototypes(rec.id, rec.Row.Label, out.vector, out.prototypes)
 			}
 		}
 		if len(failed) > 0 {

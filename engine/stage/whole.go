@@ -51,11 +51,16 @@ func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	return w, nil
 }
 
-// give is the method of a retrieve stage that gives all of its knowledge.
-func (w *whole) give(stage int) method {
+// give is the method of a retrieve stage that gives all of its knowledge, or all but the
+// row that the item is.
+func (w *whole) give(stage int, others bool) method {
 	return func(_ context.Context, records []*Record) error {
 		for _, rec := range records {
-			rec.outputs[stage].candidates = w.candidates
+			all := w.candidates
+			if others {
+				all = slices.DeleteFunc(slices.Clone(all), func(c sdk.Candidate) bool { return c.ID == rec.id })
+			}
+			rec.outputs[stage].candidates = all
 		}
 		return nil
 	}

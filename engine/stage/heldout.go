@@ -1,0 +1,118 @@
+package stage
+
+import (
+	"context"
+	"io"
+	"iter"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/holdout"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// free returns a stage as it runs where rows are held out, without the fallbacks that
+// ask services; nil: it does not run, as it asks one itself or is an election.
+func free(s *pipeline.Stage) *pipeline.Stage {
+	if s.Block == "elect" || s.Info.Network {
+		return nil
+	}
+	one := *s
+	one.Fallbacks = slices.DeleteFunc(slices.Clone(s.Fallbacks), func(f pipeline.Fallback) bool { return f.Stage.Info.Network })
+	return &one
+}
+
+// runs returns a stage of the pipeline as the graph runs it; nil: it does not.
+func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
+	switch {
+	case o.Holdout == nil:
+		return s
+	case o.Calls && s.Block != "elect":
+		return s
+	}
+	return free(s)
+}
+
+// HoldOut returns a graph of the stages above the election, for items that are rows
+// held out of the knowledge. It shares the knowledge of g, and has processes of its own,
+// which done ends. A stage that learns has one for each fold. Services are asked if calls
+// is set.
+func (g *Graph) HoldOut(ctx context.Context, rows *holdout.Rows, calls bool, start launch.Func) (held *Graph, done func(), err error) {
+	o := Options{Holdout: rows, Calls: calls, Strict: true, Fitted: g.options.Fitted, Fitting: g.options.Fitting}
+	held = New(g.pipeline, o)
+	held.knowledge, held.labels = g.knowledge, g.labels
+	var mu sync.Mutex
+	var processes []io.Closer
+	done = func() {
+		for _, p := range processes {
+			_ = p.Close()
+		}
+		for _, remove := range held.folders {
+			remove()
+		}
+	}
+	err = held.Connect(ctx, make([]any, len(held.stages)), func(ctx context.Context, r launch.Request) (any, error) {
+		process, err := start(ctx, r)
+		if c, ok := process.(io.Closer); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			processes = append(processes, c)
+		}
+		return process, err
+	})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return held, done, nil
+}
+
+// heldBatch is how many rows that are held out travel together.
+const heldBatch = 64
+
+// voted takes held-out rows through the graph, and yields them in their order with the
+// votes that count for an election. Rows that fail are left out; if all do, that is an
+// error.
+func (g *Graph) voted(ctx context.Context, election *stage) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		var failed *outcome.Failure
+		good, needs := 0, append(slices.Clone(election.in.needs), election.index)
+		for some := range slices.Chunk(g.options.Holdout.Items, heldBatch*Window) {
+			records := make([]*Record, len(some))
+			for i, row := range some {
+				records[i] = g.NewRecord(row)
+			}
+			var group errgroup.Group
+			for batch := range slices.Chunk(records, heldBatch) {
+				group.Go(func() error {
+					g.Run(ctx, batch)
+					return nil
+				})
+			}
+			_ = group.Wait() // its functions return nil: every error is a record's
+			var rows []sdk.TrainingRow
+			for _, rec := range records {
+				samples := rec.samples(g.voters)
+				if err := election.accept(ctx, rec, samples); err != nil {
+					rec.fail(election, err)
+				}
+				if f := rec.failure(needs); f != nil {
+					failed = f
+					continue
+				}
+				rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples})
+			}
+			if good += len(rows); !yield(rows, ctx.Err()) || ctx.Err() != nil {
+				return
+			}
+		}
+		if good == 0 && failed != nil {
+			yield(nil, failed)
+		}
+	}
+}

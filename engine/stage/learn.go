@@ -1,0 +1,136 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/fitted"
+	"github.com/racflow/racflow/engine/holdout"
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// maxVoted is on how many rows of a knowledge voters vote for an election to learn from:
+// it has a weight for each voter, which more rows do not make better.
+const maxVoted = 2500
+
+// learning is what a stage learns, and from what.
+func (s *stage) learning(start launch.Func) fitted.Job {
+	j := fitted.Job{
+		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge, Total: s.knowledge.Report.Entries,
+		Rows: func(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
+			return s.knowledge.Rows(ctx, s.Info.FitReads)
+		},
+		Launch: func(ctx context.Context, dir string) (any, error) {
+			return start(ctx, launch.Request{Stage: s.Stage, StateDir: dir})
+		},
+		Progress: func(done, total int) {
+			if report := s.graph.options.Fitting; report != nil {
+				report(s.String(), done, total)
+			}
+		},
+	}
+	if s.Info.FitReads.Has(sdk.ColumnSamples) {
+		j.Rows = func(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] { return s.votes(ctx, start) }
+		j.From, j.Total = s.votesFrom(), min(maxVoted, j.Total)
+	}
+	return j
+}
+
+// votes yields rows of the knowledge with the votes on them of the voters above an
+// election. Each row was held out, and no service is asked.
+func (s *stage) votes(ctx context.Context, start launch.Func) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
+			return
+		}
+		if !s.knowledge.Filters() {
+			yield(nil, errors.New("its store does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store"))
+			return
+		}
+		centroids := slices.ContainsFunc(s.graph.stages, func(s *stage) bool { return s != nil && s.Info.Reads.Has(sdk.ColumnPrototypes) })
+		rows, err := holdout.Choose(ctx, s.knowledge, maxVoted, centroids)
+		if err == nil {
+			var held *Graph
+			var done func()
+			if held, done, err = s.graph.HoldOut(ctx, rows, false, start); err == nil {
+				defer done()
+				held.voted(ctx, s)(yield)
+				return
+			}
+		}
+		yield(nil, err)
+	}
+}
+
+// votesFrom identifies what the votes depend on that an election learns from: the stages
+// that give them, and which of them count.
+func (s *stage) votesFrom() string {
+	p, fingerprints := *s.graph.pipeline, []string{}
+	p.Stages = nil
+	for _, n := range s.in.needs {
+		above := s.graph.stages[n]
+		if above == nil {
+			continue
+		}
+		if runs := free(above.Stage); runs != nil {
+			p.Stages = append(p.Stages, runs)
+			fingerprints = append(fingerprints, above.fingerprint+" "+above.learnt)
+			for _, f := range above.fallbacks {
+				fingerprints = append(fingerprints, f.fingerprint+" "+f.learnt)
+			}
+		}
+	}
+	p.Stages = append(p.Stages, &pipeline.Stage{Block: s.Block, Name: s.Name, Enabled: true, Accept: s.Accept})
+	return fmt.Sprint(identity.Parts(&p), strings.Join(fingerprints, "\n"))
+}
+
+// fold gives a stage that learns a process for each fold of the rows that are held out,
+// fitted without them.
+func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
+	held := s.graph.options.Holdout
+	methods := make([]method, held.Folds)
+	for i := range methods {
+		process, remove, err := job.Once(ctx, held.Without(i, job.Rows(ctx)))
+		if err != nil {
+			return err
+		}
+		s.graph.folders = append(s.graph.folders, remove)
+		if methods[i], err = s.methodOf(process); err != nil {
+			return err
+		}
+	}
+	s.method = func(ctx context.Context, records []*Record) error {
+		failed := sdk.RowErrors{}
+		for fold, method := range methods {
+			var some []*Record
+			var at []int
+			for i, rec := range records {
+				if held.Fold(rec.id) == fold {
+					some, at = append(some, rec), append(at, i)
+				}
+			}
+			if len(some) == 0 {
+				continue
+			}
+			rows := sdk.RowErrors{}
+			if err := method(ctx, some); err != nil && !errors.As(err, &rows) {
+				return err
+			}
+			for n, err := range rows {
+				failed[at[n]] = err
+			}
+		}
+		if len(failed) > 0 {
+			return failed
+		}
+		return nil
+	}
+	return nil
+}
