@@ -68,14 +68,16 @@ func (v *voter) learn(ctx context.Context, r *rows) (*model, error) {
 		examples[i] = example{vector: row.vector, features: hashText(x, row.text, v.Features), label: label}
 	}
 	fresh := func(from []example) *model { return newModel(labels, r.dimension, learnIDF(from, v.Features)) }
-	c, err := choose(ctx, fresh, examples)
+	c, held, err := choose(ctx, fresh, examples)
 	if err != nil {
 		return nil, err
 	}
 	m := fresh(examples)
 	p := newProblem(m, m.weighAll(examples))
 	p.c = c
-	return m, p.minimise(ctx, evaluations)
+	err = p.minimise(ctx, evaluations)
+	m.scale = float32(held.scale(m, p.examples[:min(len(examples), triedRows)]))
+	return m, err
 }
 
 func (m *model) weighAll(examples []example) []example {
@@ -87,14 +89,14 @@ func (m *model) weighAll(examples []example) []example {
 }
 
 // choose returns the smallest strength, the strongest penalty, whose errors on rows that
-// were not learnt from are within one standard error of the fewest. The examples are in
-// random order.
-func choose(ctx context.Context, fresh func([]example) *model, examples []example) (float64, error) {
+// were not learnt from are within one standard error of the fewest, and what its models
+// say of those rows. The examples are in random order.
+func choose(ctx context.Context, fresh func([]example) *model, examples []example) (float64, *heldOut, error) {
 	examples = examples[:min(len(examples), triedRows)]
 	if len(examples) < 10*folds {
-		return usual, nil
+		return usual, new(heldOut), nil
 	}
-	wrong := make([]float64, len(strengths))
+	wrong, said := make([]float64, len(strengths)), make([]heldOut, len(strengths))
 	for fold := range folds {
 		var learnt, held []example
 		for i, e := range examples {
@@ -109,12 +111,13 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 		for i, c := range strengths {
 			p.c = c
 			if err := p.minimise(ctx, tried); err != nil {
-				return 0, err
+				return 0, nil, err
 			}
-			wrong[i] += m.errors(held)
+			wrong[i] += said[i].add(m, p.examples, held)
 		}
 	}
 	fewest := slices.Min(wrong)
 	within := fewest + math.Sqrt(fewest*(1-fewest/float64(len(examples))))
-	return strengths[slices.IndexFunc(wrong, func(errors float64) bool { return errors <= within })], nil
+	chosen := slices.IndexFunc(wrong, func(errors float64) bool { return errors <= within })
+	return strengths[chosen], &said[chosen], nil
 }

@@ -16,13 +16,14 @@ type model struct {
 	// weights has a row for each dimension of the vectors, one for the constant
 	// input, and one for each bucket that is used.
 	weights []float32
+	scale   float32 // of the scores, once the weights are learnt
 }
 
 // width is the length of a row of weights for that many labels.
 func width(labels int) int { return (labels + simd.PanelCols - 1) / simd.PanelCols * simd.PanelCols }
 
 func newModel(labels []string, dimension int, idf []float32) *model {
-	m := &model{labels: labels, dimension: dimension, width: width(len(labels))}
+	m := &model{labels: labels, dimension: dimension, width: width(len(labels)), scale: 1}
 	m.vocabulary = newVocabulary(idf, m.dense())
 	m.weights = make([]float32, m.inputs()*m.width)
 	return m

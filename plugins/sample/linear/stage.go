@@ -19,7 +19,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("linear", "Votes by a logistic regression over vectors, words and letters, learnt from the knowledge.",
-		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
@@ -89,7 +89,7 @@ func (m *model) answers(s *scratch, e example) []sdk.Answer {
 	p := s.row(m.width)
 	m.score(p, []example{e}, s)
 	p = p[:len(m.labels)]
-	simd.Best().Softmax(p, 1)
+	simd.Best().Softmax(p, m.scale)
 	order := best(p, most)
 	answers := make([]sdk.Answer, 0, len(order))
 	for _, i := range order {

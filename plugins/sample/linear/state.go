@@ -15,7 +15,7 @@ import (
 
 const (
 	stateFile = "weights"
-	version   = "racflow linear 1\n"
+	version   = "racflow linear 2\n"
 )
 
 // header stands before the numbers of a state.
@@ -23,13 +23,14 @@ type header struct {
 	Labels    []string `json:"labels"`
 	Dimension int      `json:"dimension"`
 	Features  int      `json:"features"`
+	Scale     float32  `json:"scale"`
 }
 
 // writeState writes the model into a folder: the version, the header's length and JSON,
 // the idf of each bucket, the weights by input, and a checksum
 // of all that. Numbers are little-endian, weights float32.
 func (m *model) writeState(dir string) error {
-	head, err := json.Marshal(header{m.labels, m.dimension, len(m.idf)})
+	head, err := json.Marshal(header{m.labels, m.dimension, len(m.idf), m.scale})
 	if err != nil {
 		return err
 	}
@@ -93,6 +94,7 @@ func parse(state []byte) (*model, error) {
 	idf := make([]float32, h.Features)
 	body = takeFloats(idf, body)
 	m := newModel(h.Labels, h.Dimension, idf)
+	m.scale = h.Scale
 	for at := 0; at < len(m.weights); at += m.width {
 		body = takeFloats(m.weights[at:][:len(m.labels)], body)
 	}

@@ -3,7 +3,6 @@ package linear
 import (
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -155,20 +154,4 @@ func (p *problem) blocks(n, size int, work func(lo, hi int, s *scratch)) {
 		})
 	}
 	workers.Wait()
-}
-
-// errors counts the examples for which another label is likelier than their own.
-func (m *model) errors(examples []example) float64 {
-	s, wrong := newScratch(), 0.0
-	for part := range slices.Chunk(examples, rowBlock) {
-		scores := s.row(len(part) * m.width)
-		m.score(scores, part, s)
-		for i, e := range part {
-			row := scores[i*m.width:][:len(m.labels)]
-			if slices.Index(row, slices.Max(row)) != e.label {
-				wrong++
-			}
-		}
-	}
-	return wrong
 }
