@@ -87,7 +87,7 @@ func (s *stage) open(ctx context.Context, process any, start launch.Func) (err e
 	case s.Kind == "" || process != nil:
 	case !s.Info.Fits:
 		process, err = start(ctx, launch.Request{Stage: s.Stage})
-	case s.graph.options.Holdout.Of(s.knowledge):
+	case s.Block != "elect" && s.graph.options.Holdout.Of(s.knowledge):
 		return s.fold(ctx, s.learning(start))
 	default:
 		process, s.learnt, err = fitted.Start(ctx, s.learning(start))
@@ -100,6 +100,7 @@ func (s *stage) open(ctx context.Context, process any, start launch.Func) (err e
 
 // connect gives a stage its process; nil: a retrieve stage has none.
 func (s *stage) connect(process any) (err error) {
+	s.process = process
 	if f, ok := process.(sdk.Fingerprinter); ok && s.Kind != "" {
 		s.fingerprint = f.Fingerprint()
 		s.identity = identity.Stage(s.Stage, f) + s.learnt

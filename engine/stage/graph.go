@@ -27,9 +27,9 @@ type Options struct {
 	// been given: what the response cache holds, it answers. nil: none is asked.
 	Refuses func(*pipeline.Stage) bool
 	// Holdout are the items, where those are rows of a knowledge that are held out of it;
-	// nil: they are none. No election is held on them.
+	// nil: they are none.
 	Holdout *holdout.Rows
-	Calls   bool          // with Holdout: stages that ask services run, too
+	Calls   bool          // with Holdout: stages that ask services run, and the election
 	Pending *pending.Book // handles of results that come later; nil: those are errors
 	Fitted  string        // folder of what stages learn from knowledge
 	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
@@ -65,6 +65,7 @@ type stage struct {
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
 	labels    *rule.LabelSet
 	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
+	process   any            // nil: it has none, or one for each fold
 	method    method
 	whole     *whole   // of a retrieve stage whose whole rule holds, and of those below it; nil: it searches
 	fallbacks []*stage // as Stage.Fallbacks

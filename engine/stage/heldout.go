@@ -32,36 +32,40 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 	switch {
 	case o.Holdout == nil:
 		return s
-	case o.Calls && s.Block != "elect":
+	case o.Calls:
 		return s
 	}
 	return free(s)
 }
 
-// HoldOut returns a graph of the stages above the election, for items that are rows
-// held out of the knowledge. It shares the knowledge of g, and has processes of its own,
-// which done ends. A stage that learns has one for each fold. Services are asked if calls
-// is set.
+// HoldOut returns a graph for items that are rows held out of the knowledge. It shares the
+// knowledge of g, and has processes of its own, which done ends: of a stage that learns
+// one for each fold. With calls it keeps ballots, services are asked, and the election is
+// that of g; else neither takes part.
 func (g *Graph) HoldOut(ctx context.Context, rows *holdout.Rows, calls bool, start launch.Func) (held *Graph, done func(), err error) {
-	o := Options{Holdout: rows, Calls: calls, Strict: true, Fitted: g.options.Fitted, Fitting: g.options.Fitting}
+	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Fitting: g.options.Fitting}
 	held = New(g.pipeline, o)
 	held.knowledge, held.labels = g.knowledge, g.labels
 	var mu sync.Mutex
-	var processes []io.Closer
+	var own []io.Closer
 	done = func() {
-		for _, p := range processes {
+		for _, p := range own {
 			_ = p.Close()
 		}
 		for _, remove := range held.folders {
 			remove()
 		}
 	}
-	err = held.Connect(ctx, make([]any, len(held.stages)), func(ctx context.Context, r launch.Request) (any, error) {
+	processes := make([]any, len(held.stages))
+	if calls && g.elect >= 0 {
+		processes[g.elect] = g.stages[g.elect].process
+	}
+	err = held.Connect(ctx, processes, func(ctx context.Context, r launch.Request) (any, error) {
 		process, err := start(ctx, r)
 		if c, ok := process.(io.Closer); ok {
 			mu.Lock()
 			defer mu.Unlock()
-			processes = append(processes, c)
+			own = append(own, c)
 		}
 		return process, err
 	})

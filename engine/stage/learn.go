@@ -50,12 +50,7 @@ func (s *stage) votes(ctx context.Context, start launch.Func) iter.Seq2[[]sdk.Tr
 		if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 			return
 		}
-		if !s.knowledge.Filters() {
-			yield(nil, errors.New("its store does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store"))
-			return
-		}
-		centroids := slices.ContainsFunc(s.graph.stages, func(s *stage) bool { return s != nil && s.Info.Reads.Has(sdk.ColumnPrototypes) })
-		rows, err := holdout.Choose(ctx, s.knowledge, maxVoted, centroids)
+		rows, err := s.graph.Choose(ctx, maxVoted)
 		if err == nil {
 			var held *Graph
 			var done func()
@@ -67,6 +62,19 @@ func (s *stage) votes(ctx context.Context, start launch.Func) iter.Seq2[[]sdk.Tr
 		}
 		yield(nil, err)
 	}
+}
+
+// Choose chooses at most n rows of the knowledge of the election to be held out of it.
+func (g *Graph) Choose(ctx context.Context, n int) (*holdout.Rows, error) {
+	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
+		return nil, errors.New("no election stands below a retrieve stage")
+	}
+	k := g.stages[g.elect].knowledge
+	if !k.Filters() {
+		return nil, errors.New("its store does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store")
+	}
+	centroids := slices.ContainsFunc(g.stages, func(s *stage) bool { return s != nil && s.Info.Reads.Has(sdk.ColumnPrototypes) })
+	return holdout.Choose(ctx, k, n, centroids)
 }
 
 // votesFrom identifies what the votes depend on that an election learns from: the stages

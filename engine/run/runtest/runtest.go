@@ -51,7 +51,11 @@ func Load(t testing.TB, c enginetest.Catalog, dir string, set ...pipeline.Overri
 // Launch opens stages in memory, with their states below a folder.
 func Launch(t testing.TB, dir string) launch.Func {
 	return func(_ context.Context, l launch.Request) (any, error) {
-		s, err := enginetest.Open(t, l.Stage.Info, sdk.Setup{StateDir: sdktest.StateDir(t, l.Stage.Info, filepath.Join(dir, l.Knowledge), l.State), Samples: l.Stage.N}, string(l.Stage.Config.Open))
+		state := l.StateDir
+		if state == "" {
+			state = sdktest.StateDir(t, l.Stage.Info, filepath.Join(dir, l.Knowledge), l.State)
+		}
+		s, err := enginetest.Open(t, l.Stage.Info, sdk.Setup{StateDir: state, Samples: l.Stage.N}, string(l.Stage.Config.Open))
 		if err == nil { // as the host does
 			block := l.Stage.Name
 			if l.Knowledge != "" {
