@@ -41,8 +41,8 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 // launchHere opens a built-in election in this process, where it is the same
 // code: many are needed, each for a moment.
 func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error) {
-	if l.Stage.Kind != sdk.KindElect || l.Stage.Info.Fits || p.workspace.catalog.Command(l.Stage.Use) != nil {
+	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
 		return p.launch(ctx, l)
 	}
-	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name}, l.Stage.Config.Open)
+	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir}, l.Stage.Config.Open)
 }

@@ -61,6 +61,8 @@ type Events struct {
 	Ended func(*Outcome)
 	// Measuring says which variant of a pipeline Evaluate measures now.
 	Measuring func(variant string)
+	// Tuning says how far Tune is with what it does; a total of 0 is not known.
+	Tuning func(doing string, done, total int)
 	// Advice is a sentence about something that makes figures worth less.
 	Advice func(string)
 	// Spent is what the calls of services came to when a workspace is closed whose

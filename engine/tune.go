@@ -2,15 +2,23 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
+	"github.com/racflow/racflow/engine/tune/crossval"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Tuned is what Tune found.
@@ -44,7 +52,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, err
 	}
 	defer v.Close()
-	task := tune.Task{Subject: subject, Options: o, Cost: p.chosen.Cost}
+	task := tune.Task{Subject: subject, Options: o, Cost: p.chosen.Cost, Progress: p.workspace.options.Events.Tuning}
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, r := range batch {
 			if r.Expected != "" {
@@ -56,7 +64,8 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if err != nil {
 		return nil, err
 	}
-	task.Labels, task.Elections = out.Labels, v.elections
+	task.Labels, task.Fit = out.Labels, v.fit(&subject)
+	task.Election = v.election(&subject)
 	found, err := task.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -92,26 +101,106 @@ func (p *Pipeline) tunable(folds int) (digest string, err error) {
 		err = fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", p.InputPath())
 	}
 	if err == nil {
-		err = tune.Check(texts, folds)
+		_, err = crossval.Split(texts, folds)
 	}
 	return digest, err
 }
 
-// elections starts the pipeline's election with arguments set, to hold elections of
-// the run again. Many are needed, each for a moment, so a built-in one runs in this
-// process, by the same code.
-func (p *Pipeline) elections(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
-	o := p.workspace.options
-	file, diags, err := p.workspace.read(p.file.Path, o.Input, overridden(o.Set, set))
-	if err != nil {
-		return nil, err
+// election starts the pipeline's election with weights, to hold elections of the run again.
+// Many are needed, each for a moment, so a built-in one runs in this process, by the same
+// code, unless it has to learn its weights first.
+func (p *Pipeline) election(s *tune.Subject) func(context.Context, map[string]float64) (*reelect.Election, error) {
+	return func(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
+		again, start := p.chosen, p.launchHere
+		switch {
+		case weights != nil:
+			at, err := p.elects()
+			if err != nil {
+				return nil, err
+			}
+			weighed, err := s.Weighed(p.chosen.Stages[at], weights)
+			if err != nil {
+				return nil, err
+			}
+			changed := *p.chosen
+			changed.Stages = slices.Clone(p.chosen.Stages)
+			changed.Stages[at], again = weighed, &changed
+		case s.Learns:
+			start = p.launch
+		}
+		return reelect.New(ctx, p.ready, again, start)
 	}
-	if diags.HasErrors() {
-		return nil, &DiagnosticsError{diags, file.Sources}
+}
+
+// elects is the position of the election among the stages.
+func (p *Pipeline) elects() (int, error) {
+	for i, s := range slices.Backward(p.chosen.Stages) {
+		if s.Enabled && s.Block == "elect" {
+			return i, nil
+		}
 	}
-	again, err := p.workspace.Choose(file)
-	if err != nil {
-		return nil, err
+	return 0, errors.New("the pipeline has no election")
+}
+
+// fit returns what fits an election that learns, without the weights of the file, and
+// reads its weights: they are what it has resolved for that argument.
+func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error) {
+	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error) {
+		at, err := p.elects()
+		if err != nil {
+			return nil, err
+		}
+		unweighed, err := s.Weighed(p.chosen.Stages[at], nil)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := os.MkdirTemp(p.workspace.state, "tune-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // it holds nothing but weights that were read
+		// A process says what it has resolved when it opens, so it is opened again.
+		do := func(do func(process any) error) error {
+			process, err := p.launchHere(ctx, launch.Request{Stage: unweighed, StateDir: dir})
+			if err != nil {
+				return err
+			}
+			err = do(process)
+			if c, ok := process.(io.Closer); ok {
+				_ = c.Close()
+			}
+			return err
+		}
+		err = do(func(process any) error {
+			f, ok := process.(sdk.Fitter)
+			if !ok {
+				return errors.New("it learns nothing")
+			}
+			return f.Fit(ctx, rows)
+		})
+		var weights map[string]float64
+		if err == nil {
+			err = do(func(process any) (err error) {
+				weights, err = resolvedWeights(process, s.Argument)
+				return err
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("elect.%s: learn from rows with labels: %w", unweighed.Name, err)
+		}
+		return weights, nil
 	}
-	return reelect.New(ctx, p.ready, again, p.launchHere)
+}
+
+func resolvedWeights(process any, argument string) (weights map[string]float64, err error) {
+	if r, ok := process.(sdk.Resolver); ok {
+		var raw []byte
+		if raw, err = json.Marshal(r.Resolved()[argument]); err == nil {
+			err = json.Unmarshal(raw, &weights)
+		}
+	}
+	if err == nil && len(weights) == 0 {
+		err = fmt.Errorf("it has resolved no %s", argument)
+	}
+	return weights, err
 }

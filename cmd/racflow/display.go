@@ -24,7 +24,7 @@ const maxReported = 20
 // display shows the engine's events on standard error.
 type display struct {
 	progress *terminal.Progress
-	building string // what was reported of a build last
+	building string // what was reported of a build or a search last
 	done     int    // items of the run
 	failures int    // of these
 }
@@ -53,14 +53,9 @@ func (d *display) events() engine.Events {
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
 		Knowledge: d.knowledge,
-		Building: func(doing, name string, done, total int) {
-			if what := doing + " " + name; what != d.building {
-				d.building = what
-				d.progress.Restart()
-			}
-			d.progress.Update(d.building, done, total)
-		},
-		Locked: func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
+		Building:  func(doing, name string, done, total int) { d.doing(doing+" "+name, done, total) },
+		Tuning:    d.doing,
+		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
 		Silent: func(stage string, waited time.Duration) {
 			d.print("waiting for %s: no answer for %s", stage, waited.Round(time.Second))
 		},
@@ -70,6 +65,15 @@ func (d *display) events() engine.Events {
 		Ended:    d.ended,
 		Spent:    d.spent,
 	}
+}
+
+// doing shows how far a build or a search is.
+func (d *display) doing(what string, done, total int) {
+	if what != d.building {
+		d.building = what
+		d.progress.Restart()
+	}
+	d.progress.Update(what, done, total)
 }
 
 // off says what the file has and does not use.

@@ -29,7 +29,8 @@ the election, a map by the names of the voters.
 Every voter is asked about every row once. The curve of what is sent against
 accuracy and cost is found by cross-validation: all figures are of rows that the
 values were not found on. Without a goal, as little is sent as costs at most half
-a point of accuracy against sending everything.
+a point of accuracy against the best point of the curve. Weights replace those of
+the file only where they are better by more than chance.
 
 The values found are for run and eval with -var-file. eval warns when it is given
 the rows that they were found on.`,

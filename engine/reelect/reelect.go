@@ -52,9 +52,9 @@ func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked fu
 	var keys []ballots
 	var at []int
 	for i := range results {
-		old := e.run.Record(results[i].Line)
-		if old == nil {
-			return nil, errors.New("the item was answered by a run that does not keep ballots")
+		old, err := e.record(results[i])
+		if err != nil {
+			return nil, err
 		}
 		if old.Row.Err != nil {
 			out[i] = results[i]
@@ -71,22 +71,35 @@ func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked fu
 		}
 		records, keys, at = append(records, rec), append(keys, key), append(at, i)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for from := 0; from < len(records); from += batchSize {
-		to := min(from+batchSize, len(records))
-		g.Go(func() error {
-			for n, result := range e.again.Elect(ctx, records[from:to]) {
-				out[at[from+n]] = result
-			}
-			return ctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := batches(ctx, len(records), func(ctx context.Context, from, to int) error {
+		for n, result := range e.again.Elect(ctx, records[from:to]) {
+			out[at[from+n]] = result
+		}
+		return ctx.Err()
+	})
+	if err != nil {
 		return nil, err
 	}
 	for n, key := range keys {
 		e.held[key] = out[at[n]]
 	}
 	return out, nil
+}
+
+func (e *Election) record(r outcome.Result) (*stage.Record, error) {
+	old := e.run.Record(r.Line)
+	if old == nil {
+		return nil, errors.New("the item was answered by a run that does not keep ballots")
+	}
+	return old, nil
+}
+
+// batches calls do with parts of n items, some of them at a time.
+func batches(ctx context.Context, n int, do func(ctx context.Context, from, to int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < n; from += batchSize {
+		g.Go(func() error { return do(ctx, from, min(from+batchSize, n)) })
+	}
+	return g.Wait()
 }

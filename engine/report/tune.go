@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
+	"github.com/racflow/racflow/engine/tune/crossval"
 )
 
 // Tune writes what tuning found for people: the trade-off curve and what the
@@ -39,13 +40,30 @@ func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	}
 	if s.Weights == "" {
 		fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Plain)
-		return tw.Flush()
+	} else {
+		fmt.Fprintf(tw, "everything sent, %s tuned\t\t%.4f\t\n", s.Weights, o.Fitted)
+		fmt.Fprintf(tw, "everything sent, %s of the file\t\t%.4f\t\n", s.Weights, o.Plain)
 	}
-	fmt.Fprintf(tw, "everything sent, %s tuned\t\t%.4f\t\n", s.Weights, o.Fitted)
-	fmt.Fprintf(tw, "everything sent, %s of the file\t\t%.4f\t\n", s.Weights, o.Plain)
-	if err := tw.Flush(); err != nil || o.Weights != nil {
+	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s stays as it is: what was found on some rows is worth no more on the others.\n", s.Weights)
+	if s.Variable != "" {
+		fmt.Fprintf(w, "\nthe choice against everything sent: %s\n", o.Against)
+	}
+	if s.Weights != "" {
+		fmt.Fprintf(w, "%s: %s\n", s.Weights, kept(o.Weights != nil, o.Gain))
+	}
+	if o.Cut {
+		fmt.Fprintf(w, "the search for %s ended before it was done: it holds so many elections at most\n", s.Weights)
+	}
+	_, err := fmt.Fprintln(w, "[bounds that hold with 95 % confidence each]")
 	return err
+}
+
+// kept says whether a value that was found replaces that of the file, and why.
+func kept(kept bool, gain crossval.Difference) string {
+	if kept {
+		return fmt.Sprintf("better than in the file by %s", gain)
+	}
+	return fmt.Sprintf("stays as in the file: what was found is not better beyond chance: %s", gain)
 }

@@ -35,8 +35,9 @@ func clone(samples []sdk.Sample) []sdk.Sample {
 
 // Election is the election of a graph, with other values of variables.
 type Election struct {
-	graph *Graph
-	elect *stage
+	graph   *Graph
+	elect   *stage
+	elector sdk.Elector
 }
 
 // Election starts the election stage of p, which is the graph's own pipeline but for
@@ -46,7 +47,12 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start launch
 		return nil, errors.New("the pipeline has no election")
 	}
 	s := &stage{Stage: p.Stages[g.elect], graph: g, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
-	return &Election{g, s}, g.connect(ctx, s, nil, start)
+	e := &Election{graph: g, elect: s}
+	return e, g.connect(ctx, s, nil, func(ctx context.Context, l launch.Request) (any, error) {
+		process, err := start(ctx, l)
+		e.elector, _ = process.(sdk.Elector)
+		return process, err
+	})
 }
 
 // Voter is a voter of an election with what it returned about an item.
@@ -94,4 +100,51 @@ func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Resul
 		all[i].Votes, all[i].Candidates = nil, nil
 	}
 	return all
+}
+
+// Items are answered items as an election gets to see them: what their voters returned,
+// narrowed by the accept rules. Elections with other weights can be held over them.
+type Items struct {
+	Batch sdk.Batch
+	// Decided has those for which no election is held, by position: they failed, or its
+	// when rule does not hold.
+	Decided map[int]outcome.Result
+}
+
+// Prepare returns what the election gets to see of a batch. Its rules are evaluated here,
+// once; they do not depend on its arguments.
+func (e *Election) Prepare(ctx context.Context, records []*Record) Items {
+	s := e.elect
+	items := Items{Batch: sdk.Batch{Items: make([]sdk.Item, len(records))}, Decided: map[int]outcome.Result{}}
+	if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
+		items.Batch.Labels = s.knowledge.Labels
+	}
+	held := map[*Record]bool{}
+	for _, rec := range s.when(ctx, records) {
+		held[rec] = true
+	}
+	for i, rec := range records {
+		if held[rec] {
+			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
+				rec.fail(s, err)
+				held[rec] = false
+			}
+		}
+		if held[rec] {
+			items.Batch.Items[i] = s.item(rec)
+		} else {
+			items.Decided[i], _ = e.graph.Result(rec)
+		}
+	}
+	return items
+}
+
+// Verdicts holds the election over a batch of items, as it is: neither its fallbacks nor
+// its flag rule are looked at.
+func (e *Election) Verdicts(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	verdicts, err := e.elector.Elect(ctx, b)
+	if err == nil && len(verdicts) != len(b.Items) {
+		err = fmt.Errorf("%s returned %d results for %d items", e.elect, len(verdicts), len(b.Items))
+	}
+	return verdicts, err
 }

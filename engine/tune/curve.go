@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"slices"
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/reelect"
@@ -14,28 +15,30 @@ type Point struct {
 	Accuracy  float64 `json:"accuracy"`
 	Cost      float64 `json:"cost"` // of a thousand items
 
-	items, lost, gained int // lost are right with everything sent, but not so; gained the other way round
+	items        int
+	lost, gained int       // lost are right at the best point of the curve, but not so; gained the other way round
+	right        []float64 // by item: 1 or 0
 }
 
 // sum is a point of one fold that can be added up.
 type sum struct {
-	items, sent, right int
-	lost, gained       int // against everything sent
-	cost, threshold    float64
+	items, sent     int
+	right           []float64 // by item: 1 or 0
+	cost, threshold float64
 }
 
 func (s sum) add(o sum) sum {
-	return sum{
-		s.items + o.items, s.sent + o.sent, s.right + o.right, s.lost + o.lost, s.gained + o.gained,
-		s.cost + o.cost, s.threshold + o.threshold,
-	}
+	return sum{s.items + o.items, s.sent + o.sent, slices.Concat(s.right, o.right), s.cost + o.cost, s.threshold + o.threshold}
 }
 
 func (s sum) point(folds int) Point {
-	n := float64(max(s.items, 1))
+	n, right := float64(max(s.items, 1)), 0.0
+	for _, r := range s.right {
+		right += r
+	}
 	return Point{
-		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: float64(s.right) / n,
-		Cost: 1000 * s.cost / n, items: s.items, lost: s.lost, gained: s.gained,
+		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: right / n,
+		Cost: 1000 * s.cost / n, items: s.items, right: s.right,
 	}
 }
 
@@ -53,6 +56,17 @@ func curve(sums [][]sum, without int) []Point {
 		}
 		points[k] = s.point(folds)
 	}
+	reference := points[best(points, func(Point) bool { return true })].right
+	for k := range points {
+		for i, right := range points[k].right {
+			switch {
+			case reference[i] > right:
+				points[k].lost++
+			case right > reference[i]:
+				points[k].gained++
+			}
+		}
+	}
 	return points
 }
 
@@ -60,32 +74,18 @@ func curve(sums [][]sum, without int) []Point {
 // does to others.
 func (w *work) points(ctx context.Context, election *reelect.Election, train, test []int, shares []float64) ([]sum, error) {
 	sums := make([]sum, len(shares))
-	var reference []bool
-	for k := len(shares) - 1; k >= 0; k-- { // from everything sent, with which the others are compared
-		s, right, err := w.measure(ctx, election, test, w.threshold(train, shares[k]))
-		if err != nil {
+	for k, share := range shares {
+		var err error
+		if sums[k], err = w.measure(ctx, election, test, w.threshold(train, share)); err != nil {
 			return nil, err
 		}
-		if reference == nil {
-			reference = right
-		}
-		for i := range right {
-			switch {
-			case reference[i] && !right[i]:
-				s.lost++
-			case right[i] && !reference[i]:
-				s.gained++
-			}
-		}
-		sums[k] = s
 	}
 	return sums, nil
 }
 
-// measure counts what a threshold does to items, and says which it leaves
-// right.
-func (w *work) measure(ctx context.Context, election *reelect.Election, items []int, at float64) (sum, []bool, error) {
-	s, right := sum{items: len(items), threshold: at}, make([]bool, len(items))
+// measure counts what a threshold does to items.
+func (w *work) measure(ctx context.Context, election *reelect.Election, items []int, at float64) (sum, error) {
+	s := sum{items: len(items), threshold: at, right: make([]float64, len(items))}
 	sent := make([]bool, len(items))
 	results, err := election.Elect(ctx, w.pick(items), func(a reelect.Ask) bool {
 		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
@@ -103,11 +103,11 @@ func (w *work) measure(ctx context.Context, election *reelect.Election, items []
 		if sent[i] {
 			s.sent++
 		}
-		if right[i] = w.counter.Right(results[i]); right[i] {
-			s.right++
+		if w.counter.Right(results[i]) {
+			s.right[i] = 1
 		}
 	}
-	return s, right, err
+	return s, err
 }
 
 func (w *work) pick(items []int) []outcome.Result {

@@ -7,7 +7,8 @@ import (
 )
 
 // Goal is what a threshold is chosen for. The zero Goal sends as little as
-// loses at most half a point of accuracy against sending everything.
+// loses at most half a point of accuracy against the best point of the curve: to send
+// everything may be worse than to send a share, or nothing.
 type Goal struct {
 	Accuracy *float64 // at least this, with as little sent as that takes
 	Share    *float64 // the best accuracy with at most this share of the items sent
@@ -17,7 +18,7 @@ type Goal struct {
 // slack is the accuracy that the zero goal gives away.
 const slack = 0.005
 
-// near reports whether a point is as good as sending everything but for the
+// near reports whether a point is as good as the best one but for the
 // slack: held-out items show it, and chance would hide a greater loss in one
 // case of twenty at most. Few items cannot show that; of those nothing may be
 // lost at all.
@@ -49,9 +50,9 @@ func (g Goal) choose(curve []Point) (int, error) {
 		}
 		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
 	}
-	// From the far end: a point that is near enough by luck, with worse ones
+	// From the best one down: a point that is near enough by luck, with worse ones
 	// after it, is skipped.
-	k := len(curve) - 1
+	k := best(curve, func(Point) bool { return true })
 	for k > 0 && curve[k-1].near() {
 		k--
 	}

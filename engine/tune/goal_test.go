@@ -65,3 +65,26 @@ func TestNear(t *testing.T) {
 		}
 	}
 }
+
+// TestReference: the points of a curve are compared with the best one, not with everything
+// sent, which is worse here than to send nothing.
+func TestReference(t *testing.T) {
+	fold := func(right ...int) (all []sum) {
+		for k, n := range right {
+			s := sum{items: 500, sent: 100 * k, right: make([]float64, 500)}
+			for i := range n {
+				s.right[i] = 1
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	points := curve([][]sum{fold(405, 406, 420, 419, 380), fold(406, 408, 419, 420, 370)}, -1)
+	k, err := Goal{}.choose(points)
+	if err != nil || k != 2 {
+		t.Errorf("chose %d (error %v) of %+v, want the third, which nothing is better than", k, err, points)
+	}
+	if p := points[0]; p.lost != 28 || p.gained != 0 || p.near() {
+		t.Errorf("with nothing sent %d are lost and %d gained against the best, want 28 and 0", p.lost, p.gained)
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Subject is what of a pipeline can be tuned.
@@ -18,6 +19,7 @@ type Subject struct {
 	Variable  string // the threshold; empty: no rule reads one
 	Weights   string // the variable of the voters' weights or accuracies; empty: none
 	Argument  string // of the election that reads Weights: weights or accuracy
+	Learns    bool   // the election finds its weights itself, from votes on rows with labels
 	Voters    []string
 	Undecided []string // variables of other thresholds, which keep their values
 
@@ -119,6 +121,7 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 			}
 			if m := reference.FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
 				s.Weights, s.Argument = string(m[1]), name
+				s.Learns = stage.Info.Fits && stage.Info.FitReads.Has(sdk.ColumnSamples)
 			}
 		}
 	}

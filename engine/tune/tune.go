@@ -2,12 +2,13 @@ package tune
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/reelect"
+	"github.com/racflow/racflow/engine/tune/crossval"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -26,10 +27,15 @@ type Task struct {
 	// about every item and which kept its ballots.
 	Results []outcome.Result
 	Labels  []string // of the knowledge
-	// Elections starts the election with values of variables.
-	Elections func(context.Context, []pipeline.Override) (*reelect.Election, error)
+	// Election starts the election of that run with weights for Subject.Argument; nil:
+	// those of the file.
+	Election func(ctx context.Context, weights map[string]float64) (*reelect.Election, error)
+	// Fit fits an election that learns (Subject.Learns) on rows with labels and the
+	// votes on them, and returns its weights.
+	Fit func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error)
 	// Cost is what a stage's samples cost; nil: nothing.
-	Cost func(stage string, u sdk.Usage) float64
+	Cost     func(stage string, u sdk.Usage) float64
+	Progress func(doing string, done, total int) // may be nil
 }
 
 // Outcome is what was found. Shares are between 0 and 1.
@@ -37,11 +43,16 @@ type Outcome struct {
 	Items, Folds int
 	Threshold    float64
 	Weights      map[string]float64 // nil: those of the file stay
-	Curve        []Point            // held out; by rising share
-	Chosen       int                // in Curve
+	// Gain is what weights that were found on other rows are worth against those of the
+	// file: of a cascade on average of everything and nothing sent, else with everything.
+	Gain   crossval.Difference
+	Cut    bool    // the search for weights came to the end of its budget
+	Curve  []Point // held out; by rising share
+	Chosen int     // in Curve
 	// Choice is what tuning on other rows was worth on the rows of each fold,
-	// the choice of the threshold included.
-	Choice Point
+	// the choice of the threshold included. Against compares it with everything sent.
+	Choice  Point
+	Against crossval.Difference
 	// Fitted and Plain are the accuracies with everything sent: with weights that
 	// were found on other rows, and with those of the file.
 	Fitted, Plain float64
@@ -56,26 +67,24 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	for i, r := range t.Results {
 		texts[i] = r.Text
 	}
-	if err := Check(texts, t.Folds); err != nil {
+	folds, err := crossval.Split(texts, t.Folds)
+	if err != nil {
 		return Outcome{}, err
 	}
-	w := &work{Task: t, counter: eval.NewCounter(t.Labels...)}
-	all := make([]int, len(t.Results))
-	for i := range all {
-		all[i] = i
-	}
-	if err := w.measureSignals(ctx); err != nil {
+	w := &work{Task: t, folds: folds, all: folds.All(), counter: eval.NewCounter(t.Labels...)}
+	if err := w.begin(ctx); err != nil {
 		return Outcome{}, err
 	}
 	shares := w.shares()
-	o := Outcome{Items: len(all), Folds: t.Folds}
+	o := Outcome{Items: len(w.all), Folds: t.Folds}
 	elections, err := w.weigh(ctx, &o)
 	if err != nil {
 		return o, err
 	}
 	sums := make([][]sum, t.Folds) // by fold and share
 	for f := range t.Folds {
-		train, test := w.split(f)
+		w.progress("drawing the curve", f, t.Folds)
+		train, test := w.folds.Of(f)
 		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
 			return o, err
 		}
@@ -93,70 +102,51 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		choice = choice.add(sums[f][k])
 	}
 	o.Choice = choice.point(t.Folds)
-	o.Threshold = w.threshold(all, shares[o.Chosen])
+	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
+	o.Threshold = w.threshold(w.all, shares[o.Chosen])
 	return o, nil
 }
 
-// weigh finds weights for each fold on the others and, where they are worth
-// more there than those of the file, on all items. It returns the election of
-// each fold.
+// weigh finds weights for each fold on the others and, where they are better there than
+// those of the file by more than chance, on all items. It returns the election of each
+// fold.
 func (w *work) weigh(ctx context.Context, o *Outcome) ([]*reelect.Election, error) {
-	plain, fitted := make([]*reelect.Election, w.Folds), make([]*reelect.Election, w.Folds)
-	var all []int
-	gain, plainRight, fittedRight := 0, 0, 0
+	plain, fitted := slices.Repeat([]*reelect.Election{w.plain}, w.Folds), make([]*reelect.Election, w.Folds)
+	before, err := w.score(ctx, w.plain, w.all)
+	if err != nil {
+		return nil, err
+	}
+	o.Plain = before.sent()
+	o.Fitted = o.Plain
+	if w.Weights == "" {
+		return plain, nil
+	}
+	after := make(scores, len(w.all))
 	for f := range w.Folds {
-		train, test := w.split(f)
-		all = append(all, test...)
+		train, test := w.folds.Of(f)
 		weights, err := w.fit(ctx, train)
 		if err != nil {
 			return nil, err
 		}
-		plain[f] = w.plain
-		if fitted[f], err = w.election(ctx, weights); err != nil {
+		if fitted[f], err = w.Election(ctx, weights); err != nil {
 			return nil, err
 		}
-		before, sent, err := w.worth(ctx, w.plain, test)
+		found, err := w.score(ctx, fitted[f], test)
 		if err != nil {
 			return nil, err
 		}
-		after, sentAfter, err := w.worth(ctx, fitted[f], test)
-		if err != nil {
-			return nil, err
+		for n, i := range test {
+			after[i] = found[n]
 		}
-		gain, plainRight, fittedRight = gain+after-before, plainRight+sent, fittedRight+sentAfter
 	}
-	o.Plain, o.Fitted = float64(plainRight)/float64(o.Items), float64(fittedRight)/float64(o.Items)
-	if gain <= 0 {
+	o.Fitted = after.sent()
+	o.Gain = w.folds.Compare(before.means(), after.means())
+	o.Cut = w.search != nil && w.search.Exhausted()
+	if !o.Gain.Better() {
 		return plain, nil
 	}
-	slices.Sort(all)
-	var err error
-	o.Weights, err = w.fit(ctx, all)
+	o.Weights, err = w.fit(ctx, w.all)
 	return fitted, err
-}
-
-// work is a task that is under way.
-type work struct {
-	*Task
-	counter *eval.Counter
-	plain   *reelect.Election
-	signals [][]float64 // by item: what the tuned variable is compared with
-}
-
-// measureSignals holds the elections with everything asked, and the weights as
-// the file has them.
-func (w *work) measureSignals(ctx context.Context) (err error) {
-	if w.plain, err = w.Elections(ctx, nil); err != nil {
-		return err
-	}
-	w.signals = make([][]float64, len(w.Results))
-	_, err = w.plain.Elect(ctx, w.Results, func(a reelect.Ask) bool {
-		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
-			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
-		}
-		return true
-	})
-	return err
 }
 
 // shares are the shares of items to send that are tried.
@@ -187,17 +177,3 @@ func (w *work) threshold(items []int, share float64) float64 {
 	}
 	return (signals[n-1] + signals[n]) / 2
 }
-
-// right counts the items that are answered rightly.
-func (w *work) right(ctx context.Context, election *reelect.Election, items []int, asked func(reelect.Ask) bool) (int, error) {
-	results, err := election.Elect(ctx, w.pick(items), asked)
-	n := 0
-	for _, r := range results {
-		if w.counter.Right(r) {
-			n++
-		}
-	}
-	return n, err
-}
-
-func everything(reelect.Ask) bool { return true }

@@ -213,12 +213,20 @@ func TestRun(t *testing.T) {
 			}
 			r, results := b.run(load(s.Everything()))
 			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Options: tune.Options{Folds: 4}, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
-			task.Elections = func(ctx context.Context, set []pipeline.Override) (*reelect.Election, error) {
-				return reelect.New(ctx, r, load(append(s.Everything(), set...)), func(ctx context.Context, l launch.Request) (any, error) {
+			task.Election = func(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
+				var err error
+				p := load(s.Everything())
+				if last := len(p.Stages) - 1; weights != nil {
+					if p.Stages[last], err = s.Weighed(p.Stages[last], weights); err != nil {
+						return nil, err
+					}
+				}
+				return reelect.New(ctx, r, p, func(ctx context.Context, l launch.Request) (any, error) {
 					return l.Stage.Info.Open(ctx, sdk.Setup{}, l.Stage.Config.Open)
 				})
 			}
 			o, err := task.Run(t.Context())
+			t.Logf("gain %v", o.Gain)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,39 +2,37 @@ package tune
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/reelect"
+	"github.com/racflow/racflow/engine/tune/ascent"
+	"github.com/racflow/racflow/sdk"
 )
 
-// election starts the election with these weights; nil: as the file has them.
-func (w *work) election(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
-	if weights == nil {
-		return w.plain, nil
-	}
-	var fields []string
-	for _, v := range w.Voters {
-		if weight, ok := weights[v]; ok {
-			fields = append(fields, v+" = "+format(weight))
-		}
-	}
-	return w.Elections(ctx, []pipeline.Override{{Target: "var." + w.Weights, Value: "{ " + strings.Join(fields, ", ") + " }"}})
-}
+// elections is how many items all searches for weights together hold an election over.
+const elections = 6_000_000
 
-// fit finds on some items how much the voters count; nil: nothing is asked
-// for.
+// page is how many rows an election that learns gets at a time.
+const page = 256
+
+// fit finds on some items how much the voters count.
 func (w *work) fit(ctx context.Context, items []int) (map[string]float64, error) {
 	switch {
-	case w.Weights == "":
-		return nil, nil
+	case w.Learns:
+		w.progress("fitting the election", 0, 0)
+		return w.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+			for from := 0; from < len(items); from += page {
+				var rows []sdk.TrainingRow
+				for _, i := range items[from:min(from+page, len(items))] {
+					r := w.Results[i]
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: r.Expected, Samples: w.kinds[0].Samples(i)})
+				}
+				if !yield(rows, ctx.Err()) {
+					return
+				}
+			}
+		})
 	case w.Argument == "accuracy":
 		return w.accuracies(items), nil
 	}
@@ -59,89 +57,34 @@ func (w *work) accuracies(items []int) map[string]float64 {
 	return all
 }
 
-// The search for weights doubles and halves one voter's at a time, from 1 for
-// all, as long as that gains more than chance easily gives.
-const (
-	least    = 1. / 8
-	most     = 8.
-	gainEach = 0.005 // of the items, per step
-)
-
-// climb finds weights by coordinate ascent on worth: a cascade holds elections
-// of both kinds.
+// climb searches for the weights with which the most items are right, in all kinds of
+// elections together.
 func (w *work) climb(ctx context.Context, items []int) (map[string]float64, error) {
-	weights := map[string]float64{}
-	for _, v := range w.Voters {
-		weights[v] = 1
-	}
-	worth := func() (int, error) {
-		election, err := w.election(ctx, weights)
-		if err != nil {
-			return 0, err
+	named := func(weights []float64) map[string]float64 {
+		all := map[string]float64{}
+		for n, v := range w.Voters {
+			all[v] = weights[n]
 		}
-		both, _, err := w.worth(ctx, election, items)
-		return both, err
+		return all
 	}
-	now, err := worth()
-	if err != nil {
-		return nil, err
-	}
-	step := max(1, int(gainEach*float64(len(items))))
-	for improved := true; improved; {
-		improved = false
-		for _, v := range w.Voters {
-			for _, factor := range []float64{2, .5} {
-				for {
-					before := weights[v]
-					if weights[v] = before * factor; weights[v] < least || weights[v] > most {
-						weights[v] = before
-						break
-					}
-					next, err := worth()
-					if err != nil {
-						return nil, err
-					}
-					if next < now+step {
-						weights[v] = before
-						break
-					}
-					now, improved = next, true
+	if w.search == nil {
+		w.search = &ascent.Search{
+			Weights: len(w.Voters), Items: len(w.all), Most: len(w.kinds), Budget: elections / len(w.kinds),
+			Score: func(ctx context.Context, weights []float64, items []int) ([]int8, error) {
+				election, err := w.Election(ctx, named(weights))
+				if err != nil {
+					return nil, err
 				}
-			}
+				found, err := w.score(ctx, election, items)
+				all := make([]int8, len(found))
+				for n, right := range found {
+					all[n] = int8(count(right))
+				}
+				return all, err
+			},
+			Progress: func(done, _ int) { w.progress("searching for weights, elections held", done, 0) },
 		}
 	}
-	return weights, nil
-}
-
-// worth counts the right answers with everything sent and with nothing sent,
-// together, and the former alone.
-func (w *work) worth(ctx context.Context, election *reelect.Election, items []int) (both, sent int, err error) {
-	sent, err = w.right(ctx, election, items, everything)
-	if err != nil || w.Variable == "" {
-		return sent, sent, err
-	}
-	none, err := w.right(ctx, election, items, func(a reelect.Ask) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
-	return sent + none, sent, err
-}
-
-func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
-
-// Variables is a file of variables with what was found, as -var-file reads it.
-// input is the name of the file that it was found on, digest its SHA-256.
-func (s *Subject) Variables(o Outcome, input, digest string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, o.Items, input)
-	if s.Variable != "" {
-		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
-	}
-	if o.Weights != nil {
-		fmt.Fprintf(&b, "%s = {\n", s.Weights)
-		for _, v := range slices.Sorted(slices.Values(s.Voters)) {
-			if weight, ok := o.Weights[v]; ok {
-				fmt.Fprintf(&b, "%s = %s\n", v, format(weight))
-			}
-		}
-		fmt.Fprintf(&b, "}\n")
-	}
-	return string(bounded.Format([]byte(b.String())))
+	weights, err := w.search.Best(ctx, items)
+	return named(weights), err
 }
