@@ -8,6 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
@@ -53,7 +54,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 
 // measure runs the pipeline with some arguments set.
 func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []int, first bool) (r eval.Report, incomplete bool, err error) {
-	v, err := p.variant(ctx, set, func(o *Options) { o.Lists = true })
+	v, err := p.variant(ctx, set, func(o *Options) { o.Lists, o.ballots = true, true })
 	if err != nil {
 		return r, false, err
 	}
@@ -66,12 +67,21 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 			return r, false, err
 		}
 	}
-	passages := eval.NewPassages(cuts)
+	started, err := v.Start(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	elections, err := reelect.NewWithout(ctx, started, v.chosen, v.launchHere)
+	if err != nil {
+		return r, false, err
+	}
+	passages, confidences, additions := eval.NewPassages(cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(started.Labels()...)
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, one := range batch {
 			passages.Add(one)
+			confidences.Add(one)
 		}
-		return nil
+		return elections.Elect(ctx, batch, eval.Scored, additions.Add)
 	}, nil)
 	if err != nil {
 		return r, false, err
@@ -81,7 +91,8 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 		return r, false, err
 	}
 	r = out.Evaluation
-	r.Retrieval = passages.Report(absent)
+	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
+	additions.Report(r.Voters)
 	if r.Scored == 0 && r.Retrieval == nil {
 		return r, false, v.nothingKnown("")
 	}

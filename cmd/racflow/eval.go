@@ -27,6 +27,31 @@ acceptable, agreement, rate and latency. An item that failed or got no answer
 counts as wrong. An item whose label the knowledge does not have is out of
 scope: no answer is the right one there, and both kinds are counted by themselves.
 
+Accuracies have the interval that holds the true one in 95 of 100 cases (Wilson's
+score interval). Differences of accuracies have one, too, which compares item by item
+(Tango's for paired proportions).
+
+Of the confidence of answers or, where the election does not estimate any, of their
+agreement, it measures how far it can be taken at its word:
+
+  ECE    the mean distance between confidence and accuracy, over 15 bins (Guo et
+         al. 2017), beside what chance makes of perfectly calibrated confidences:
+         a greater one shows that these are not
+  NLL    the mean negative log-likelihood of whether the answer is right
+  Brier  the mean squared distance between the confidence and 1 or 0, as the
+         answer is right or not (Brier 1950)
+
+An item without an answer has the confidence 0 there, and no right answer. SUREST is
+the accuracy of the surest items (selective classification: Geifman and El-Yaniv 2017)
+and the confidence from which on they are; one that is rightly left without an answer
+is right there, as in the accuracy. flags says how many of the errors the flag rule
+catches, and how many of the flagged items are right.
+
+Of each of several voters it says by how many points it is better alone than the
+election, and what it adds: the election is held again without it. Nobody is asked
+again, so the others' votes stay as they are, also of a voter that was asked because
+of what this one said; and so do weights that the election has learned.
+
 Where the input says which passages should be found, in a column gold, it measures
 what each retrieve and rerank stage left: recall@k, the mean share of an item's gold
 passages among the first k, which is published as Pass@k too; 1 - recall@20; nDCG@10;

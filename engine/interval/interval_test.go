@@ -1,8 +1,10 @@
 package interval
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -134,5 +136,22 @@ func TestPairedHolds(t *testing.T) {
 		if share := float64(held) / draws; share < .93 || share > .97 {
 			t.Errorf("%v: the interval holds the truth in %.3f of the draws", truth, share)
 		}
+	}
+}
+
+// TestJSON: what follows from the counts is written with them, and the counts are read
+// back.
+func TestJSON(t *testing.T) {
+	text, err := json.Marshal(map[string]any{"adds": &Paired{200, 5, 15}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"adds":{"items":200,"lost":5,"gained":15,"difference":0.05,"interval":{"low":0.0067`
+	if !strings.HasPrefix(string(text), want) || !strings.Contains(string(text), `"chance":0.0413`) {
+		t.Errorf("got %s, want %s...", text, want)
+	}
+	var back struct{ Adds Paired }
+	if err := json.Unmarshal(text, &back); err != nil || back.Adds != (Paired{200, 5, 15}) {
+		t.Errorf("read back %+v, error %v", back, err)
 	}
 }

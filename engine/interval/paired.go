@@ -1,6 +1,7 @@
 package interval
 
 import (
+	"encoding/json"
 	"math"
 
 	"gonum.org/v1/gonum/mathext"
@@ -44,6 +45,18 @@ func (p Paired) Interval() Interval {
 // one-sided. It is below 0 where the second way is surely better.
 func (p Paired) LossAtMost(confidence float64) float64 {
 	return -p.bound(quantile(2*confidence - 1))
+}
+
+// MarshalJSON writes the counts, and what follows from them: the difference, its
+// interval and its chance.
+func (p Paired) MarshalJSON() ([]byte, error) {
+	type counts Paired
+	return json.Marshal(struct {
+		counts
+		Difference float64  `json:"difference"`
+		Interval   Interval `json:"interval"`
+		Chance     float64  `json:"chance"`
+	}{counts(p), p.Difference(), p.Interval(), p.Chance()})
 }
 
 // bound returns the difference from which what was counted is z standard errors away.

@@ -2,5 +2,5 @@
 // voters had not been asked, or with other weights: by the same code, rules included,
 // on the same ballots. No voter is called.
 //
-// What is gained by that, and which items are compared, package tune knows.
+// What is gained by that, and which items are compared, packages tune and eval know.
 package reelect

@@ -23,6 +23,7 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 		show bool
 		cell func(eval.Report) string
 	}
+	calibrated := has(func(r eval.Report) bool { return r.Calibration != nil })
 	scoped := has(func(r eval.Report) bool { return r.Scope != nil })
 	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
 		return func(r eval.Report) string {
@@ -62,7 +63,16 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	}
 	columns = append(columns, []column{
 		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
+		{ofAccuracy, scored, func(r eval.Report) string {
+			return fmt.Sprintf("%.4f-%.4f", r.AccuracyInterval.Low, r.AccuracyInterval.High)
+		}},
 		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
+		{ofConfidence, calibrated, func(r eval.Report) string {
+			if r.Calibration == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", r.Calibration.ECE)
+		}},
 		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
 		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
 		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
@@ -76,23 +86,77 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
 	}...)
 	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
-	tw := terminal.NewTable(w)
-	head := slices.Clone(c.Targets)
-	for _, c := range columns {
-		head = append(head, c.name)
-	}
-	fmt.Fprintln(tw, strings.Join(head, "\t"))
-	for _, r := range rows {
-		var cells []string
-		for _, value := range r.Set {
-			cells = append(cells, terminal.Shorten(value, valueWidth))
+	var table [][]string // by column, the head first
+	for i, target := range c.Targets {
+		cells := []string{target}
+		for _, r := range rows {
+			cells = append(cells, terminal.Shorten(r.Set[i], valueWidth))
 		}
-		for _, c := range columns {
+		table = append(table, cells)
+	}
+	for _, c := range columns {
+		cells := []string{c.name}
+		for _, r := range rows {
 			cells = append(cells, c.cell(r.Report))
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+		table = append(table, cells)
 	}
-	return tw.Flush()
+	table = narrow(table, ofConfidence, ofAccuracy)
+	tw := terminal.NewTable(w)
+	for line := range len(rows) + 1 {
+		for i, cells := range table {
+			if i > 0 {
+				fmt.Fprint(tw, "\t")
+			}
+			fmt.Fprint(tw, cells[line])
+		}
+		fmt.Fprintln(tw)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return warn(w, rows)
+}
+
+// Columns that a table has where there is room.
+const (
+	ofAccuracy   = "95 % INTERVAL"
+	ofConfidence = "ECE"
+	tableWidth   = 100
+)
+
+// narrow leaves out columns, the first that is named before the second, until the lines
+// of a table are short enough.
+func narrow(table [][]string, names ...string) [][]string {
+	for _, name := range names {
+		width := -2 // nothing stands behind the last column
+		for _, cells := range table {
+			widest := 0
+			for _, cell := range cells {
+				widest = max(widest, terminal.Width(cell))
+			}
+			width += widest + 2
+		}
+		if width > tableWidth {
+			table = slices.DeleteFunc(table, func(cells []string) bool { return cells[0] == name })
+		}
+	}
+	return table
+}
+
+// warn names the voters that are better than the election by more than chance.
+func warn(w io.Writer, rows []eval.Row) error {
+	for _, r := range rows {
+		for _, v := range r.Report.Voters {
+			if v.Alone.Interval().Low <= 0 {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "warning: with %s: %s\n", strings.Join(r.Set, ", "), lead(v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // acceptableBy writes how many of a voter's answers were acceptable.

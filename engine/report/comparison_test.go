@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/interval"
 )
 
 // A column says of each voter over the network how many of its answers were acceptable; a
@@ -25,11 +26,51 @@ func TestAcceptable(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
 	want := []string{
-		"k ACCURACY MACRO-F1 ACCEPTABLE BY small ACCEPTABLE BY large",
-		"4 0.0000 0.0000 66.7 % of 30 -",
-		"19 0.0000 0.0000 66.7 % of 30 100.0 % of 12",
+		"k ACCURACY 95 % INTERVAL MACRO-F1 ACCEPTABLE BY small ACCEPTABLE BY large",
+		"4 0.0000 0.0000-0.0000 0.0000 66.7 % of 30 -",
+		"19 0.0000 0.0000-0.0000 0.0000 66.7 % of 30 100.0 % of 12",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What a table has no room for is left out: first the calibration, then the interval. A
+// voter that is better than the election by more than chance is named.
+func TestComparisonFits(t *testing.T) {
+	voter := eval.Voter{Name: "knn", Alone: interval.Paired{Items: 100, Lost: 2, Gained: 20}}
+	lucky := eval.Voter{Name: "lucky", Alone: interval.Paired{Items: 100, Lost: 2, Gained: 4}}
+	row := eval.Report{
+		Scored: 100, Accuracy: .7, AccuracyInterval: interval.Wilson(70, 100), MacroF1: .6,
+		Calibration: &eval.Calibration{ECE: .125}, Voters: []eval.Voter{voter, lucky},
+	}
+	tests := []struct {
+		name   string
+		target string
+		want   string
+	}{
+		{"room for all", "k", "k  ACCURACY  95 % INTERVAL  MACRO-F1  ECE\n1  0.7000    0.6042-0.7811  0.6000    0.1250\n"},
+		{"without the calibration", strings.Repeat("k", 60), "ACCURACY  95 % INTERVAL  MACRO-F1\n"},
+		{"without both", strings.Repeat("k", 75), "ACCURACY  MACRO-F1\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var out strings.Builder
+			if err := Comparison(&out, eval.Comparison{Targets: []string{test.target}, Rows: []eval.Row{{Set: []string{"1"}, Report: row}}}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), test.want) {
+				t.Errorf("got\n%s\nwant\n%s", out.String(), test.want)
+			}
+			for line := range strings.Lines(out.String()) {
+				if len(line) > tableWidth+1 {
+					t.Errorf("a line of %d columns: %s", len(line), line)
+				}
+			}
+			warning := "\nwarning: with 1: knn alone is right on 18.0 points more than the election [9.9, 27.3]\n"
+			if _, after, ok := strings.Cut(out.String(), warning); !ok || after != "" {
+				t.Errorf("got\n%s\nwant at its end%s", out.String(), warning)
+			}
+		})
 	}
 }

@@ -24,6 +24,10 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Scored > 0 {
 		answers(tw, r)
 	}
+	if r.Calibration != nil {
+		confidence(tw, r.Calibration)
+	}
+	flags(tw, r.Flags)
 	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)
 	fmt.Fprintf(tw, "latency\t%.1f ms\tmedian; %.1f ms at the 99th percentile (a batch answers together)\n", r.P50, r.P99)
 	if r.InputTokens+r.OutputTokens > 0 {
@@ -38,11 +42,11 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Retrieval != nil && len(r.Retrieval.Stages) > 0 {
 		retrieval(tw, r.Retrieval)
 	}
+	if r.Calibration != nil {
+		coverage(tw, r.Calibration)
+	}
 	if r.Scored > 0 && len(r.Voters) > 0 {
-		fmt.Fprintf(tw, "\nVOTER\tACCURACY ALONE\tITEMS\tACCEPTABLE ANSWERS\n")
-		for _, v := range r.Voters {
-			fmt.Fprintf(tw, "%s\t%.4f\t%.1f %%\t%.1f %% of %d\n", v.Name, v.Accuracy, 100*v.Accepted, 100*v.Acceptable, v.Answers)
-		}
+		voters(tw, r.Voters)
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tITEMS\tBUSY (s)\n")
 	for _, s := range r.Stages {
@@ -56,17 +60,6 @@ func Eval(w io.Writer, r eval.Report) error {
 		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", terminal.Shorten(l.Label, valueWidth), l.F1, l.Precision, l.Recall, l.Support)
 	}
 	return tw.Flush()
-}
-
-// answers writes what the answers are worth.
-func answers(w io.Writer, r eval.Report) {
-	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label\n", r.Accuracy, r.Scored)
-	if sc := r.Scope; sc != nil {
-		fmt.Fprintf(w, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer\n", sc.Accuracy, sc.In, 100*sc.Unanswered)
-		fmt.Fprintf(w, "out of scope\t%.4f\tof %d items rightly left without an answer\n", sc.Recall, sc.Out)
-	}
-	fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
-	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 }
 
 // retrieval writes what the lists of the stages are worth.

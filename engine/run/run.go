@@ -114,6 +114,16 @@ func (r *Run) Record(line int) *stage.Record {
 	return r.records[line]
 }
 
+// Take is Record for the last time: the run forgets the item, so that a long one need
+// not hold all.
+func (r *Run) Take(line int) *stage.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.records[line]
+	delete(r.records, line)
+	return rec
+}
+
 // Generation is the state of a knowledge that is searched.
 type Generation struct {
 	Name       string

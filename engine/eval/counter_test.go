@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/engine/interval"
 	"github.com/racflow/racflow/engine/outcome"
 )
 
@@ -33,7 +34,7 @@ func TestReport(t *testing.T) {
 	got := c.Report(outcome.Totals{Items: 6, Failed: 1, Undecided: 1, Elapsed: 2 * time.Second})
 	want := Report{
 		Items: 6, Scored: 5, Failed: 1, Undecided: 1,
-		Accuracy: .4, Agreement: .75, ItemsPerSecond: 3, P50: 4, P99: 6,
+		Accuracy: .4, AccuracyInterval: interval.Wilson(2, 5), Agreement: .75, Flags: Flags{Errors: 3}, ItemsPerSecond: 3, P50: 4, P99: 6,
 		// a: 1 of 1 answered, 1 of 2 found; b: 1 of 2, 1 of 2; c: nothing.
 		MacroF1: (2.0/3 + .5 + 0) / 3,
 		Labels: []Label{
@@ -42,8 +43,10 @@ func TestReport(t *testing.T) {
 			{Label: "c", Support: 1},
 		},
 		Voters: []Voter{
-			{Name: "knn", Accuracy: .2, Accepted: .4, Answers: 3, Acceptable: 2. / 3},
-			{Name: "llm", Accuracy: .2, Accepted: .2, Answers: 3, Acceptable: 1},
+			{Name: "knn", Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .4, Answers: 3, Acceptable: 2. / 3,
+				Alone: interval.Paired{Items: 5, Lost: 1}},
+			{Name: "llm", Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .2, Answers: 3, Acceptable: 1,
+				Alone: interval.Paired{Items: 5, Lost: 1}},
 		},
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" {
@@ -77,7 +80,10 @@ func TestScope(t *testing.T) {
 		c.Add(r)
 	}
 	r := c.Report(outcome.Totals{Items: 8})
-	want := &Scope{In: 4, Out: 3, Accuracy: .25, Unanswered: .25, Recall: 1. / 3}
+	want := &Scope{
+		In: 4, Out: 3, Accuracy: .25, Interval: interval.Wilson(1, 4), Unanswered: .25,
+		Recall: 1. / 3, RecallInterval: interval.Wilson(1, 3),
+	}
 	if d := cmp.Diff(want, r.Scope, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -91,5 +97,52 @@ func TestScope(t *testing.T) {
 	}
 	if d := cmp.Diff(labels, r.Labels, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestFlags: of the scored items that are flagged, those with the right answer are false
+// alarms.
+func TestFlags(t *testing.T) {
+	c := NewCounter("a", "b")
+	for _, r := range []outcome.Result{
+		{Expected: "a", Answer: "a"},
+		{Expected: "a", Answer: "a", Flagged: true},
+		{Expected: "a", Answer: "b", Flagged: true},
+		{Expected: "a", Answer: "b"},
+		{Expected: "b", Flagged: true},   // no answer, but there is one
+		{Expected: "oos", Flagged: true}, // rightly none
+		{Expected: "oos", Answer: "b", Flagged: true},
+		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}},
+		{Answer: "a", Flagged: true}, // nothing expected
+	} {
+		c.Add(r)
+	}
+	want := Flags{Errors: 5, Caught: 3, Flagged: 5, Right: 2}
+	if got := c.Report(outcome.Totals{}).Flags; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestWorth: what a voter alone gains and loses against the election, and what the
+// election gains by it.
+func TestWorth(t *testing.T) {
+	c, a := NewCounter(), NewAdditions()
+	for _, test := range []struct{ elected, alone, without string }{
+		{"x", "x", "x"}, {"x", "x", ""}, {"x", "y", "y"}, {"x", "", "x"}, {"y", "x", "x"}, {"y", "x", "x"}, {"y", "x", "y"}, {"y", "y", "x"},
+	} {
+		r := outcome.Result{Expected: "x", Answer: test.elected}
+		if test.alone != "" {
+			r.Votes = []outcome.Vote{{Voter: "v", Answer: test.alone, Weight: 1, Accepted: true}}
+		}
+		c.Add(r)
+		a.Add("v", r, outcome.Result{Expected: "x", Answer: test.without})
+	}
+	r := c.Report(outcome.Totals{})
+	a.Report(r.Voters)
+	if want := (interval.Paired{Items: 8, Lost: 2, Gained: 3}); r.Voters[0].Alone != want {
+		t.Errorf("alone %+v, want %+v", r.Voters[0].Alone, want)
+	}
+	if want := (interval.Paired{Items: 8, Lost: 3, Gained: 2}); r.Voters[0].Adds == nil || *r.Voters[0].Adds != want {
+		t.Errorf("it adds %+v, want %+v", r.Voters[0].Adds, want)
 	}
 }

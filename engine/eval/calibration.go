@@ -1,0 +1,145 @@
+package eval
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/outcome"
+)
+
+// Calibration says how far the confidence of answers can be taken at its word. An
+// answer's confidence is what the election says it is or, where the election does not
+// estimate any, its agreement.
+//
+// The first four figures ask of every scored item whether an answer was given that is
+// the expected one. An item that failed or got no answer has confidence 0 and counts as
+// one where that is not so, also out of scope: no answer was given, and none was
+// claimed to be right. They ask nothing of the labels that did not win.
+type Calibration struct {
+	Measured string `json:"measured"` // confidence or agreement
+	// ECE is the expected calibration error: the mean distance between the mean
+	// confidence and the share of right answers over 15 bins of equal width, each
+	// weighing as much as it has items (Guo, Pleiss, Sun and Weinberger, "On
+	// calibration of modern neural networks", ICML 2017).
+	ECE float64 `json:"ece"`
+	// Chance is the 95th percentile of the ECE of answers that are right exactly as
+	// often as the same confidences say, in seeded draws: a greater ECE is not chance.
+	// Few items have a great one (Bröcker and Smith, "Increasing the reliability of
+	// reliability diagrams", Weather and Forecasting 22:651-661, 2007).
+	Chance float64 `json:"ece_by_chance"`
+	// NLL is the mean negative log-likelihood, with the natural logarithm, of whether
+	// the answer is right. Confidences count as at least 10^-6 and at most 1 - 10^-6,
+	// so that one certain error costs 13.8 and not everything.
+	NLL float64 `json:"nll"`
+	// Brier is the mean squared distance between the confidence and 1 where the answer
+	// is right, or 0 where it is not (Brier, "Verification of forecasts expressed in
+	// terms of probability", Monthly Weather Review 78:1-3, 1950).
+	Brier float64 `json:"brier"`
+	// Coverage is by rising share. Its last accuracy is the Report's.
+	Coverage []Coverage `json:"coverage"`
+}
+
+// Coverage is the accuracy of the surest items: one less the risk at a coverage
+// (Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS
+// 2017). Here no answer is right out of scope, as in Report.Accuracy. Of equally sure
+// items that the share divides, each counts the same part.
+type Coverage struct {
+	Share      float64 `json:"share"` // of the scored items
+	Accuracy   float64 `json:"accuracy"`
+	Confidence float64 `json:"confidence"` // of the least sure item among them
+}
+
+// percents are the shares that are shown.
+var percents = []int{50, 60, 70, 80, 90, 95, 100}
+
+// certain is how near to 0 and 1 a confidence counts for the NLL.
+const certain = 1e-6
+
+// Confidences gathers the confidences of answers.
+type Confidences struct {
+	counter   *Counter // knows which answers are right
+	estimated bool     // the election says how sure it is
+	items     []answered
+}
+
+type answered struct {
+	confidence float64
+	answered   bool // with the expected label
+	right      bool // that, or rightly left without an answer
+}
+
+// NewConfidences returns an empty counter. The labels are those of the knowledge.
+func NewConfidences(labels ...string) *Confidences {
+	return &Confidences{counter: NewCounter(labels...)}
+}
+
+// Add counts one result.
+func (c *Confidences) Add(r outcome.Result) {
+	if !Scored(r) {
+		return
+	}
+	one := answered{right: c.counter.Right(r)}
+	if r.Failure == nil && r.Answer != "" {
+		one.confidence, one.answered = r.Agreement, one.right
+		if r.Confidence > 0 {
+			one.confidence, c.estimated = r.Confidence, true
+		}
+		one.confidence = min(max(one.confidence, 0), 1)
+	}
+	c.items = append(c.items, one)
+}
+
+// Report sums up what was counted; nil: nothing was.
+func (c *Confidences) Report() *Calibration {
+	if len(c.items) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.items, func(a, b answered) int { return cmp.Compare(b.confidence, a.confidence) })
+	r := &Calibration{Measured: "agreement"}
+	if c.estimated {
+		r.Measured = "confidence"
+	}
+	var hits bins
+	confidences := make([]float64, len(c.items))
+	n := float64(len(c.items))
+	for i, one := range c.items {
+		confidences[i] = one.confidence
+		hits.add(one.confidence, one.answered)
+		sure, truth := min(max(one.confidence, certain), 1-certain), 0.
+		if one.answered {
+			truth = 1
+			r.NLL -= math.Log(sure) / n
+		} else {
+			r.NLL -= math.Log1p(-sure) / n
+		}
+		r.Brier += (one.confidence - truth) * (one.confidence - truth) / n
+	}
+	r.ECE, r.Chance = hits.ece(), chance(confidences)
+	for _, percent := range percents {
+		r.Coverage = append(r.Coverage, c.cover(percent))
+	}
+	return r
+}
+
+// cover returns the accuracy of the surest items, which stand first.
+func (c *Confidences) cover(percent int) Coverage {
+	wanted := float64(percent*len(c.items)) / 100
+	right, at := 0., 0
+	for at < len(c.items) {
+		tied := at
+		hits := 0.
+		for tied < len(c.items) && c.items[tied].confidence == c.items[at].confidence {
+			if c.items[tied].right {
+				hits++
+			}
+			tied++
+		}
+		if float64(tied) >= wanted {
+			right += hits * (wanted - float64(at)) / float64(tied-at)
+			break
+		}
+		right, at = right+hits, tied
+	}
+	return Coverage{Share: float64(percent) / 100, Accuracy: right / wanted, Confidence: c.items[at].confidence}
+}

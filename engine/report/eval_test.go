@@ -1,0 +1,78 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/interval"
+)
+
+// TestEval: all that is said of answers, their confidence and their voters, in lines of
+// at most 100 columns.
+func TestEval(t *testing.T) {
+	r := eval.Report{
+		Items: 2000, Scored: 2000, Flagged: 148, Accuracy: .8845, AccuracyInterval: interval.Wilson(1769, 2000), MacroF1: .88, Agreement: .7,
+		Flags: eval.Flags{Errors: 231, Caught: 72, Flagged: 148, Right: 76},
+		Calibration: &eval.Calibration{
+			Measured: "agreement", ECE: .1074, Chance: .0213, NLL: .3012, Brier: .0901,
+			Coverage: []eval.Coverage{{Share: .5, Accuracy: .999, Confidence: .93}, {Share: .95, Accuracy: .91, Confidence: .4}, {Share: 1, Accuracy: .8845}},
+		},
+		Voters: []eval.Voter{
+			{Name: "neighbours", Accuracy: .9055, AccuracyInterval: interval.Wilson(1811, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
+				Alone: interval.Paired{Items: 2000, Lost: 30, Gained: 72}, Adds: &interval.Paired{Items: 2000, Lost: 10, Gained: 60}},
+			{Name: "prototype", Accuracy: .8865, AccuracyInterval: interval.Wilson(1773, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
+				Alone: interval.Paired{Items: 2000, Lost: 40, Gained: 44}, Adds: &interval.Paired{Items: 2000, Lost: 60, Gained: 30}},
+			{Name: "llm", Accuracy: .4, AccuracyInterval: interval.Wilson(800, 2000), Accepted: .5, Answers: 3000, Acceptable: .9, Network: true,
+				Alone: interval.Paired{Items: 2000, Lost: 1000, Gained: 31}},
+		},
+		Labels: []eval.Label{{Label: "a", Support: 2000, Answered: 2000, Precision: .8845, Recall: .8845, F1: .8845}},
+	}
+	var out strings.Builder
+	if err := Eval(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(evaluation, out.String()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 101 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
+	}
+}
+
+const evaluation = `items      2000    148 flagged  
+accuracy   0.8845  of 2000 items with an expected label; 95 % interval 0.8697 to 0.8978
+macro-F1   0.8800  over 1 labels
+agreement  0.7000  mean share of the votes for the answer
+ECE        0.1074  of the agreement; perfectly calibrated ones have up to 0.0213 by chance
+NLL        0.3012  of whether the answer is right; Brier score 0.0901
+flags      72      of 231 errors caught; 76 of 148 flagged items are false alarms
+items/s    0.0
+latency    0.0 ms  median; 0.0 ms at the 99th percentile (a batch answers together)
+
+SUREST          50 %    95 %    100 %
+accuracy        0.9990  0.9100  0.8845
+agreement from  0.9300  0.4000  0.0000
+
+VOTER       ACCURACY ALONE  95 % INTERVAL     ITEMS    ACCEPTABLE ANSWERS
+neighbours  0.9055          0.8919 to 0.9176  100.0 %  100.0 % of 9000
+prototype   0.8865          0.8719 to 0.8997  100.0 %  100.0 % of 9000
+llm         0.4000          0.3787 to 0.4216  50.0 %   90.0 % of 3000
+
+POINTS [95 %]  ALONE, AGAINST THE ELECTION  WHAT IT ADDS TO THE ELECTION
+neighbours     +2.1 [1.1, 3.1]              +2.5 [1.7, 3.4]
+prototype      +0.2 [-0.7, 1.1]             -1.5 [-2.5, -0.6]
+llm            -48.4 [-50.8, -46.1]         -
+warning: neighbours alone is right on 2.1 points more than the election [1.1, 3.1]
+prototype alone is right on 0.2 points more than the election [-0.7, 1.1], which may be chance
+warning: the election would be better without prototype
+
+STAGE  ITEMS  BUSY (s)
+
+LABEL (worst first)  F1     PRECISION  RECALL  ITEMS
+a                    0.884  0.884      0.884   2000
+`
