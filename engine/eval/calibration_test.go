@@ -104,7 +104,7 @@ func TestChance(t *testing.T) {
 		}
 		return c.Report()
 	}
-	for _, items := range []int{50, 500} {
+	for _, items := range []int{40, 250} {
 		const draws = 400
 		above := 0
 		for range draws {
