@@ -23,16 +23,21 @@ func (r *Rows) Next() (source.Row, error) {
 	return r.Reader.Next()
 }
 
-// Rows opens the input: that of Options or of the file.
-func (p *Pipeline) Rows() (*Rows, error) {
-	o := p.workspace.options
+// input is the source of items: that of Options or of the file.
+func (p *Pipeline) input() pipeline.Source {
 	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
 	if p.chosen.Input != nil {
 		s = *p.chosen.Input
 	}
-	if o.Input != "" {
-		s.Path, s.Format = o.Input, ""
+	if path := p.workspace.options.Input; path != "" {
+		s.Path, s.Format = path, ""
 	}
+	return s
+}
+
+// Rows opens the input.
+func (p *Pipeline) Rows() (*Rows, error) {
+	o, s := p.workspace.options, p.input()
 	if s.Path == "" {
 		return nil, optionError("Input", "pipeline %[2]q has no input block: name a file with %[1]s", p.chosen.Name)
 	}
@@ -47,15 +52,7 @@ func (p *Pipeline) Rows() (*Rows, error) {
 }
 
 // InputPath is the file of items, "-" for Options.Stdin; empty: there is none.
-func (p *Pipeline) InputPath() string {
-	switch o := p.workspace.options; {
-	case o.Input != "":
-		return o.Input
-	case p.chosen.Input != nil:
-		return p.chosen.Input.Path
-	}
-	return ""
-}
+func (p *Pipeline) InputPath() string { return p.input().Path }
 
 // rereadable reports whether the input can be read more than once. Standard
 // input and pipes cannot. That a file is not there shows when it is read.

@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
 )
 
 // Newest stands for the ID of the newest run of a file and pipeline that left items
@@ -70,12 +75,16 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	if m.Input, err = journal.NewFile(path); err != nil {
 		return m, err
 	}
+	in := p.input()
+	m.Columns = &journal.Columns{Format: cmp.Or(in.Format, string(source.FormatOf(path))), ID: in.ID, Text: in.Text}
+	m.Answers = p.answers(r.Labels())
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
 	}
 	stages := p.stages()
 	for _, id := range r.Graph().Identities() {
 		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt, Resolved: id.Resolved}
+		stage.Model = modelOf(stages[id.Stage].Config)
 		if price := stages[id.Stage].Price; price != nil {
 			kept := journal.Price(*price)
 			stage.Price = &kept
@@ -93,4 +102,26 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 		m.Stages = append(m.Stages, stage)
 	}
 	return m, nil
+}
+
+// modelOf is the model that a config names; empty: it names none.
+func modelOf(c pipeline.Config) string {
+	var named struct{ Model string }
+	_ = json.Unmarshal(c.Public, &named) // what another stage calls so may be no name
+	return named.Model
+}
+
+// answers says what the pipeline answers with, where these are the labels of what it
+// searches.
+func (p *Pipeline) answers(labels []string) journal.Answers {
+	has := func(block string) bool {
+		return slices.ContainsFunc(p.chosen.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == block })
+	}
+	switch {
+	case !has("elect"):
+		return journal.Passages
+	case has("retrieve") && len(labels) == 0:
+		return journal.Texts
+	}
+	return journal.Labels
 }

@@ -14,6 +14,6 @@ Start with: racflow run pipelines/intent.hcl`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
-		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newStore(), newCache(), newVersion())
+		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExport(), newStore(), newCache(), newVersion())
 	return root
 }

@@ -5,8 +5,9 @@
 //
 //	manifest.json   what was run: the parts of the pipeline, input, knowledge and plugins by
 //	                their fingerprints, and what a resumed run gets again: values that
-//	                stages chose when they started, and prices. Written once, before
-//	                the first item.
+//	                stages chose when they started, and prices; and for who reads the run
+//	                later, the columns of its input and the models that it asked. Written
+//	                once, before the first item.
 //	journal.jsonl   a line per item that was answered, in order of completion:
 //	                what the stages made of it. Appended to, a write per batch.
 //	                With the input it is enough to write the output again byte

@@ -25,9 +25,14 @@ type Manifest struct {
 	Parts     map[string]string `json:"parts"`
 	Variables []Variable        `json:"variables,omitempty"`
 	Input     File              `json:"input"`
-	Limit     int               `json:"limit,omitempty"` // items; 0: all
-	Knowledge []Knowledge       `json:"knowledge,omitempty"`
-	Stages    []Stage           `json:"stages"`
+	// Columns are those of the input with ids and texts, so that it can be read again;
+	// nil: an older racflow kept the run.
+	Columns *Columns `json:"columns,omitempty"`
+	// Answers says what the answers are; empty: an older racflow kept the run.
+	Answers   Answers     `json:"answers,omitempty"`
+	Limit     int         `json:"limit,omitempty"` // items; 0: all
+	Knowledge []Knowledge `json:"knowledge,omitempty"`
+	Stages    []Stage     `json:"stages"`
 }
 
 // Variable is a variable of the file with the value it had.
@@ -36,6 +41,23 @@ type Variable struct {
 	Value string `json:"value"` // a secret reads "(secret)"
 	From  string `json:"from"`
 }
+
+// Columns say where ids and texts stand in the rows of an input.
+type Columns struct {
+	Format string `json:"format"` // tsv, csv or jsonl
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+}
+
+// Answers are what a pipeline answers with.
+type Answers string
+
+// Kinds of answers.
+const (
+	Labels   Answers = "labels"
+	Texts    Answers = "texts"
+	Passages Answers = "passages" // there is no election
+)
 
 // Knowledge is the generation that was searched.
 type Knowledge struct {
@@ -49,7 +71,8 @@ type Stage struct {
 	Stage       string `json:"stage"` // as "sample.knn"
 	Use         string `json:"use"`
 	Plugin      string `json:"plugin"`
-	Version     string `json:"version"` // of the plugin
+	Version     string `json:"version"`         // of the plugin
+	Model       string `json:"model,omitempty"` // that it asks, where its config names one
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Learnt      string `json:"learnt,omitempty"`  // names what it has learnt from its knowledge
 	Program     *File  `json:"program,omitempty"` // of a third party's plugin
@@ -105,6 +128,13 @@ func NewFile(path string) (File, error) {
 	}
 	f.SHA256 = hex.EncodeToString(h.Sum(nil))
 	return f, nil
+}
+
+// Unchanged reports whether the file has the content that it had. The error says why it
+// cannot be read.
+func (f File) Unchanged() (bool, error) {
+	now, err := NewFile(f.Path)
+	return f.same(now), err
 }
 
 // same reports whether two files have the same content.
