@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,16 +108,16 @@ func (p *Pipeline) tunable(folds int) (digest string, err error) {
 // election starts the pipeline's election with weights, to hold elections of the run again.
 // Many are needed, each for a moment, so a built-in one runs in this process, by the same
 // code, unless it has to learn its weights first.
-func (p *Pipeline) election(s *tune.Subject) func(context.Context, map[string]float64) (*reelect.Election, error) {
-	return func(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
+func (p *Pipeline) election(s *tune.Subject) func(context.Context, tune.Found) (*reelect.Election, error) {
+	return func(ctx context.Context, found tune.Found) (*reelect.Election, error) {
 		again, start := p.chosen, p.launchHere
 		switch {
-		case weights != nil:
+		case found != nil:
 			at, err := p.elects()
 			if err != nil {
 				return nil, err
 			}
-			weighed, err := s.Weighed(p.chosen.Stages[at], weights)
+			weighed, err := s.Weighed(p.chosen.Stages[at], found)
 			if err != nil {
 				return nil, err
 			}
@@ -143,9 +142,9 @@ func (p *Pipeline) elects() (int, error) {
 }
 
 // fit returns what fits an election that learns, without the weights of the file, and
-// reads its weights: they are what it has resolved for that argument.
-func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error) {
-	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error) {
+// returns what it has resolved: its weights, for one.
+func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
+	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 		at, err := p.elects()
 		if err != nil {
 			return nil, err
@@ -178,29 +177,21 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 			}
 			return f.Fit(ctx, rows)
 		})
-		var weights map[string]float64
+		var found tune.Found
 		if err == nil {
-			err = do(func(process any) (err error) {
-				weights, err = resolvedWeights(process, s.Argument)
-				return err
+			err = do(func(process any) error {
+				if r, ok := process.(sdk.Resolver); ok {
+					found = r.Resolved()
+				}
+				if found[s.Argument] == nil {
+					return fmt.Errorf("it has resolved no %s", s.Argument)
+				}
+				return nil
 			})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("elect.%s: learn from rows with labels: %w", unweighed.Name, err)
 		}
-		return weights, nil
+		return found, nil
 	}
-}
-
-func resolvedWeights(process any, argument string) (weights map[string]float64, err error) {
-	if r, ok := process.(sdk.Resolver); ok {
-		var raw []byte
-		if raw, err = json.Marshal(r.Resolved()[argument]); err == nil {
-			err = json.Unmarshal(raw, &weights)
-		}
-	}
-	if err == nil && len(weights) == 0 {
-		err = fmt.Errorf("it has resolved no %s", argument)
-	}
-	return weights, err
 }

@@ -22,6 +22,7 @@ type Witnessed struct {
 const WitnessFile = "votes.json"
 
 // Witness is an election that learns from votes: it keeps them, and elects as Soft does.
+// It has resolved that a voter weighs as much as the share of the rows that it was right on.
 func Witness() sdk.Stage {
 	return sdk.ElectStage("witness", "Keeps the votes that it learns from.", func(_ context.Context, setup sdk.Setup, w weights) (sdk.Elector, error) {
 		soft := election(func(samples []sdk.Sample) []sdk.Answer { return ballot.Mean(samples, w.Weights) })
@@ -49,4 +50,23 @@ func (w *witness) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 	}
 	raw, err := json.Marshal(all)
 	return errors.Join(err, os.WriteFile(w.file, raw, 0o600))
+}
+
+// Resolved implements sdk.Resolver.
+func (w *witness) Resolved() map[string]any {
+	var rows []Witnessed
+	raw, err := os.ReadFile(w.file)
+	if err != nil || json.Unmarshal(raw, &rows) != nil {
+		return nil // it has learnt nothing yet
+	}
+	weights := map[string]float64{}
+	for _, row := range rows {
+		for _, s := range row.Samples {
+			label, ok := ballot.Best(s)
+			if weights[s.Voter] += 0; ok && label == row.Label {
+				weights[s.Voter] += 1 / float64(len(rows))
+			}
+		}
+	}
+	return map[string]any{"weights": weights}
 }

@@ -51,7 +51,7 @@ func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		fmt.Fprintf(w, "\nthe choice against everything sent: %s\n", o.Against)
 	}
 	if s.Weights != "" {
-		fmt.Fprintf(w, "%s: %s\n", s.Weights, kept(o.Weights != nil, o.Gain))
+		fmt.Fprintf(w, "%s: %s\n", s.Weights, kept(o.Found != nil, o.Gain))
 	}
 	if o.Cut {
 		fmt.Fprintf(w, "the search for %s ended before it was done: it holds so many elections at most\n", s.Weights)

@@ -16,10 +16,13 @@ import (
 
 // Subject is what of a pipeline can be tuned.
 type Subject struct {
-	Variable  string // the threshold; empty: no rule reads one
-	Weights   string // the variable of the voters' weights or accuracies; empty: none
-	Argument  string // of the election that reads Weights: weights or accuracy
-	Learns    bool   // the election finds its weights itself, from votes on rows with labels
+	Variable string // the threshold; empty: no rule reads one
+	Weights  string // the variable of the voters' weights or accuracies; empty: none
+	Argument string // of the election that reads Weights: weights or accuracy
+	Learns   bool   // the election finds its weights itself, from votes on rows with labels
+	// More are the variables of other arguments of an election that learns, by argument:
+	// what it learns beside its weights is written, too.
+	More      map[string]string
 	Voters    []string
 	Undecided []string // variables of other thresholds, which keep their values
 
@@ -106,23 +109,32 @@ func advise(s *pipeline.Stage) hcl.Diagnostics {
 	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
 }
 
-// findWeights looks for the variable that an enabled election takes the worth
+// findWeights looks for the variables that an enabled election takes the worth
 // of the voters from.
 func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 	for _, stage := range p.Stages {
 		if !stage.Enabled || stage.Block != "elect" {
 			continue
 		}
-		for _, name := range []string{"weights", "accuracy"} {
-			at, ok := stage.Config.Ranges[name]
+		variables := map[string]string{} // by argument
+		for name, at := range stage.Config.Ranges {
 			src := f.Sources[at.Filename]
-			if !ok || src == nil || !at.CanSliceBytes(src.Bytes) {
+			if src == nil || !at.CanSliceBytes(src.Bytes) {
 				continue
 			}
 			if m := reference.FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
-				s.Weights, s.Argument = string(m[1]), name
+				variables[name] = string(m[1])
+			}
+		}
+		for _, name := range []string{"weights", "accuracy"} {
+			if variable, ok := variables[name]; ok {
+				s.Weights, s.Argument = variable, name
 				s.Learns = stage.Info.Fits && stage.Info.FitReads.Has(sdk.ColumnSamples)
 			}
+		}
+		if s.Learns {
+			delete(variables, s.Argument)
+			s.More = variables
 		}
 	}
 }

@@ -27,12 +27,12 @@ type Task struct {
 	// about every item and which kept its ballots.
 	Results []outcome.Result
 	Labels  []string // of the knowledge
-	// Election starts the election of that run with weights for Subject.Argument; nil:
-	// those of the file.
-	Election func(ctx context.Context, weights map[string]float64) (*reelect.Election, error)
+	// Election starts the election of that run with what was found; nil: as the file has
+	// it.
+	Election func(context.Context, Found) (*reelect.Election, error)
 	// Fit fits an election that learns (Subject.Learns) on rows with labels and the
-	// votes on them, and returns its weights.
-	Fit func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (map[string]float64, error)
+	// votes on them, and returns what it has resolved.
+	Fit func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (Found, error)
 	// Cost is what a stage's samples cost; nil: nothing.
 	Cost     func(stage string, u sdk.Usage) float64
 	Progress func(doing string, done, total int) // may be nil
@@ -42,7 +42,7 @@ type Task struct {
 type Outcome struct {
 	Items, Folds int
 	Threshold    float64
-	Weights      map[string]float64 // nil: those of the file stay
+	Found        Found // weights that replace those of the file; nil: those stay
 	// Gain is what weights that were found on other rows are worth against those of the
 	// file: of a cascade on average of everything and nothing sent, else with everything.
 	Gain   crossval.Difference
@@ -124,11 +124,11 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*reelect.Election, erro
 	after := make(scores, len(w.all))
 	for f := range w.Folds {
 		train, test := w.folds.Of(f)
-		weights, err := w.fit(ctx, train)
+		of, err := w.fit(ctx, train)
 		if err != nil {
 			return nil, err
 		}
-		if fitted[f], err = w.Election(ctx, weights); err != nil {
+		if fitted[f], err = w.Election(ctx, of); err != nil {
 			return nil, err
 		}
 		found, err := w.score(ctx, fitted[f], test)
@@ -145,7 +145,7 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*reelect.Election, erro
 	if !o.Gain.Better() {
 		return plain, nil
 	}
-	o.Weights, err = w.fit(ctx, w.all)
+	o.Found, err = w.fit(ctx, w.all)
 	return fitted, err
 }
 

@@ -213,11 +213,11 @@ func TestRun(t *testing.T) {
 			}
 			r, results := b.run(load(s.Everything()))
 			task := tune.Task{Subject: s, Results: results, Labels: r.Labels(), Options: tune.Options{Folds: 4}, Cost: func(_ string, u sdk.Usage) float64 { return float64(u.InputTokens) }}
-			task.Election = func(ctx context.Context, weights map[string]float64) (*reelect.Election, error) {
+			task.Election = func(ctx context.Context, found tune.Found) (*reelect.Election, error) {
 				var err error
 				p := load(s.Everything())
-				if last := len(p.Stages) - 1; weights != nil {
-					if p.Stages[last], err = s.Weighed(p.Stages[last], weights); err != nil {
+				if last := len(p.Stages) - 1; found != nil {
+					if p.Stages[last], err = s.Weighed(p.Stages[last], found); err != nil {
 						return nil, err
 					}
 				}
@@ -237,10 +237,11 @@ func TestRun(t *testing.T) {
 			if last.Accuracy < first.Accuracy+.05 || chosen.Accuracy < last.Accuracy-.005 {
 				t.Errorf("accuracy is %v with nothing sent, %v with everything, %v as chosen", first.Accuracy, last.Accuracy, chosen.Accuracy)
 			}
-			if len(o.Weights) != 3 && (o.Weights != nil || o.Fitted > o.Plain+.02) {
-				t.Errorf("weights %v, worth %v against %v: three voters are to have one", o.Weights, o.Fitted, o.Plain)
+			weights, _ := o.Found[s.Argument].(map[string]float64)
+			if len(weights) != 3 && (weights != nil || o.Fitted > o.Plain+.02) {
+				t.Errorf("weights %v, worth %v against %v: three voters are to have one", weights, o.Fitted, o.Plain)
 			}
-			if p := o.Weights["llm"]; election == "weighted" && (p < .8 || p > .95) {
+			if p := weights["llm"]; election == "weighted" && (p < .8 || p > .95) {
 				t.Errorf("the model's accuracy is %v; it is right on 17 of 20 items", p)
 			}
 			// What was found is a file of variables that the pipeline takes.

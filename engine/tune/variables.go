@@ -3,35 +3,62 @@ package tune
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
-// Weighed returns the election stage of a pipeline with weights in place of those of the
-// file; nil: without any.
-func (s *Subject) Weighed(elect *pipeline.Stage, weights map[string]float64) (*pipeline.Stage, error) {
+// Found are values of the election's arguments, by their names: weights of voters and,
+// where the election learns, what else it has resolved.
+type Found map[string]any
+
+// weights are those of the voters; nil: none were found.
+func (f Found) weights(argument string) map[string]float64 {
+	var all map[string]float64
+	if raw, err := json.Marshal(f[argument]); err != nil || json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// Weighed returns the election stage of a pipeline with what was found in place of what
+// the file gives; nil: with neither. An argument for which the file has no variable keeps
+// its value, because nobody could write what was found.
+func (s *Subject) Weighed(elect *pipeline.Stage, found Found) (*pipeline.Stage, error) {
 	config := map[string]json.RawMessage{}
 	if len(elect.Config.Open) > 0 {
 		if err := json.Unmarshal(elect.Config.Open, &config); err != nil {
 			return nil, err
 		}
 	}
-	delete(config, s.Argument)
-	if weights != nil {
-		raw, err := json.Marshal(weights)
-		if err != nil {
-			return nil, err
+	for name := range s.arguments() {
+		delete(config, name)
+		if value, ok := found[name]; ok {
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			config[name] = raw
 		}
-		config[s.Argument] = raw
 	}
 	weighed := *elect
 	var err error
 	weighed.Config.Open, err = json.Marshal(config)
 	return &weighed, err
+}
+
+// arguments are those of the election for which values are found, with their variables.
+func (s *Subject) arguments() map[string]string {
+	all := map[string]string{s.Argument: s.Weights}
+	maps.Copy(all, s.More)
+	return all
 }
 
 // Variables is a file of variables with what was found, as -var-file reads it.
@@ -42,16 +69,34 @@ func (s *Subject) Variables(o Outcome, input, digest string) string {
 	if s.Variable != "" {
 		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
 	}
-	if o.Weights != nil {
+	if weights := o.Found.weights(s.Argument); weights != nil {
 		fmt.Fprintf(&b, "%s = {\n", s.Weights)
 		for _, v := range slices.Sorted(slices.Values(s.Voters)) {
-			if weight, ok := o.Weights[v]; ok {
+			if weight, ok := weights[v]; ok {
 				fmt.Fprintf(&b, "%s = %s\n", v, format(weight))
 			}
 		}
 		fmt.Fprintf(&b, "}\n")
+		for _, name := range slices.Sorted(maps.Keys(s.More)) {
+			if value, ok := o.Found[name]; ok {
+				fmt.Fprintf(&b, "%s = %s\n", s.More[name], hclOf(value))
+			}
+		}
 	}
 	return string(bounded.Format([]byte(b.String())))
 }
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+
+// hclOf is a text, number or bool as HCL; what else an argument may be, as JSON, which is
+// HCL but for templates.
+func hclOf(value any) string {
+	if text, ok := value.(string); ok {
+		return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "null"
+	}
+	return string(raw)
+}

@@ -17,7 +17,7 @@ const elections = 6_000_000
 const page = 256
 
 // fit finds on some items how much the voters count.
-func (w *work) fit(ctx context.Context, items []int) (map[string]float64, error) {
+func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	switch {
 	case w.Learns:
 		w.progress("fitting the election", 0, 0)
@@ -34,7 +34,7 @@ func (w *work) fit(ctx context.Context, items []int) (map[string]float64, error)
 			}
 		})
 	case w.Argument == "accuracy":
-		return w.accuracies(items), nil
+		return Found{w.Argument: w.accuracies(items)}, nil
 	}
 	return w.climb(ctx, items)
 }
@@ -59,13 +59,13 @@ func (w *work) accuracies(items []int) map[string]float64 {
 
 // climb searches for the weights with which the most items are right, in all kinds of
 // elections together.
-func (w *work) climb(ctx context.Context, items []int) (map[string]float64, error) {
-	named := func(weights []float64) map[string]float64 {
+func (w *work) climb(ctx context.Context, items []int) (Found, error) {
+	named := func(weights []float64) Found {
 		all := map[string]float64{}
 		for n, v := range w.Voters {
 			all[v] = weights[n]
 		}
-		return all
+		return Found{w.Argument: all}
 	}
 	if w.search == nil {
 		w.search = &ascent.Search{
