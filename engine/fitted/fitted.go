@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/knowledge"
@@ -23,10 +24,9 @@ type Job struct {
 	Dir       string // of all generations: STATE/fitted
 	Stage     *pipeline.Stage
 	Knowledge *knowledge.Knowledge
-	// Rows are what the stage learns from.
-	Rows  func(context.Context) iter.Seq2[[]sdk.TrainingRow, error]
-	Total int    // about how many Rows there are
-	From  string // what Rows depend on beside the entries of the knowledge; empty: nothing
+	// Rows are what the stage learns from; nil: the rows of the knowledge.
+	Rows func(context.Context) ([]sdk.TrainingRow, error)
+	From string // what Rows depend on beside the entries of the knowledge; empty: nothing
 	// Launch starts the stage with a state_dir; empty: the one of a stage that
 	// learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
@@ -66,7 +66,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 		learnt = identity.Stage(j.Stage, f) + "-" + digest(content, j.Knowledge.Report.Entries, j.From)
 		whole = filepath.Join(dir, learnt)
 		if _, missing := os.Stat(whole); missing != nil {
-			err = j.fit(ctx, f, j.Rows(ctx))
+			err = j.learn(ctx, f)
 		}
 	}
 	if c, ok := process.(io.Closer); ok { // its folder is about to get another name, or to go
@@ -84,6 +84,40 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 
 func (j Job) failed(err error) error {
 	return fmt.Errorf("%s.%s: learn from knowledge %q: %w", j.Stage.Block, j.Stage.Name, j.Knowledge.Report.Name, err)
+}
+
+func (j Job) learn(ctx context.Context, f fitter) error {
+	if j.Rows == nil {
+		return j.fit(ctx, f, j.All(ctx))
+	}
+	rows, err := j.Rows(ctx) // before the stage waits for them
+	if err != nil {
+		return err
+	}
+	return j.fit(ctx, f, func(yield func([]sdk.TrainingRow, error) bool) {
+		for batch := range slices.Chunk(rows, batchSize) {
+			if !yield(batch, nil) {
+				return
+			}
+		}
+	})
+}
+
+// batchSize is how many of Rows a stage gets at a time.
+const batchSize = 64
+
+// All are the rows of the knowledge. Progress is told how far they are read.
+func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		done := 0
+		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
+			if !yield(batch, err) {
+				return
+			}
+			done += len(batch)
+			j.Progress(done, j.Knowledge.Report.Entries)
+		}
+	}
 }
 
 // Once starts the stage and lets it learn from rows that are given, for as long as its
@@ -113,22 +147,9 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 // fit gives the stage rows, again where its process ended meanwhile.
 func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
-		return f.Fit(ctx, j.counted(rows))
+		return f.Fit(ctx, rows)
 	}}
 	return w.Do(ctx, 1)[0]
-}
-
-func (j Job) counted(rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
-	return func(yield func([]sdk.TrainingRow, error) bool) {
-		done := 0
-		for batch, err := range rows {
-			if !yield(batch, err) {
-				return
-			}
-			done += len(batch)
-			j.Progress(done, j.Total)
-		}
-	}
 }
 
 // digest identifies the rows of a generation, and what was made of them. The number of

@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 	"io"
-	"iter"
 	"slices"
 	"sync"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/racflow/racflow/engine/holdout"
 	"github.com/racflow/racflow/engine/launch"
-	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -79,44 +77,42 @@ func (g *Graph) HoldOut(ctx context.Context, rows *holdout.Rows, calls bool, sta
 // heldBatch is how many rows that are held out travel together.
 const heldBatch = 64
 
-// voted takes held-out rows through the graph, and yields them in their order with the
+// voted takes held-out rows through the graph, and returns them in their order with the
 // votes that count for an election. Rows that fail are left out; if all do, that is an
 // error.
-func (g *Graph) voted(ctx context.Context, election *stage) iter.Seq2[[]sdk.TrainingRow, error] {
-	return func(yield func([]sdk.TrainingRow, error) bool) {
-		var failed *outcome.Failure
-		good, needs := 0, append(slices.Clone(election.in.needs), election.index)
-		for some := range slices.Chunk(g.options.Holdout.Items, heldBatch*Window) {
-			records := make([]*Record, len(some))
-			for i, row := range some {
-				records[i] = g.NewRecord(row)
-			}
-			var group errgroup.Group
-			for batch := range slices.Chunk(records, heldBatch) {
-				group.Go(func() error {
-					g.Run(ctx, batch)
-					return nil
-				})
-			}
-			_ = group.Wait() // its functions return nil: every error is a record's
-			var rows []sdk.TrainingRow
-			for _, rec := range records {
-				samples := rec.samples(g.voters)
-				if err := election.accept(ctx, rec, samples); err != nil {
-					rec.fail(election, err)
-				}
-				if f := rec.failure(needs); f != nil {
-					failed = f
-					continue
-				}
-				rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples})
-			}
-			if good += len(rows); !yield(rows, ctx.Err()) || ctx.Err() != nil {
-				return
-			}
+func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
+	items, needs := g.options.Holdout.Items, append(slices.Clone(election.in.needs), election.index)
+	for some := range slices.Chunk(items, heldBatch*Window) {
+		records := make([]*Record, len(some))
+		for i, row := range some {
+			records[i] = g.NewRecord(row)
 		}
-		if good == 0 && failed != nil {
-			yield(nil, failed)
+		var group errgroup.Group
+		for batch := range slices.Chunk(records, heldBatch) {
+			group.Go(func() error {
+				g.Run(ctx, batch)
+				return nil
+			})
 		}
+		_ = group.Wait() // its functions return nil: every error is a record's
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for _, rec := range records {
+			samples := rec.samples(g.voters)
+			if err := election.accept(ctx, rec, samples); err != nil {
+				rec.fail(election, err)
+			}
+			if f := rec.failure(needs); f != nil {
+				err = f
+				continue
+			}
+			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples})
+		}
+		election.progress(records[len(records)-1].Row.Line, len(items))
 	}
+	if len(rows) > 0 {
+		return rows, nil
+	}
+	return nil, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -23,45 +22,42 @@ const maxVoted = 2500
 // learning is what a stage learns, and from what.
 func (s *stage) learning(start launch.Func) fitted.Job {
 	j := fitted.Job{
-		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge, Total: s.knowledge.Report.Entries,
-		Rows: func(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
-			return s.knowledge.Rows(ctx, s.Info.FitReads)
-		},
+		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge,
+
 		Launch: func(ctx context.Context, dir string) (any, error) {
 			return start(ctx, launch.Request{Stage: s.Stage, StateDir: dir})
 		},
-		Progress: func(done, total int) {
-			if report := s.graph.options.Fitting; report != nil {
-				report(s.String(), done, total)
-			}
-		},
+		Progress: s.progress,
 	}
 	if s.Info.FitReads.Has(sdk.ColumnSamples) {
-		j.Rows = func(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] { return s.votes(ctx, start) }
-		j.From, j.Total = s.votesFrom(), min(maxVoted, j.Total)
+		j.Rows = func(ctx context.Context) ([]sdk.TrainingRow, error) { return s.votes(ctx, start) }
+		j.From = s.votesFrom()
 	}
 	return j
 }
 
-// votes yields rows of the knowledge with the votes on them of the voters above an
-// election. Each row was held out, and no service is asked.
-func (s *stage) votes(ctx context.Context, start launch.Func) iter.Seq2[[]sdk.TrainingRow, error] {
-	return func(yield func([]sdk.TrainingRow, error) bool) {
-		if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
-			return
-		}
-		rows, err := s.graph.Choose(ctx, maxVoted)
-		if err == nil {
-			var held *Graph
-			var done func()
-			if held, done, err = s.graph.HoldOut(ctx, rows, false, start); err == nil {
-				defer done()
-				held.voted(ctx, s)(yield)
-				return
-			}
-		}
-		yield(nil, err)
+func (s *stage) progress(done, total int) {
+	if report := s.graph.options.Fitting; report != nil {
+		report(s.String(), done, total)
 	}
+}
+
+// votes returns rows of the knowledge with the votes on them of the voters above an
+// election. Each row was held out, and no service is asked.
+func (s *stage) votes(ctx context.Context, start launch.Func) ([]sdk.TrainingRow, error) {
+	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
+		return nil, nil
+	}
+	rows, err := s.graph.Choose(ctx, maxVoted)
+	if err != nil {
+		return nil, err
+	}
+	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return held.voted(ctx, s)
 }
 
 // Choose chooses at most n rows of the knowledge of the election to be held out of it.
@@ -105,7 +101,7 @@ func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
 	held := s.graph.options.Holdout
 	methods := make([]method, held.Folds)
 	for i := range methods {
-		process, remove, err := job.Once(ctx, held.Without(i, job.Rows(ctx)))
+		process, remove, err := job.Once(ctx, held.Without(i, job.All(ctx)))
 		if err != nil {
 			return err
 		}
