@@ -59,7 +59,7 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest) (book *jo
 
 // manifest says what a run of the pipeline depends on. It starts the stages.
 func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
-	m := journal.Manifest{Version: Version(), Limit: p.workspace.options.Limit}
+	m := journal.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
 	m.Define(p.file, p.chosen)
 	r, err := p.Start(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -36,6 +37,20 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Network: l.Stage.Info.Network, Host: shared,
 		Command: w.catalog.Command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
 	})
+}
+
+// forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
+// built-in one is asked: it calls nobody meanwhile.
+func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
+	if p.workspace.catalog.Command(s.Use) != nil {
+		return nil, nil
+	}
+	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N}, s.Config.Open)
+	if err != nil {
+		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
+	}
+	asked, _ := opened.(sdk.Forecaster)
+	return asked, nil
 }
 
 // launchHere opens a built-in election in this process, where it is the same

@@ -9,7 +9,9 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/engine/stage"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Pipeline is a checked file with one of its pipelines. Its stages start when they
@@ -25,9 +27,13 @@ type Pipeline struct {
 	// resolved are the values that stages of a resumed run had chosen; set before any
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any
+	// spendable is what a resumed run began with, where Options.Spend is not set.
+	spendable spend.Limit
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
+	// spender is set with ready; nil: every voter is asked about every item.
+	spender *spend.Spender
 }
 
 // Open loads and checks a pipeline file. It starts no stage. What is done with the
@@ -59,6 +65,9 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	if err := w.options.Services.check(chosen); err != nil {
 		return nil, err
 	}
+	if err := checkSpend(w.options.Spend, chosen); err != nil {
+		return nil, err
+	}
 	return &Pipeline{workspace: w, file: file, chosen: chosen}, nil
 }
 
@@ -83,8 +92,16 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		return p.ready, nil
 	}
 	o := p.workspace.options
+	spender, err := p.newSpender(ctx)
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	var ask func(*pipeline.Stage, int, sdk.Item) bool
+	if spender != nil {
+		ask = spender.Ask
+	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Fitted: p.workspace.fitted(), Pending: p.workspace.pending},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending},
 		Launch:  p.launch, Stdin: o.Stdin,
 		Knowledge: func(r build.Report) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
@@ -97,7 +114,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	if err != nil {
 		return nil, p.explain(err)
 	}
-	p.ready = r
+	p.ready, p.spender = r, spender
 	return r, nil
 }
 
@@ -110,7 +127,7 @@ func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
 	o := p.workspace.options
 	o.Set = overridden(o.Set, set)
-	o.strict, o.Events.Warnings = true, nil
+	o.strict, o.Events.Warnings, o.Spend = true, nil, spend.Limit{}
 	change(&o)
 	return Open(ctx, p.file.Path, o)
 }

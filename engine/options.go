@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/spend"
 )
 
 // DefaultState is the state folder where Options names none.
@@ -40,6 +41,11 @@ type Options struct {
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
+	// Spend is what may be spent on voters that call services, where that counts most: over
+	// a file, which needs Journal, in two passes (package spend); of items that come one
+	// after the other, until it is spent. The results of two passes have no Cost.
+	Spend spend.Limit
+
 	Lists bool // keep what each retrieve and rerank stage found with the results
 
 	ballots bool // keep what voters returned, to hold elections again
@@ -57,6 +63,9 @@ type Events struct {
 	// Answered is given results of the input as they come, a batch at a time; total is
 	// Options.Limit.
 	Answered func(batch []outcome.Result, total int)
+	// Pass is given how many items one pass over the input has done, where it takes several
+	// (Options.Spend): "answering", of Options.Limit, and "asking".
+	Pass func(doing string, done, total int)
 	// Ended says what came of the input.
 	Ended func(*Outcome)
 	// Measuring says which variant of a pipeline Evaluate measures now.

@@ -31,6 +31,7 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 		}
 	}
 	stages := p.stages()
+	p.spendable = last.Spend
 	p.resolved = map[*pipeline.Stage]map[string]any{}
 	for _, kept := range last.Stages {
 		s := stages[kept.Stage]

@@ -96,7 +96,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	} else {
 		var r *run.Run
 		if r, err = p.Start(ctx); err == nil {
-			totals, err = r.Items(ctx, each(ctx, items), nil, send)
+			totals, err = r.Items(ctx, each(ctx, items), p.counting(), send)
 		}
 	}
 	if err == nil && totals.Left > 0 { // the other voters have no answers
@@ -162,7 +162,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		}
 		given = true
 		return row, nil
-	}, nil, func(batch []outcome.Result) error {
+	}, p.counting(), func(batch []outcome.Result) error {
 		if len(batch) > 0 { // else the run breaks off
 			answered = batch[0]
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -23,6 +24,8 @@ type Outcome struct {
 	Evaluation eval.Report // of the items with an expected label
 	Invalid    int         // rows of the knowledge that were left out, and passages without their enrichment
 	Err        error       // why the run ended early; nil: it did not
+	// Spent is what came of Options.Spend; nil: it was not set.
+	Spent *spend.Report
 
 	pipeline *pipeline.Pipeline
 }
@@ -52,6 +55,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if o.Resume != "" && !p.rereadable() {
 		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
 	}
+	if o.Spend.IsSet() && p.rereadable() && !o.Journal {
+		return nil, optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
+	}
 	var last journal.Manifest
 	if o.Resume != "" {
 		var err error
@@ -71,6 +77,10 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	out, begun := &Outcome{Labels: r.Labels(), pipeline: p.chosen}, Begun{Pipeline: p.chosen}
 	var kept run.Journal
 	var book *journal.Journal
+	twice := p.spender != nil && p.rereadable()
+	if p.spender != nil && !twice {
+		kept = p.counting()
+	}
 	if o.Journal && p.rereadable() {
 		if book, begun.Earlier, err = p.journal(ctx, last); err != nil {
 			return nil, err
@@ -82,7 +92,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		events.Begun(begun)
 	}
 	counter := eval.NewCounter(out.Labels...)
-	out.Totals, err = r.Items(ctx, rows.Next, kept, func(batch []outcome.Result) error {
+	sink := func(batch []outcome.Result) error {
 		for _, one := range batch {
 			counter.Add(one)
 			for voter, usage := range one.Usages {
@@ -93,7 +103,16 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 			events.Answered(batch, o.Limit)
 		}
 		return write(batch)
-	})
+	}
+	if twice {
+		out.Totals, err = p.passes(ctx, r, book, sink)
+	} else {
+		out.Totals, err = r.Items(ctx, rows.Next, kept, sink)
+	}
+	if p.spender != nil {
+		spent := p.spender.Report()
+		out.Spent, out.Evaluation.Cost = &spent, spent.Cost
+	}
 	if finish != nil {
 		err = finish(err)
 	}

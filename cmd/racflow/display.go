@@ -62,8 +62,15 @@ func (d *display) events() engine.Events {
 		Calls:    func(w governor.Wait) { d.print("%s", w) },
 		Begun:    d.begun,
 		Answered: d.answered,
-		Ended:    d.ended,
-		Spent:    d.spent,
+		Pass: func(doing string, done, total int) {
+			if doing != d.building {
+				d.building = doing
+				d.progress.Restart()
+			}
+			d.progress.Update(doing, done, total)
+		},
+		Ended: d.ended,
+		Spent: d.spent,
 	}
 }
 

@@ -62,6 +62,38 @@ func (f *fileFlags) registerCalls(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
 }
 
+// registerSpend registers the flags that say what is spent where it counts most.
+func (f *fileFlags) registerSpend(c *cobra.Command) {
+	c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items that gain most from it")
+	c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items that gain most from it")
+	c.MarkFlagsMutuallyExclusive("calls", "budget")
+}
+
+// wish is the value of a flag that may be left out, and may be 0.
+type wish[T int | float64] struct {
+	to    **T
+	parse func(string) (T, error)
+	is    string
+}
+
+func (w wish[T]) Type() string { return "number" }
+
+func (w wish[T]) String() string {
+	if w.to == nil || *w.to == nil {
+		return ""
+	}
+	return fmt.Sprint(**w.to)
+}
+
+func (w wish[T]) Set(text string) error {
+	v, err := w.parse(text)
+	if err != nil || !(v >= 0) || math.IsInf(float64(v), 0) {
+		return fmt.Errorf("it must be %s, at least 0", w.is)
+	}
+	*w.to = &v
+	return nil
+}
+
 // options are what the engine needs to know of the flags.
 func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	o := f.more

@@ -13,10 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -36,7 +38,21 @@ error. Exit code 0: every item was answered; 1: the run could not start or
 broke off; 3: it finished, and some items or rows failed, or lack a voter;
 130: interrupted.
 
-Where the budget is spent, or a voter's service stays away, the other voters
+With --calls N or --budget MONEY, voters that call a service are asked where that counts
+most. First the other voters answer every item of the input. Then items are sent,
+those first that gain most for what they cost: the gain is one minus the confidence,
+or the agreement where the election gives no confidence. A voter's when rule decides
+as ever which items may be sent. An item is sent if all the calls that it may take are
+left; a call is a request, and requests that fail and are sent again are not counted.
+The same input and file give the same answers, and answers from the cache count as if
+they were paid for now. Items that are not sent are answered, and nothing is missing.
+--resume continues to the same end, or to another one that is given with it.
+Standard input cannot be read twice: there voters are asked as items come, until that
+is spent, and the threshold that tune finds for a when rule should choose the items.
+--max-cost is another thing: a bound on all that services cost, which stops the run's
+calls wherever it is.
+
+Where the budget of --max-cost is spent, or a voter's service stays away, the other voters
 answer the rest of the items. Such an answer is provisional: its result names the
 voters that are missing, and --resume asks for them. Where no other voter remains,
 the run breaks off.
@@ -100,6 +116,7 @@ or removed with racflow runs remove; of the others the newest 20.`,
 	c.Flags().BoolVar(&flags.more.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 	flags.registerCalls(c)
+	flags.registerSpend(c)
 	c.Flags().StringVar(&to, "output", "", "write results to `FILE` (- is standard output)")
 	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
 	return c
@@ -150,6 +167,7 @@ func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results result.Writer, 
 		}
 		summarize(w, o, where)
 	}
+	reportSpent(w, p, o)
 	reportMissing(w, o)
 	reportUnfinished(w, p, o, file)
 	if n := a.Runs().Unfinished(); o.Run != "" && n > manyRuns {
@@ -201,6 +219,33 @@ func commonest(reasons []outcome.Reason) string {
 		text += fmt.Sprintf(", %.80q", most.Example)
 	}
 	return text + ")"
+}
+
+// reportSpent says on how many items something was spent.
+func reportSpent(w io.Writer, p *engine.Pipeline, o *engine.Outcome) {
+	s := o.Spent
+	if s == nil {
+		return
+	}
+	var voters []string
+	for _, stage := range p.Definition().Stages {
+		if spend.Paid(stage) {
+			voters = append(voters, stage.Name)
+		}
+	}
+	how := "chosen by confidence"
+	if p.InputPath() == "-" {
+		how = "as they came"
+	}
+	fmt.Fprintf(w, "%d of %s sent to %s, %s", s.Asked, terminal.Plural(o.Items, "item"), strings.Join(voters, " and "), how)
+	if s.Wanted < o.Items {
+		fmt.Fprintf(w, " among the %d for which its rule holds", s.Wanted)
+	}
+	if l := s.Limit; l.Money != nil {
+		fmt.Fprintf(w, ": %s of %s spent\n", governor.Money(s.Cost), governor.Money(*l.Money))
+	} else {
+		fmt.Fprintf(w, ": %d of %s\n", s.Calls, terminal.Plural(*l.Calls, "call"))
+	}
 }
 
 // reportMissing names the stages that had to stop.

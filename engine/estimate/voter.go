@@ -84,7 +84,7 @@ func (s standIn) add(v *Voter, item sdk.Item) error {
 	v.Items++
 	for sampling := range 1 + s.stage.Resamples {
 		item.Drawn = sampling * samples
-		f, err := s.forecast(item, samples)
+		f, err := Forecast(s.stage, s.asked, item)
 		if err != nil {
 			return err
 		}
@@ -101,12 +101,13 @@ func (s standIn) add(v *Voter, item sdk.Item) error {
 	return nil
 }
 
-// forecast is what the voter says or, where it says nothing, what its prompts and
-// its max_tokens come to.
-func (s standIn) forecast(item sdk.Item, samples int) (sdk.Forecast, error) {
-	if s.asked != nil {
-		return s.asked.Forecast(item)
+// Forecast is what a voter says that an item takes or, where it says nothing (asked is
+// nil), what the item's prompts and the voter's max_tokens come to.
+func Forecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.Forecast, error) {
+	if asked != nil {
+		return asked.Forecast(item)
 	}
+	samples := max(s.N, 1)
 	prompts := item.Prompts
 	if len(prompts) == 0 { // a voter that writes its own
 		prompts = []sdk.Prompt{{Text: item.Text}}
@@ -116,7 +117,7 @@ func (s standIn) forecast(item sdk.Item, samples int) (sdk.Forecast, error) {
 	for _, p := range prompts {
 		f.Likely.InputTokens += uint64(Tokens(p))
 	}
-	f.Likely.OutputTokens = uint64(samples * maxTokens(s.stage))
+	f.Likely.OutputTokens = uint64(samples * maxTokens(s))
 	return f, nil
 }
 

@@ -27,8 +27,7 @@ func estimateOf(call sdk.Call, p pipeline.Price) estimate {
 	if !bounded(call) {
 		return estimate{cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(call.Tokens)}
 	}
-	p.Input = max(p.Input, p.Cached)
-	return estimate{cost: p.Of(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
+	return estimate{cost: p.AtMost(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
 
 // bounded reports whether a call says what it takes at most.

@@ -21,6 +21,11 @@
 //	                begun anew when the run is resumed, which asks them again
 //	totals.json     how the run ended. Missing: it was cut off.
 //
+// A run that spends where it counts (package spend) has two lines of an item that it asked
+// about: the answer of the free voters, with what asking would take ("unasked"), and
+// the later one, which counts, with what it took ("asked"). Items of which a voter failed or
+// had to stop keep the first.
+//
 // A line that is cut off, as a kill may leave it, is left out: its item is
 // answered again. Nothing is forced to the disk; what the machine loses when its
 // power fails is answered again in the same way. A run's folder is locked while

@@ -11,20 +11,22 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int         `json:"line"`
-	ID         string      `json:"id"`
-	Answer     *string     `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64     `json:"agreement,omitempty"`
-	Confidence float64     `json:"confidence,omitempty"`
-	Flagged    bool        `json:"flagged,omitempty"`
-	Reason     string      `json:"reason,omitempty"`
-	Votes      []vote      `json:"votes,omitzero"`
-	Citations  []citation  `json:"citations,omitempty"`
-	Tokens     [3]uint64   `json:"tokens,omitzero"` // in, cached of these, out
-	Candidates []candidate `json:"candidates,omitempty"`
-	Missing    []string    `json:"missing,omitempty"` // voters that the answer is without
-	Stage      string      `json:"stage,omitempty"`
-	Error      string      `json:"error,omitempty"`
+	Line       int           `json:"line"`
+	ID         string        `json:"id"`
+	Answer     *string       `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64       `json:"agreement,omitempty"`
+	Confidence float64       `json:"confidence,omitempty"`
+	Flagged    bool          `json:"flagged,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	Votes      []vote        `json:"votes,omitzero"`
+	Citations  []citation    `json:"citations,omitempty"`
+	Tokens     [3]uint64     `json:"tokens,omitzero"` // in, cached of these, out
+	Candidates []candidate   `json:"candidates,omitempty"`
+	Missing    []string      `json:"missing,omitempty"` // voters that the answer is without
+	Unasked    *outcome.Bill `json:"unasked,omitempty"`
+	Asked      *outcome.Bill `json:"asked,omitempty"`
+	Stage      string        `json:"stage,omitempty"`
+	Error      string        `json:"error,omitempty"`
 }
 
 type vote struct {
@@ -78,6 +80,7 @@ func (e *entry) answer(r outcome.Result) {
 	}
 	e.Citations = citationsOf(r.Citations)
 	e.Tokens = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}
+	e.Unasked, e.Asked = r.Unasked, r.Asked
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -116,7 +119,8 @@ func scored(score *float32) *float32 {
 func (e *entry) result() outcome.Result {
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
+		Usage:   sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
+		Unasked: e.Unasked, Asked: e.Asked,
 	}
 	for _, v := range e.Votes {
 		r.Votes = append(r.Votes, outcome.Vote(v))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,9 +31,10 @@ const (
 type Journal struct {
 	Manifest Manifest
 	dir      string
-	known    map[int]span // by line of the input; what an earlier part of the run answered. nil: there is none
+	known    map[int]span // by line of the input; what is answered. nil: nothing
 
 	mu       sync.Mutex
+	index    bool
 	lines    *os.File // holds the lock
 	size     int64
 	failures retries
@@ -73,12 +75,21 @@ type span struct {
 // Known is how many items an earlier part of the run has answered.
 func (j *Journal) Known() int { return len(j.known) }
 
+// Index makes Answered return what this part of the run keeps, too.
+func (j *Journal) Index() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.index = true
+}
+
 // ID names the run.
 func (j *Journal) ID() string { return j.Manifest.ID }
 
 // Answered implements run.Journal.
 func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
+	j.mu.Lock()
 	at, ok := j.known[row.Line]
+	j.mu.Unlock()
 	if !ok {
 		return outcome.Result{}, false
 	}
@@ -112,6 +123,7 @@ func (j *Journal) Keep(results []outcome.Result) error {
 func (j *Journal) keep(results []outcome.Result) (err error) {
 	answers := j.buffer[:0]
 	var failed, without []byte
+	added := map[int]span{}
 	for _, r := range results {
 		to := &answers
 		switch {
@@ -121,14 +133,22 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 			to = &without
 		}
 		var infinite *json.UnsupportedValueError
+		from := len(*to)
 		if *to, err = appendEntry(*to, r); err != nil && !errors.As(err, &infinite) {
 			return err // a number that is not finite is no answer: a resumed run asks again
+		}
+		if j.index && to == &answers && len(answers) > from {
+			added[r.Line] = span{j.size + int64(from), len(answers) - from}
 		}
 	}
 	j.buffer = answers
 	if err := j.write(); err != nil {
 		return err
 	}
+	if j.known == nil && j.index {
+		j.known = map[int]span{}
+	}
+	maps.Copy(j.known, added)
 	return errors.Join(
 		j.failures.append(filepath.Join(j.dir, failuresFile), failed),
 		j.without.append(filepath.Join(j.dir, withoutFile), without))

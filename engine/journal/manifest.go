@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/spend"
 )
 
 // Manifest is what was run. Secrets are not in it.
@@ -31,6 +32,7 @@ type Manifest struct {
 	// Answers says what the answers are; empty: an older racflow kept the run.
 	Answers   Answers     `json:"answers,omitempty"`
 	Limit     int         `json:"limit,omitempty"` // items; 0: all
+	Spend     spend.Limit `json:"spend,omitzero"`  // on voters that call services, unless the resumed run has another
 	Knowledge []Knowledge `json:"knowledge,omitempty"`
 	Stages    []Stage     `json:"stages"`
 }

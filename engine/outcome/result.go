@@ -38,6 +38,22 @@ type Result struct {
 	// alone: a resumed run asks the item again. nil: none.
 	Missing []*Failure
 	Latency time.Duration // from being read to being answered
+	// Where a run may spend only so much (package spend), one of these is set for an item that
+	// a voter is to be paid for: Unasked is what asking would take, and the answer is that of
+	// the free voters, which is all that there is unless the item's turn comes; Asked is
+	// what asking has taken.
+	Unasked, Asked *Bill
+}
+
+// Bill is what it takes to ask about an item those voters that call services.
+type Bill struct {
+	Calls int     `json:"calls"`          // requests; of an unasked item, with all resamples
+	Cost  float64 `json:"cost,omitempty"` // by the prices in the file; of an unasked item, what is likely
+	// Of an unasked item: what it costs at most, unless nobody knows a bound, and what is
+	// expected of asking (package spend).
+	Most      float64 `json:"most,omitempty"`
+	Unbounded bool    `json:"unbounded,omitempty"`
+	Gain      float64 `json:"gain,omitempty"`
 }
 
 // A result that a resumed run takes from its journal has no Lists, Usages, Skipped and

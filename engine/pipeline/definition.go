@@ -134,6 +134,12 @@ func (p Price) Of(u sdk.Usage) float64 {
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
+// AtMost is what tokens cost at most, however many of those in are cached.
+func (p Price) AtMost(u sdk.Usage) float64 {
+	p.Input = max(p.Input, p.Cached)
+	return p.Of(u)
+}
+
 // Budget bounds what the calls of a run may cost.
 type Budget struct {
 	Cost   float64 // in the money of the prices; 0: any

@@ -31,9 +31,7 @@ func (p *Plan) Calls() []Call {
 		c.Limited = v.Answers == 0 || c.Likely.OutputTokens > 0
 		if s.Price != nil {
 			c.Cost = s.Price.Of(c.Likely)
-			dearest := *s.Price
-			dearest.Input = max(dearest.Input, dearest.Cached)
-			c.MostCost = dearest.Of(v.Most)
+			c.MostCost = s.Price.AtMost(v.Most)
 		}
 		all = append(all, c)
 	}

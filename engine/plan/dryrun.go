@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/estimate"
-	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/outcome"
@@ -98,7 +97,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
 				return o.Launch(ctx, l)
 			}
-			asked, err := o.forecaster(ctx, l.Stage)
+			asked, err := o.Forecaster(ctx, l.Stage)
 			return d.Sampler(l.Stage, asked), err
 		},
 		Options: stage.Options{Fitted: o.Fitted}, Building: o.Building, Knowledge: o.Knowledge,
@@ -143,20 +142,6 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		f.Voters[stage.Name] = v
 	}
 	return err
-}
-
-// forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
-// built-in one is asked: it calls nobody meanwhile.
-func (o Options) forecaster(ctx context.Context, stage *pipeline.Stage) (sdk.Forecaster, error) {
-	if !o.Builtin(stage.Use) {
-		return nil, nil
-	}
-	opened, err := stage.Info.Open(ctx, sdk.Setup{Block: stage.Name, Samples: stage.N}, stage.Config.Open)
-	if err != nil {
-		return nil, &host.ConfigError{Kind: stage.Kind, Block: stage.Name, Errors: sdk.ArgumentErrors(err)}
-	}
-	asked, _ := opened.(sdk.Forecaster)
-	return asked, nil
 }
 
 // spread returns n of total rows, spread evenly.

@@ -35,12 +35,13 @@ type Rows interface {
 
 // Options are what a plan is made with.
 type Options struct {
-	Launch    launch.Func
-	Fitted    string                // as stage.Options.Fitted
-	Builtin   func(use string) bool // a stage is built-in: this process can open it itself
-	Rows      func() (Rows, error)  // open the input; nil: it can be read only once
-	Knowledge func(build.Report)
-	Building  func(doing, name string, done, total int)
+	Launch launch.Func
+	Fitted string // as stage.Options.Fitted
+	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not say.
+	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	Rows       func() (Rows, error) // open the input; nil: it can be read only once
+	Knowledge  func(build.Report)
+	Building   func(doing, name string, done, total int)
 }
 
 // Make plans a run of one of the pipelines of a file.

@@ -13,6 +13,8 @@
 // What becomes of items goes to a Journal as soon as it is known, and comes from there
 // where an earlier part of the run has answered them.
 //
+// Where an input is worked through in several passes, Kept returns what the journal has at the end.
+//
 // What happens to an item within the stages is in engine/stage, what comes out in
 // engine/outcome.
 package run

@@ -89,9 +89,6 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 			err = inputErr
 		}
 	}
-	for _, f := range r.graph.Halted() {
-		outcome.Count(&totals.Missing, f, 0)
-	}
-	totals.Elapsed, totals.Stages, totals.Distributions = time.Since(start), r.graph.Times(), r.graph.Distributions()
+	r.sum(&totals, start)
 	return totals, err
 }

@@ -35,6 +35,9 @@
 // (Options.Strict), the graph ends (Graph.Ended): items that need the stage are left,
 // which is no failure, and the others of those that were read are answered.
 //
+// Whether a voter that calls a service is asked about an item may be decided elsewhere
+// (Options.Ask). Where it is not asked, it is as if its when rule did not hold.
+//
 // A voter's results may come later (package pending): it waits without a slot, and the
 // handle is kept until the items' results are (Graph.Settle).
 //

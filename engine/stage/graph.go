@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Options say how stages run.
@@ -22,6 +23,10 @@ type Options struct {
 	// Strict ends the graph where a stage has to stop, rather than answer items
 	// without it: figures are then of one method.
 	Strict bool
+	// Ask decides whether a voter that calls a service is asked about the item of a line,
+	// each time before it is, resamples included. Where it is not, it is as if its when rule
+	// did not hold. nil: it is asked.
+	Ask func(s *pipeline.Stage, line int, item sdk.Item) bool
 	// Refuses reports whether every call that a stage asks its host for is refused from
 	// now on. A stage that had to stop is then still asked about the items that it had
 	// been given: what the response cache holds, it answers. nil: none is asked.

@@ -27,6 +27,7 @@ type output struct {
 	failure    *outcome.Failure
 	skipped    *outcome.Failure // the stage failed and has on_error = "skip"
 	missing    *outcome.Failure // the stage had to stop, or needs one that had to
+	withheld   bool             // Options.Ask does not want the voter asked
 	filter     *sdk.Filter      // of a retrieve stage: what it searches for this item
 	vector     []float32
 	candidates []sdk.Candidate

@@ -29,6 +29,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	if e := rec.Earlier; e != nil {
 		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
 		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
+		result.Unasked, result.Asked, result.Missing, result.Failure = e.Unasked, e.Asked, e.Missing, e.Failure
 		return result, false
 	}
 	for i := range rec.outputs {

@@ -82,6 +82,9 @@ func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 				continue
 			}
 			if !ok {
+				if s.mayHold(rec) {
+					s.allowed([]*Record{rec})
+				}
 				continue
 			}
 		}

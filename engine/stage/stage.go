@@ -95,7 +95,10 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.Retrieve != nil {
 		records = s.filter(ctx, records)
 	}
-	for resampled := 0; len(records) > 0; resampled++ {
+	for resampled := 0; ; resampled++ {
+		if records = s.allowed(records); len(records) == 0 {
+			return
+		}
 		var again []*Record
 		for i, err := range s.call(ctx, records) {
 			rec := records[i]

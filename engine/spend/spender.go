@@ -1,0 +1,172 @@
+package spend
+
+import (
+	"sync"
+
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Options are what New needs.
+type Options struct {
+	Limit Limit
+	// Forecast says what it takes to ask a voter about an item. It is not called by several
+	// goroutines at once.
+	Forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
+	// Cost is what a voter's tokens cost; see pipeline.Pipeline.Cost.
+	Cost func(voter string, u sdk.Usage) float64
+}
+
+// phase is what a Spender does at the moment.
+type phase uint8
+
+const (
+	counting  phase = iota // the paid voters are asked until the limit is reached
+	surveying              // none is asked
+	asking                 // those of a round are
+)
+
+// Spender decides about the items of one run. Its methods may be called by several
+// goroutines at once, but for those that begin a pass.
+type Spender struct {
+	options     Options
+	forecasting sync.Mutex
+
+	mu       sync.Mutex
+	phase    phase
+	bills    map[int]*outcome.Bill // by line: of the items under way, what was forecast or asked
+	reserved float64               // while counting: by items under way
+	held     map[int]float64       // the same by line
+	bids     []bid
+	aside    float64     // for items that lack a voter
+	next     int         // bids before it have had their turn
+	round    map[int]int // positions in bids of the items of this round, by line, until they are done
+	missing  map[int][]*outcome.Failure
+	failures map[int]*outcome.Failure
+	fresh    int // items that this part of the run has answered
+	report   Report
+}
+
+// Report says what was spent.
+type Report struct {
+	Limit  Limit
+	Wanted int // items that a paid voter could be asked about
+	Asked  int // of them: was asked about, with an answer
+	Calls  int
+	Cost   float64
+}
+
+// New makes the Spender of a run.
+func New(o Options) *Spender {
+	return &Spender{
+		options: o, bills: map[int]*outcome.Bill{}, held: map[int]float64{},
+		missing: map[int][]*outcome.Failure{}, failures: map[int]*outcome.Failure{}, report: Report{Limit: o.Limit},
+	}
+}
+
+// Report returns what was spent so far, by earlier parts of the run, too.
+func (s *Spender) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.report
+}
+
+// Ask decides about a voter and the item of a line; see stage.Options.
+func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
+	s.mu.Lock()
+	phase := s.phase
+	s.mu.Unlock()
+	switch {
+	case phase == surveying:
+		s.note(line, s.forecast(voter, item, true))
+		return false
+	case phase == counting && item.Drawn == 0 && !s.hold(line, s.forecast(voter, item, true)):
+		return false
+	}
+	s.note(line, s.forecast(voter, item, false))
+	return true
+}
+
+// forecast is what asking a voter about an item takes: once, or with all resamples.
+func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) outcome.Bill {
+	s.forecasting.Lock()
+	defer s.forecasting.Unlock()
+	price, most := pipeline.Price{}, sdk.Usage{}
+	if voter.Price != nil {
+		price = *voter.Price
+	}
+	var b outcome.Bill
+	for {
+		f, err := s.options.Forecast(voter, item)
+		if err != nil { // asking fails, too
+			f = sdk.Forecast{Requests: 1}
+		}
+		b.Calls += f.Requests
+		if item.Drawn == 0 {
+			b.Cost = price.Of(f.Likely)
+		}
+		most.Add(f.Most)
+		b.Unbounded = b.Unbounded || f.Unknown != ""
+		if item.Drawn += max(voter.N, 1); !whole || item.Drawn > voter.Resamples*max(voter.N, 1) {
+			break
+		}
+	}
+	for _, f := range voter.Fallbacks {
+		b.Unbounded = b.Unbounded || f.Stage.Info.Network
+	}
+	if b.Unbounded = b.Unbounded && price != (pipeline.Price{}); !b.Unbounded {
+		b.Most = price.AtMost(most)
+	}
+	return b
+}
+
+// note adds to the bill of an item that is under way.
+func (s *Spender) note(line int, b outcome.Bill) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.Calls == 0 { // a voter that asks nobody about it
+		return
+	}
+	of := s.bills[line]
+	if of == nil {
+		of = &outcome.Bill{}
+		s.bills[line] = of
+	}
+	of.Calls += b.Calls
+	of.Cost += b.Cost
+	of.Most += b.Most
+	of.Unbounded = of.Unbounded || b.Unbounded
+}
+
+// hold reserves what an item may take, until it is done; false: that is beyond the limit.
+func (s *Spender) hold(line int, b outcome.Bill) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := s.options.Limit.most(b)
+	if !s.fits(s.reserved + most) {
+		if s.bills[line] == nil {
+			s.bills[line] = &outcome.Bill{} // it was wanted
+		}
+		return false
+	}
+	s.reserved += most
+	s.held[line] += most
+	return true
+}
+
+// rounding is what sums of money may be off by.
+const rounding = 1e-9
+
+// fits reports whether there is room for more. The caller holds mu.
+func (s *Spender) fits(more float64) bool {
+	return s.spent()+s.aside+more <= s.options.Limit.amount()*(1+rounding)
+}
+
+// spent is in the limit's unit. The caller holds mu.
+func (s *Spender) spent() float64 {
+	if s.options.Limit.Calls != nil {
+		return float64(s.report.Calls)
+	}
+	return s.report.Cost
+}
