@@ -71,7 +71,11 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 	if err != nil {
 		return r, false, err
 	}
-	elections, err := reelect.NewWithout(ctx, started, v.chosen, v.launchHere)
+	start := v.launchHere
+	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // what it has learned is there for a process
+		start = v.launch
+	}
+	elections, err := reelect.NewWithout(ctx, started, v.chosen, start)
 	if err != nil {
 		return r, false, err
 	}
