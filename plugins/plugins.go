@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/plugins/chunk/recursive"
 	"github.com/racflow/racflow/plugins/chunk/sentences"
 	"github.com/racflow/racflow/plugins/elect/first"
+	"github.com/racflow/racflow/plugins/elect/learned"
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/plugins/elect/soft"
 	"github.com/racflow/racflow/plugins/elect/weighted"
@@ -64,6 +65,7 @@ func All() []sdk.Stage {
 		majority.Stage(),
 		soft.Stage(),
 		weighted.Stage(),
+		learned.Stage(),
 		first.Stage(),
 	}
 }

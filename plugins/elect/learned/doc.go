@@ -1,0 +1,56 @@
+// Package learned is an election that learns how much each voter is worth: a conditional
+// logit over the voters' ballots (McFadden, "Conditional logit analysis of qualitative
+// choice behavior", 1974), with one weight per voter.
+//
+// A label's score is the sum, over the voters, of weight times strength. The strength is 1
+// for a label that has all of a voter's ballot and 0 for one that it does not name. Between
+// the two it is the share of the ballot (see package ballot) for voters that give single
+// answers, and for those that give distributions the logarithm of the share:
+//
+//	log(1 + share/0.001) / log(1 + 1/0.001)
+//
+// A distribution is a ballot of which a sample has more than one answer. A voter that
+// abstains, or of which no answer is accepted, adds nothing to any label. Probabilities are
+// exp(score) divided by its sum over all labels of the knowledge, and over the empty label
+// where a voter says that none fits. The likeliest label wins; a tie goes to the one that
+// was voted for first, in the order of the voters in the file. The confidence is its
+// probability, the agreement its share of the mean ballot, as elsewhere. So a weight is the
+// log-odds that a voter's full vote adds to a label. It is never negative: a voter that is
+// worth nothing gets nothing, and is not believed the opposite.
+//
+// # Learning
+//
+// Without the argument weights it learns from the votes on labelled rows: Fit maximises the
+// likelihood of their labels by Newton's method, with a ridge penalty of 0.1/2 times the
+// squared distance of the weights from 0.5. The labels that there are, are those of the
+// rows and of the accepted answers on them. Rows without a label are left out. The order of
+// the rows makes no difference. 10,000 rows with 150 labels and three statistical voters
+// take about two seconds, and 16 bytes for each answer.
+//
+// The likelihood is not the accuracy, and few rows say little. So the voter that is right on
+// most rows leads, its answer stands wherever it has one, unless five-fold cross-validation
+// shows with 95 % certainty that the weighted votes are at most half a point worse. The
+// confidence is the probability of the leader's answer then.
+//
+// What was learnt is in weights.json in the state folder, which can be read, changed, and
+// copied into the arguments weights and leader.
+//
+// # Voters of which nothing is known
+//
+// A voter without a weight, such as a language model that is not asked about rows of the
+// knowledge, has the weight 0.5: alone it makes a label 1.6 times as likely. It breaks ties
+// and near ties of the statistical voters, and a dozen such voters that agree can outvote
+// them. That was chosen on recorded answers of nine models with 17 to 78 % right, beside
+// statistical voters with fitted weights (MiniLM; hashed words). Accuracy in percent, mean
+// over sets of one, two, four and all nine models:
+//
+//	weight   MiniLM, 83.8 without models    words, 70.2 without
+//	0.25     84.1  84.2  84.5  84.1         70.8  71.5  72.5  74.3
+//	0.5      84.0  84.2  84.0  82.7         71.5  72.5  73.9  75.9
+//	1        83.9  83.5  81.8  77.8         72.0  73.6  74.6  74.0
+//	2        82.6  80.8  77.1  73.1         72.7  73.6  72.3  71.5
+//
+// A model that is better than that needs rows to show it: fit the election with its answers.
+//
+// It does not elect among texts: there is no list of those.
+package learned

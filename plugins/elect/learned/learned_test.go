@@ -1,0 +1,397 @@
+package learned_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/elect/learned"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
+)
+
+// sample makes a sample: labels and weights in turn. "!a" is not accepted, "-" is none of
+// the labels.
+func sample(voter string, answers ...any) sdk.Sample {
+	s := sdk.Sample{Voter: voter}
+	for i := 0; i < len(answers); i += 2 {
+		label := answers[i].(string)
+		s.Answers = append(s.Answers, sdk.Answer{Label: strings.Trim(label, "!-"), Weight: answers[i+1].(float64), Accepted: label[0] != '!'})
+	}
+	return s
+}
+
+// odds are what a share of a distribution adds, times the weight.
+func odds(share float64) float64 { return math.Log(1+1000*share) / math.Log(1001) }
+
+// among is the probability of the first of some scores, with so many labels that have none.
+func among(others int, scores ...float64) float64 {
+	sum := float64(others)
+	for _, s := range scores {
+		sum += math.Exp(s)
+	}
+	return math.Exp(scores[0]) / sum
+}
+
+func TestElect(t *testing.T) {
+	const noVotes, noWeight = "no voter gave an acceptable answer", "every voter that gave an acceptable answer has weight 0"
+	tests := []struct {
+		name                  string
+		config                string
+		samples               []sdk.Sample
+		want                  string
+		confidence, agreement float64
+		reason                string
+	}{
+		{name: "no voters", reason: noVotes},
+		{name: "nothing accepted", samples: []sdk.Sample{sample("knn", "!a", 1.), sample("llm")}, reason: noVotes},
+		{
+			name: "one vote", config: `{"weights": {"llm": 2}}`, samples: []sdk.Sample{sample("llm", "a", 1.)},
+			want: "a", confidence: among(4, 2), agreement: 1,
+		},
+		{
+			name: "a distribution counts by the logarithm", config: `{"weights": {"knn": 2}}`,
+			samples: []sdk.Sample{sample("knn", "a", 6., "b", 3., "c", 1.)},
+			want:    "a", confidence: among(2, 2*odds(.6), 2*odds(.3), 2*odds(.1)), agreement: .6,
+		},
+		{
+			name: "samples with single answers count by their share", config: `{"weights": {"llm": 2}}`,
+			samples: []sdk.Sample{sample("llm", "b", 1.), sample("llm", "a", 7.), sample("llm", "!x", 1.), sample("llm", "a", 1.)},
+			want:    "a", confidence: among(3, 2*2./3, 2*1./3), agreement: 2. / 3,
+		},
+		{
+			name: "a weight is worth more than numbers", config: `{"weights": {"good": 3, "poor": 1, "bad": 1}}`,
+			samples: []sdk.Sample{sample("poor", "a", 1.), sample("bad", "a", 1.), sample("good", "b", 1.)},
+			want:    "b", confidence: among(3, 3, 2), agreement: 1. / 3,
+		},
+		{
+			name: "a voter without a weight has a half", config: `{"weights": {"other": 3}}`, samples: []sdk.Sample{sample("llm", "a", 1.)},
+			want: "a", confidence: among(4, .5), agreement: 1,
+		},
+		{
+			name: "before it has learnt, each has", samples: []sdk.Sample{sample("x", "b", 1.), sample("y", "a", 1.), sample("z", "a", 1.)},
+			want: "a", confidence: among(3, 1, .5), agreement: 2. / 3,
+		},
+		{
+			name: "weight 0 is no vote", config: `{"weights": {"knn": 0, "llm": 1, "other": 1}}`,
+			samples: []sdk.Sample{sample("knn", "b", .8, "a", .2), sample("llm", "a", 1.), sample("other", "b", 1.)},
+			want:    "a", confidence: among(3, 1, 1), agreement: .5,
+		},
+		{name: "none has a weight", config: `{"weights": {"knn": 0}}`, samples: []sdk.Sample{sample("knn", "a", 1.)}, reason: noWeight},
+		{
+			name: "the first voter wins a tie", config: `{"weights": {"one": 1, "two": 1}}`,
+			samples: []sdk.Sample{sample("two", "z", 1.), sample("one", "a", 1.)},
+			want:    "z", confidence: among(3, 1, 1), agreement: .5,
+		},
+		{
+			name: "rounding does not break it", config: `{"weights": {"one": 0.1, "two": 0.2, "three": 0.3}}`,
+			samples: []sdk.Sample{sample("three", "z", 1.), sample("one", "a", 1.), sample("two", "a", 1.)},
+			want:    "z", confidence: among(3, .3, .3), agreement: 1. / 3,
+		},
+		{
+			name: "none of the labels fits", config: `{"weights": {"llm": 2, "knn": 1}}`,
+			samples:    []sdk.Sample{sample("knn", "a", 1.), sample("llm", "-", 1.)},
+			confidence: among(4, 2, 1), agreement: .5, reason: "the voters say that none of the labels fits",
+		},
+		{
+			name: "off the list of labels", config: `{"weights": {"llm": 2}}`,
+			samples: []sdk.Sample{sample("llm", "a", 1., "b", 1., "c", 1., "d", 1., "e", 1., "f", 1.)},
+			want:    "a", confidence: 1. / 6, agreement: 1. / 6,
+		},
+		{
+			name: "odd weights", config: `{"weights": {"llm": 2}}`,
+			samples: []sdk.Sample{sample("llm", "b", math.NaN()), sample("llm", "c", math.Inf(1)), sample("llm", "d", -1.), sample("llm", "a", 1e-300)},
+			want:    "a", confidence: among(4, 2), agreement: 1,
+		},
+		{
+			name: "a great weight", config: `{"weights": {"llm": 1e6}}`, samples: []sdk.Sample{sample("llm", "a", 1.)},
+			want: "a", confidence: 1, agreement: 1,
+		},
+		{
+			name: "a leader's answer stands", config: `{"weights": {"knn": 1, "llm": 3}, "leader": "knn"}`,
+			samples: []sdk.Sample{sample("llm", "a", 1.), sample("knn", "b", 1.)},
+			want:    "b", confidence: among(3, 1, 3), agreement: .5,
+		},
+		{
+			name: "where it has one", config: `{"weights": {"knn": 1, "llm": 3}, "leader": "knn"}`,
+			samples: []sdk.Sample{sample("llm", "a", 1.), sample("knn", "!b", 1.)},
+			want:    "a", confidence: among(4, 3), agreement: 1,
+		},
+		{
+			name: "of the leader's answers that tie the likelier one stands", config: `{"weights": {"llm": 1}, "leader": "llm"}`,
+			samples: []sdk.Sample{sample("llm", "c", 1.), sample("llm", "b", 1.), sample("knn", "b", .2, "a", .8)},
+			want:    "b", confidence: among(2, .5+.5*odds(.2), .5, .5*odds(.8)), agreement: .35,
+		},
+		{
+			name: "a leader without a weight leads nobody", config: `{"weights": {"knn": 0, "llm": 3}, "leader": "knn"}`,
+			samples: []sdk.Sample{sample("llm", "a", 1.), sample("knn", "b", 1.)},
+			want:    "a", confidence: among(4, 3), agreement: 1,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			v := elect(t, open(t, learned.Stage(), test.config), []string{"a", "b", "c", "d", "e"}, []sdk.TrainingRow{{Samples: test.samples}})[0]
+			if v.Answer != test.want || math.Abs(v.Agreement-test.agreement) > 1e-9 || math.Abs(v.Confidence-test.confidence) > 1e-9 || v.Reason != test.reason {
+				t.Errorf("got %+v, want %q with confidence %v, agreement %v, %q", v, test.want, test.confidence, test.agreement, test.reason)
+			}
+		})
+	}
+}
+
+// Texts are no labels.
+func TestNoLabels(t *testing.T) {
+	e := open(t, learned.Stage(), `{"weights": {"llm": 1}}`)
+	_, err := e.Elect(t.Context(), sdk.Batch{Items: make([]sdk.Item, 1)})
+	if err == nil || !strings.Contains(err.Error(), `use = "first" or use = "majority"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func state(t *testing.T, dir string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, "weights.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func openIn(t *testing.T, dir, config string) (sdk.Elector, error) {
+	e, err := learned.Stage().Open(t.Context(), sdk.Setup{StateDir: dir}, []byte(config))
+	if err != nil {
+		return nil, err
+	}
+	return e.(sdk.Elector), nil
+}
+
+func resolved(t *testing.T, e sdk.Elector) []byte {
+	t.Helper()
+	raw, err := json.Marshal(e.(sdk.Resolver).Resolved())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// learn fits an election in a folder, and returns its state.
+func learn(t *testing.T, rows []sdk.TrainingRow) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	e, err := openIn(t, dir, "")
+	if err == nil {
+		err = fit(t.Context(), e, rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state(t, dir)
+}
+
+func TestState(t *testing.T) {
+	rows := []sdk.TrainingRow{
+		{ID: "2", Label: "b", Samples: []sdk.Sample{sample("llm", "b", 1.), sample("bad", "a", 1.)}},
+		{ID: "1", Label: "a", Samples: []sdk.Sample{sample("llm", "a", 1.), sample("bad", "b", 1.)}},
+		{ID: "3", Samples: []sdk.Sample{sample("odd", "c", 1.)}}, // without a label
+	}
+	const want = `{
+  "rows": 2,
+  "labels": 2,
+  "leader": "",
+  "weights": {
+    "bad": 0,
+    "llm": 2.3071
+  },
+  "alone": {
+    "bad": 0,
+    "llm": 1
+  }
+}
+`
+	if got := string(learn(t, rows)); got != want {
+		t.Errorf("state %s", got)
+	}
+	// The slope of the penalty is that of the likelihood: 0.1 (w - 0.5) = 2 / (1 + exp(w)).
+	if w := 2.3071; math.Abs(.1*(w-.5)-2/(1+math.Exp(w))) > 1e-4 {
+		t.Error("the weight is not the best one")
+	}
+}
+
+// Few rows, and rows without votes, leave voters what they had before.
+func TestLittleToLearn(t *testing.T) {
+	for name, rows := range map[string][]sdk.TrainingRow{
+		"no rows":   nil,
+		"no labels": {{ID: "1", Samples: []sdk.Sample{sample("llm", "a", 1.)}}},
+		"no votes":  {{ID: "1", Label: "a"}, {ID: "2", Label: "b", Samples: []sdk.Sample{sample("llm", "!b", 1.)}}},
+		"one label": {{ID: "1", Label: "a", Samples: []sdk.Sample{sample("llm", "a", 1.)}}},
+	} {
+		v := elect(t, fitted(t, rows), []string{"a", "b"}, []sdk.TrainingRow{{Samples: []sdk.Sample{sample("llm", "a", 1.)}}})[0]
+		if v.Answer != "a" || math.Abs(v.Confidence-among(1, .5)) > 1e-9 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// A voter that abstains on most rows is judged by the others; one that copies another
+// shares its weight; and adversaries and those that say nothing get none.
+func TestWeights(t *testing.T) {
+	_, rows := generate(5, 3000)
+	weights := func(rows []sdk.TrainingRow) map[string]float64 {
+		return fitted(t, rows).(sdk.Resolver).Resolved()["weights"].(map[string]float64)
+	}
+	w := weights(rows)
+	if w["adversary"] != 0 || w["weak"] <= 0 || w["weak"] > w["specialist"] || w["mute"] != 0 {
+		t.Errorf("weights %v", w)
+	}
+	alone := weights(of(rows, slices.DeleteFunc(slices.Clone(generated), func(v string) bool { return v == "copy" })...))
+	if math.Abs(w["copy"]-w["middling"]) > 1e-3 || math.Abs(w["copy"]+w["middling"]-alone["middling"]) > .05 {
+		t.Errorf("middling alone %v, with a copy %v and %v", alone["middling"], w["middling"], w["copy"])
+	}
+}
+
+// The order of rows makes no difference, and neither does that of the voters.
+func TestSameBytes(t *testing.T) {
+	_, rows := generate(6, 400)
+	want := learn(t, rows)
+	slices.Reverse(rows)
+	if got := learn(t, rows); !bytes.Equal(got, want) {
+		t.Errorf("other bytes in another order: %s, before it was %s", got, want)
+	}
+	rows[0].Label = rows[1].Label
+	if bytes.Equal(learn(t, rows[:390]), want) {
+		t.Error("the same bytes from other rows")
+	}
+}
+
+// A later process works by what was learnt, and by what a person has made of it; and the
+// values that it resolves do the same as the state.
+func TestStateIsCarriedOver(t *testing.T) {
+	labels, rows := generate(7, 600)
+	dir := t.TempDir()
+	e, err := openIn(t, dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.(sdk.Resolver).Resolved() != nil {
+		t.Error("something is resolved before it has learnt")
+	}
+	if err := fit(t.Context(), e, rows[:300]); err != nil {
+		t.Fatal(err)
+	}
+	want := elect(t, e, labels, rows[300:])
+	later, err := openIn(t, dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := elect(t, later, labels, rows[300:]); !reflect.DeepEqual(got, want) {
+		t.Error("a later process elects others")
+	}
+	config, err := sdk.CompleteConfig(nil, resolved(t, later))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := open(t, learned.Stage(), string(config))
+	if got := elect(t, given, labels, rows[300:]); !reflect.DeepEqual(got, want) {
+		t.Error("the weights that were resolved elect others")
+	}
+	if _, fits := given.(sdk.Fitter); fits {
+		t.Error("it wants to learn although it has weights")
+	}
+	edited := `{"weights": {"weak": 3, "good": 0}}`
+	if err := os.WriteFile(filepath.Join(dir, "weights.json"), []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later, err = openIn(t, dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := elect(t, later, labels, rows), elect(t, open(t, learned.Stage(), edited), labels, rows); !reflect.DeepEqual(got, want) {
+		t.Error("what a person has written does not count")
+	}
+}
+
+func TestDamagedState(t *testing.T) {
+	dir := t.TempDir()
+	for _, raw := range []string{"", "{", `{"weights": {"llm": -1}}`, `{"weights": {"llm": 1e7}}`, `{"weight": {}}`} {
+		if err := os.WriteFile(filepath.Join(dir, "weights.json"), []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openIn(t, dir, ""); err == nil || !strings.Contains(err.Error(), "weights.json") {
+			t.Errorf("%s: error %v", raw, err)
+		}
+		if _, err := openIn(t, dir, `{"weights": {"llm": 1}}`); err != nil {
+			t.Errorf("%s: although the weights are given: %v", raw, err)
+		}
+	}
+}
+
+func TestFitFails(t *testing.T) {
+	_, rows := generate(8, 100)
+	dir := t.TempDir()
+	e, err := openIn(t, dir, "")
+	if err == nil {
+		err = fit(t.Context(), e, rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := state(t, dir)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	torn := errors.New("torn")
+	homeless, err := openIn(t, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"cancelled": {fit(cancelled, e, rows), context.Canceled.Error()},
+		"rows":      {e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(nil, torn) }), "torn"},
+		"folder":    {fit(t.Context(), homeless, rows), "no folder"},
+	} {
+		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, test.err, test.want)
+		}
+	}
+	if !bytes.Equal(before, state(t, dir)) {
+		t.Error("a fit that failed has changed the state")
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for argument, config := range map[string]string{
+		"weights": `{"weights": {"knn": -1}}`, "leader": `{"leader": "knn"}`,
+	} {
+		_, err := learned.Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
+			t.Errorf("%s: error %v, want one about %s", config, err, argument)
+		}
+	}
+}
+
+func TestAnUnknownVoterIsReported(t *testing.T) {
+	var out strings.Builder
+	e, err := learned.Stage().Open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&out, nil))}, []byte(`{"weights": {"nkn": 1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elect(t, e.(sdk.Elector), []string{"a"}, []sdk.TrainingRow{{Samples: []sdk.Sample{sample("knn", "a", 1.)}}})
+	if err := e.(interface{ Close() error }).Close(); err != nil || !strings.Contains(out.String(), "absent=nkn") {
+		t.Errorf("error %v, warned %q", err, &out)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	sdktest.Stage(t, learned.Stage(), `{}`)
+	sdktest.Stage(t, learned.Stage(), `{"weights": {"neighbours": 2}}`)
+}
