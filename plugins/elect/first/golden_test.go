@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, first.Stage(), `{}`, "1 7832a9dfc242d3af") }
+func TestGolden(t *testing.T) { golden.Check(t, first.Stage(), `{}`, "1 22012f2431d39b33") }

@@ -208,7 +208,7 @@ func TestState(t *testing.T) {
   "leader": "",
   "weights": {
     "bad": 0,
-    "llm": 2.3071
+    "llm": 2.3085
   },
   "alone": {
     "bad": 0,
@@ -220,7 +220,7 @@ func TestState(t *testing.T) {
 		t.Errorf("state %s", got)
 	}
 	// The slope of the penalty is that of the likelihood: 0.1 (w - 0.5) = 2 / (1 + exp(w)).
-	if w := 2.3071; math.Abs(.1*(w-.5)-2/(1+math.Exp(w))) > 1e-4 {
+	if w := 2.3085; math.Abs(.1*(w-.5)-2/(1+math.Exp(w))) > 1e-4 {
 		t.Error("the weight is not the best one")
 	}
 }

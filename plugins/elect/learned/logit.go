@@ -9,7 +9,7 @@ const (
 	ridge      = 0.1 // of the squared distance from prior
 	steps      = 50  // of Newton's method at most; it takes about ten
 	shortest   = 1e-6
-	flat       = 1e-6 // the expected decrease at which there is nothing left to gain
+	flat       = 1e-6 // the expected decrease with which a step is the last one
 	sufficient = 1e-4 // share of the expected decrease that a step has to bring (Armijo)
 	negligible = 1e-9 // the probability that is taken for 0 in a gradient
 )
@@ -118,7 +118,10 @@ func (p *problem) minimise(ctx context.Context, weights []float64, keep func(int
 		for i := range by {
 			slope += p.gradient[i] * by[i]
 		}
-		if slope > -flat {
+		if slope > -flat { // so close that this step arrives
+			for i := range weights {
+				weights[i] = max(weights[i]+by[i], 0)
+			}
 			return nil
 		}
 		better := false

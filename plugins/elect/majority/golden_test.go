@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, majority.Stage(), `{}`, "1 aa148e53319a5c32") }
+func TestGolden(t *testing.T) { golden.Check(t, majority.Stage(), `{}`, "1 61f154eb9e958c0a") }

@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, soft.Stage(), `{}`, "1 ac422a0f985544f4") }
+func TestGolden(t *testing.T) { golden.Check(t, soft.Stage(), `{}`, "1 b89839a4841a7ace") }

@@ -8,5 +8,5 @@ import (
 )
 
 func TestGolden(t *testing.T) {
-	golden.Check(t, weighted.Stage(), `{"accuracy": {"llm": 0.9}}`, "1 8b8e7a94329b5d05")
+	golden.Check(t, weighted.Stage(), `{"accuracy": {"llm": 0.9}}`, "1 03b6c54aa2ba47ad")
 }
