@@ -69,7 +69,7 @@ func (w *Without) Elect(ctx context.Context, results []outcome.Result, wanted fu
 			records := make([]*stage.Record, len(ballots))
 			for i, old := range ballots {
 				var err error
-				if records[i], _, err = w.again.Record(old, func(v stage.Voter) bool { return v.Stage.Name != voter }); err != nil {
+				if records[i], err = w.again.Without(old, voter); err != nil {
 					return err
 				}
 			}

@@ -62,11 +62,13 @@ type Voter struct {
 	Usage             sdk.Usage // of its samples
 }
 
+var errNoBallots = errors.New("the item was answered by a run that does not keep ballots")
+
 // Record copies an item that was answered, with the ballots of those voters that asked
 // agrees to, which is called for each in file order. asks has a bit for each of them.
 func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, asks uint64, err error) {
 	if old.ballots == nil {
-		return nil, 0, errors.New("the item was answered by a run that does not keep ballots")
+		return nil, 0, errNoBallots
 	}
 	if len(e.graph.voters) > 64 {
 		return nil, 0, fmt.Errorf("the pipeline has %d voters; elections are held again with at most 64", len(e.graph.voters))
@@ -89,6 +91,23 @@ func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, ask
 		above = append(above, rec.outputs[v].samples...)
 	}
 	return rec, asks, nil
+}
+
+// Without copies an item that was answered, with the ballots of all voters but one.
+func (e *Election) Without(old *Record, voter string) (*Record, error) {
+	if old.ballots == nil {
+		return nil, errNoBallots
+	}
+	rec := &Record{Row: old.Row, id: old.id, outputs: slices.Clone(old.outputs)}
+	rec.outputs[e.elect.index] = output{}
+	for _, v := range e.graph.voters {
+		if e.graph.stages[v].Name == voter {
+			rec.outputs[v] = output{}
+		} else {
+			rec.outputs[v].samples = clone(old.ballots[v])
+		}
+	}
+	return rec, nil
 }
 
 // Elect holds the election of a batch. Results are without votes and candidates.
