@@ -36,7 +36,7 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// spender makes what decides about the voters that call services; nil: they are always
+// newSpender makes what decides about the voters that call services; nil: they are always
 // asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	limit := p.workspace.options.Spend
@@ -46,28 +46,11 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	if !limit.IsSet() {
 		return nil, nil
 	}
-	asked := map[*pipeline.Stage]sdk.Forecaster{}
-	for _, s := range p.chosen.Stages {
-		if s.Block != "sample" || !s.Enabled {
-			continue
-		}
-		stages := []*pipeline.Stage{s}
-		for _, f := range s.Fallbacks {
-			stages = append(stages, f.Stage)
-		}
-		for _, s := range stages {
-			if !s.Info.Network {
-				continue
-			}
-			var err error
-			if asked[s], err = p.forecaster(ctx, s); err != nil {
-				return nil, err
-			}
-		}
+	forecast, err := estimate.Forecasts(ctx, p.chosen, p.forecaster)
+	if err != nil {
+		return nil, err
 	}
-	return spend.New(spend.Options{Limit: limit, Cost: p.chosen.Cost, Forecast: func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
-		return estimate.Forecast(s, asked[s], item)
-	}}), nil
+	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
 }
 
 // counting is the journal of items that come one after the other and are not kept; nil:

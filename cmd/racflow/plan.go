@@ -22,7 +22,13 @@ which knowledge that is embedded on this machine is brought up to date.
 The estimate is what calls likely come to. At most is what they cannot exceed, apart
 from requests that fail and are sent again; where nobody knows that, it says why: an
 answer has no limit, as of a model that thinks without max_tokens, a plugin does not
-say what a request takes, or there are more items than were looked at.`,
+say what a request takes, or there are more items than were looked at.
+
+--calls N or --budget MONEY shows what that comes to in a run, beside half and twice
+as much, nothing, and no limit: how many items are sent and, where the election gives
+a confidence, how many wrong answers are expected among them. Where the input has
+labels, it is how many of the other voters' answers are wrong among them, and the
+accuracy that is reached at most.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.pipelineOf(c, args[0], nil, func(_ *app, p *engine.Pipeline) error {
@@ -36,5 +42,6 @@ say what a request takes, or there are more items than were looked at.`,
 	}
 	flags.register(c)
 	flags.registerInput(c)
+	flags.registerSpend(c)
 	return c
 }

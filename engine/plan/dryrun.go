@@ -29,6 +29,8 @@ type Forecast struct {
 	Failed  int    // of these
 	Cause   error  // of the first failure
 	Voters  map[string]estimate.Voter
+	// Spending is what Options.Spend comes to; nil: that is not asked.
+	Spending *Spending
 }
 
 // asks reports whether a stage is a voter that calls a service.
@@ -92,6 +94,14 @@ func (p *Plan) impossible() string {
 // calls a service.
 func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	d := estimate.NewDryRun()
+	stages, kept := stage.Options{Fitted: o.Fitted}, run.Journal(nil)
+	if o.Spend.IsSet() {
+		var err error
+		if f.Spending, err = p.spending(ctx, o); err != nil {
+			return err
+		}
+		stages.Ask, kept = f.Spending.ask, f.Spending.spender.Survey(nothing{})
+	}
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
 		Launch: func(ctx context.Context, l launch.Request) (any, error) {
 			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
@@ -100,7 +110,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			asked, err := o.Forecaster(ctx, l.Stage)
 			return d.Sampler(l.Stage, asked), err
 		},
-		Options: stage.Options{Fitted: o.Fitted}, Building: o.Building, Knowledge: o.Knowledge,
+		Options: stages, Building: o.Building, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err
@@ -111,9 +121,11 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	}
 	defer items.Close() //nolint:errcheck // it was only read
 	broken := 0         // items that failed on their way
-	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), nil, func(batch []outcome.Result) error {
+	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), kept, func(batch []outcome.Result) error {
 		for _, result := range batch {
-			f.Tried++
+			if f.Tried++; f.Spending != nil {
+				f.Spending.add(result)
+			}
 			if result.Failure == nil {
 				continue
 			}
@@ -126,6 +138,9 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		}
 		return nil
 	})
+	if f.Spending != nil {
+		f.Spending.sum(f.Tried, p.Items)
+	}
 	for _, stage := range p.Pipeline.Stages {
 		if !asks(stage) {
 			continue

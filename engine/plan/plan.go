@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -39,6 +40,7 @@ type Options struct {
 	Fitted string // as stage.Options.Fitted
 	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not say.
 	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	Spend      spend.Limit          // whose effect is forecast, if it is set
 	Rows       func() (Rows, error) // open the input; nil: it can be read only once
 	Knowledge  func(build.Report)
 	Building   func(doing, name string, done, total int)

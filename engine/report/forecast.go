@@ -48,6 +48,11 @@ func (p planned) writeForecast(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. The estimate: tokens in are characters / 4, tokens out as many as the answers may have. At most: a token per byte, a request per answer, and every resample. Requests that fail and are sent again come on top; answers in the cache cost nothing again.\n", f.Tried)
 	p.writeBudget(w, total, most)
+	if f.Spending != nil {
+		if err := writeSpending(w, f.Spending); err != nil {
+			return err
+		}
+	}
 	if f.Failed > 0 {
 		fmt.Fprintf(w, "%d of these items failed, the first with: %v\n", f.Failed, f.Cause)
 	}

@@ -18,8 +18,8 @@ type Limit struct {
 // IsSet reports whether there is a limit.
 func (l Limit) IsSet() bool { return l.Calls != nil || l.Money != nil }
 
-// amount is the limit as a number, of calls or of money.
-func (l Limit) amount() float64 {
+// Amount is the limit as a number, of calls or of money.
+func (l Limit) Amount() float64 {
 	if l.Calls != nil {
 		return float64(*l.Calls)
 	}

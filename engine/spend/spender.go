@@ -160,7 +160,7 @@ const rounding = 1e-9
 
 // fits reports whether there is room for more. The caller holds mu.
 func (s *Spender) fits(more float64) bool {
-	return s.spent()+s.aside+more <= s.options.Limit.amount()*(1+rounding)
+	return s.spent()+s.aside+more <= s.options.Limit.Amount()*(1+rounding)
 }
 
 // spent is in the limit's unit. The caller holds mu.
