@@ -177,14 +177,28 @@ func TestSpendWithoutTheService(t *testing.T) {
 	free := newSpend(t, openaitest.Options{})
 	free.run(t, "--calls", "0")
 	first := readSpent(t, free.output(t))
-	for _, status := range []int{401, 400} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		flag   string // of the election
+	}{
+		"denied":                      {401, ""},
+		"each call fails":             {400, ""},
+		"a rule that names the voter": {401, "\n flag = \"any(votes, .voter == 'llm' and not .accepted)\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ruled := func(p *paid) *paid {
+				text := strings.Replace(p.file(t, "p.hcl"), `accept = "answer in labels"`, `accept = "answer in labels"`+test.flag, 1)
+				if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
 			const served = 4
 			faults := make([]int, 1000)
 			for i := range faults {
 				faults[i] = served + i
 			}
-			p := newSpend(t, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: status, Calls: faults}}})
+			p := ruled(newSpend(t, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: test.status, Calls: faults}}}))
 			code, stderr := p.run(t, "--calls", "50")
 			all := readSpent(t, p.output(t))
 			asked, missing := 0, 0
@@ -206,7 +220,7 @@ func TestSpendWithoutTheService(t *testing.T) {
 					t.Errorf("standard error does not say %q:\n%s", want, stderr)
 				}
 			}
-			healthy := newSpend(t, openaitest.Options{})
+			healthy := ruled(newSpend(t, openaitest.Options{}))
 			healthy.run(t, "--calls", "50")
 			p.server = healthy.server
 			if code, stderr := p.run(t, "--resume", "--resume-anyway", "--calls", "50"); code != 0 || p.output(t) != healthy.output(t) {
