@@ -432,3 +432,54 @@ func BenchmarkKeep(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
 }
+
+// TestIndex reads back what the same part of the run keeps: the later of two results of an
+// item counts, and so it does for a resumed run.
+func TestIndex(t *testing.T) {
+	state := t.TempDir()
+	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Confidence: 0.25, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
+	second := outcome.Result{Line: 2, ID: "a", Answer: "y", Asked: &outcome.Bill{Calls: 2, Cost: 0.125}}
+	other := outcome.Result{Line: 3, ID: "b", Answer: "z", Unasked: &outcome.Bill{Calls: 1, Unbounded: true, Gain: 1}}
+	row := func(r outcome.Result) source.Row { return source.Row{Line: r.Line, ID: r.ID} }
+	check := func(j *journal.Journal, want outcome.Result) {
+		t.Helper()
+		got, ok := j.Answered(row(want))
+		if !ok || got.Answer != want.Answer {
+			t.Errorf("got %+v, %v", got, ok)
+		}
+		if d := cmp.Diff([]*outcome.Bill{want.Unasked, want.Asked}, []*outcome.Bill{got.Unasked, got.Asked}); d != "" {
+			t.Error(d)
+		}
+	}
+	j := begin(t, state, journal.Manifest{})
+	if err := j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := j.Answered(source.Row{Line: 9, ID: "before"}); ok {
+		t.Error("it is read back without an index")
+	}
+	j.Index()
+	if err := j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}); err != nil {
+		t.Fatal(err)
+	}
+	check(j, first)
+	check(j, other)
+	if _, ok := j.Answered(source.Row{Line: 8, ID: "failed"}); ok {
+		t.Error("a failure counts as an answer")
+	}
+	if err := j.Keep([]outcome.Result{second}); err != nil {
+		t.Fatal(err)
+	}
+	check(j, second)
+	check(j, other)
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, j.ID())
+	defer j.Close(nil)
+	check(j, second)
+	check(j, other)
+	if j.Known() != 3 {
+		t.Errorf("%d known", j.Known())
+	}
+}
