@@ -273,8 +273,16 @@ pipeline "p" {
 	}
 }
 
-// A run that was left early is resumed: what was answered comes from its journal.
+// A run that was left early is resumed: what was answered comes from its journal. So is one
+// whose election has learnt its weights and resolved them.
 func TestRunResumed(t *testing.T) {
+	for _, use := range []string{"soft", "witness"} {
+		t.Run(use, func(t *testing.T) { testRunResumed(t, strings.Replace(election, "soft", use, 1)) })
+	}
+}
+
+func testRunResumed(t *testing.T, election string) {
+	t.Helper()
 	path, o := write(t, knowledge+election)
 	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
 	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {

@@ -38,7 +38,9 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 		if s == nil || s.Use != kept.Use {
 			continue // the part of the file differs
 		}
-		p.resolved[s] = kept.Resolved
+		if kept.Learnt == "" { // else it resolves the same from that, and could not learn with it given
+			p.resolved[s] = kept.Resolved
+		}
 		if kept.Price == nil {
 			continue
 		}
