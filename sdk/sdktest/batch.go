@@ -29,6 +29,7 @@ var batchChecks = map[string]check{
 			return results(ctx, s, stage.Kind, sdk.Batch{Labels: b.Labels, Items: items})
 		}, equal)
 	}),
+	"what was learnt is carried over": carriedOver,
 	"gives up when cancelled": endsWhenCancelled(
 		func() sdk.Batch { return items(2000) }, func() sdk.Batch { return items(0) },
 		func(ctx context.Context, s *remote.Stage, kind sdk.Kind, b sdk.Batch) error {

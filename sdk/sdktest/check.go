@@ -19,8 +19,7 @@ import (
 // A check returns what a stage does wrong.
 type check func(t testing.TB, stage sdk.Stage, config string) error
 
-// opened is the check of a running stage. An embedder is fitted before, where it
-// wants to be.
+// opened is the check of a running stage, which is fitted before, where it wants to be.
 func opened(run func(context.Context, *remote.Stage, sdk.Stage) error) check {
 	return func(t testing.TB, stage sdk.Stage, config string) error {
 		p, err := startFitted(t, stage, config)
@@ -32,19 +31,24 @@ func opened(run func(context.Context, *remote.Stage, sdk.Stage) error) check {
 }
 
 func startFitted(t testing.TB, stage sdk.Stage, config string) (*harness.Process, error) {
-	setup := sdk.Setup{StateDir: t.TempDir()}
-	switch stage.Kind {
-	case sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect:
-		setup.Samples = 1
-	}
-	p, err := harness.Start(t, stage, setup, config)
-	if err != nil || stage.Kind != sdk.KindEmbed || !p.Stage.Fits() {
+	p, setup, err := start(t, stage, config)
+	if err != nil || !p.Stage.Fits() {
 		return p, err
 	}
 	if setup.StateDir, err = fit(t, p.Stage, stage); err != nil {
 		return nil, err
 	}
 	return harness.Start(t, stage, setup, config) // in a new process, as the engine does
+}
+
+func start(t testing.TB, stage sdk.Stage, config string) (*harness.Process, sdk.Setup, error) {
+	setup := sdk.Setup{StateDir: t.TempDir()}
+	switch stage.Kind {
+	case sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect:
+		setup.Samples = 1
+	}
+	p, err := harness.Start(t, stage, setup, config)
+	return p, setup, err
 }
 
 // endsWhenCancelled is the check that a stage ends its work on a call with a large

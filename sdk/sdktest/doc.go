@@ -5,6 +5,10 @@
 // take the way they take in a pipeline. How well a stage does its work, and
 // how its process behaves, are not tested here.
 //
+// A stage that learns (sdk.Fitter) is fitted, and then checked in a later process, as in
+// a pipeline. It learns from rows with all columns, of three labels, and has to have
+// written something into its state_dir. Unfitted it may fail rows, but not a batch.
+//
 // Chunkers and enrichers get documents in which such stages go wrong: empty ones,
 // long lines, endings of every kind, marks and emoji. What one document gives may
 // not depend on those beside it, unless another machine answers.

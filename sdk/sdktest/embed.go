@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"testing"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -54,20 +53,6 @@ var embedChecks = map[string]check{
 			return err
 		},
 	),
-}
-
-// fit fits an embedder and returns a folder with its state.
-func fit(t testing.TB, e *remote.Stage, stage sdk.Stage) (string, error) {
-	rows := []sdk.TrainingRow{{ID: "1", Text: "I lost my card"}, {ID: "2", Text: "what is the weather"}, {ID: "3", Text: "a long text"}}
-	err := e.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { _ = yield(rows[:2], nil) && yield(rows[2:], nil) })
-	if err != nil {
-		return "", fmt.Errorf("fit: %w", err)
-	}
-	state, err := e.State()
-	if err != nil {
-		return "", err
-	}
-	return StateDir(t, stage, t.TempDir(), state), nil
 }
 
 func distance(a, b []float32) float64 {
