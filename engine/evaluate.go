@@ -79,11 +79,16 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 	if err != nil {
 		return r, false, err
 	}
+	promised, err := v.promised(started.Labels())
+	if err != nil {
+		return r, false, err
+	}
 	passages, confidences, additions := eval.NewPassages(cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(started.Labels()...)
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, one := range batch {
 			passages.Add(one)
 			confidences.Add(one)
+			promised.Add(one)
 		}
 		return elections.Elect(ctx, batch, eval.Scored, additions.Add)
 	}, nil)
@@ -96,6 +101,7 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 	}
 	r = out.Evaluation
 	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
+	r.Promised = promised
 	additions.Report(r.Voters)
 	if r.Scored == 0 && r.Retrieval == nil {
 		return r, false, v.nothingKnown("")

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/engine/tune/crossval"
+	"github.com/racflow/racflow/engine/tune/flagging"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -24,8 +24,10 @@ import (
 type Tuned struct {
 	Subject    tune.Subject
 	Outcome    tune.Outcome
-	Variables  string // a file of variables with the values that were found
-	Incomplete bool   // items or rows failed
+	Flag       *flagging.Found // nil: no promise was asked for, or none can be made
+	Unpromised error           // says why not, where other values were found; they are in Variables
+	Variables  string          // a file of variables with the values that were found
+	Incomplete bool            // items or rows failed
 }
 
 // Tune finds values of the pipeline's variables on Options.Input, whose items need
@@ -35,26 +37,34 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if p.workspace.options.Input == "" {
 		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
 	}
-	subject, diags := tune.Find(p.file, p.chosen, o.Threshold)
+	subject, flag, diags := p.subject(o)
 	if diags.HasErrors() {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
 	}
+	split := o.Promise != nil && !subject.Nothing()
 	if unpriced := p.chosen.Unpriced(); o.Goal.Cost != nil && len(unpriced) > 0 {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
-	digest, err := p.tunable(o.Folds)
+	digest, err := p.tunable(func(texts []string) error {
+		return checkRows(texts, o, split)
+	})
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = true })
+	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = !subject.Nothing() })
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
 	task := tune.Task{Subject: subject, Options: o, Cost: p.chosen.Cost, Progress: p.workspace.options.Events.Tuning}
+	var reserved []outcome.Result // for the promise
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, r := range batch {
-			if r.Expected != "" {
+			switch {
+			case r.Expected == "":
+			case subject.Nothing() || split && flagging.Reserved(r.Text):
+				reserved = append(reserved, r)
+			default:
 				task.Results = append(task.Results, r)
 			}
 		}
@@ -65,16 +75,26 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	}
 	task.Labels, task.Fit = out.Labels, v.fit(&subject)
 	task.Election = v.election(&subject)
-	found, err := task.Run(ctx)
-	if err != nil {
-		return nil, err
+	t := &Tuned{Subject: subject, Incomplete: out.Incomplete()}
+	if !subject.Nothing() {
+		if t.Outcome, err = task.Run(ctx); err != nil {
+			return nil, err
+		}
+		if reserved, err = task.Hold(ctx, t.Outcome, reserved); err != nil {
+			return nil, err
+		}
 	}
-	return &Tuned{subject, found, subject.Variables(found, filepath.Base(p.InputPath()), digest), out.Incomplete()}, nil
+	file := filepath.Base(p.InputPath())
+	t.Variables = subject.Variables(t.Outcome, len(task.Results)+len(reserved), file, digest)
+	if o.Promise == nil {
+		return t, nil
+	}
+	return t, t.promise(flag, reserved, out.Labels, *o.Promise, split)
 }
 
 // tunable refuses rows that cannot be tuned on, before any voter is asked: that may
 // cost money. It returns their digest.
-func (p *Pipeline) tunable(folds int) (digest string, err error) {
+func (p *Pipeline) tunable(check func(texts []string) error) (digest string, err error) {
 	if !p.rereadable() {
 		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
@@ -100,7 +120,7 @@ func (p *Pipeline) tunable(folds int) (digest string, err error) {
 		err = fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", p.InputPath())
 	}
 	if err == nil {
-		_, err = crossval.Split(texts, folds)
+		err = check(texts)
 	}
 	return digest, err
 }

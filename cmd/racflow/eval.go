@@ -45,7 +45,8 @@ An item without an answer has the confidence 0 there, and no right answer. SURES
 the accuracy of the surest items (selective classification: Geifman and El-Yaniv 2017)
 and the confidence from which on they are; one that is rightly left without an answer
 is right there, as in the accuracy. flags says how many of the errors the flag rule
-catches, and how many of the flagged items are right.
+catches, and how many of the flagged items are right. Where a file of variables states
+a promise of racflow tune --accuracy, promise says what became of it on these items.
 
 Of each of several voters it says by how many points it is better alone than the
 election, and what it adds: the election is held again without it. Nobody is asked

@@ -29,6 +29,8 @@ type Report struct {
 	Agreement float64 `json:"agreement"` // mean over the items with an answer
 
 	Flags Flags `json:"flags"`
+	// Promised is nil where no file of variables states a promise.
+	Promised *Promised `json:"promised,omitempty"`
 	// Calibration is nil where no election is held, and where Work alone reported.
 	Calibration *Calibration `json:"calibration,omitempty"`
 

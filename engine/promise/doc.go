@@ -1,7 +1,7 @@
 // Package promise finds from which confidence on answers are right often enough, and
-// says so with a guarantee: of the answers from that threshold on, at least a share A
-// is right, where rows of the kind that it was found on break the promise in at most
-// one case of 1/(1-confidence).
+// promises it: of the answers from that threshold on, at least a share A is right. It
+// holds with a confidence that is chosen: whoever makes many such promises, each on rows
+// of its own, breaks at most 1 - confidence of them.
 //
 // # The method
 //
@@ -14,8 +14,8 @@
 // risk of a classifier that may abstain (Geifman and El-Yaniv, "Selective Classification
 // for Deep Neural Networks", NeurIPS 2017). No test pays for the others: a promise is
 // broken only if the very first threshold that is too low passes its test, which happens
-// with a probability of at most 1 - confidence. A bisection as Geifman and El-Yaniv have
-// it, or a correction for twenty thresholds, costs a quarter to half of the answers here.
+// with a probability of at most 1 - confidence. Correcting for as few as twenty thresholds
+// instead would answer a tenth to a half less.
 //
 // A few answers can show nothing. So the first test is about the number of them that just
 // passes with five errors; with fewer, down to none, where that is more than two fifths of

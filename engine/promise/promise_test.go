@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 	}{
 		"no error at all":          {answers(400), Goal{.98, .95}, 0, 400, 400},
 		"just enough":              {answers(149), Goal{.98, .95}, 0, 149, 149},
-		"errors after the 300th":   {answers(400, tail...), Goal{.95, .95}, .23, 308, 300},
+		"errors after the 300th":   {answers(400, tail...), Goal{.95, .95}, .231, 308, 300},
 		"less confidence, more":    {answers(400, tail...), Goal{.95, .5}, .214, 315, 300},
 		"copies are one row":       {repeat(answers(149), 3), Goal{.98, .95}, 0, 149, 149},
 		"a wrong copy is wrong":    {with(answers(300), Item{Text: "299", Answered: true, Confidence: .001}), Goal{.98, .95}, 0, 300, 299},
@@ -102,7 +102,9 @@ func TestThresholdIsReadable(t *testing.T) {
 		least, beyond, below, inclusive float64
 	}{
 		{.5, .4, .45, .45},
-		{.52, .38, .5, .5},
+		{.52, .38, .45, .45},
+		{.7, .28, .5, .5},
+		{.30000000000000004, .2, .25, .25},
 		{.9995, .9991, .9993, .9993},
 		{.2, -1, 0, -.01},
 		{.2, 0, .1, .1},

@@ -6,8 +6,8 @@ import (
 )
 
 // Threshold is the promised threshold for a rule that flags the confidences below it or,
-// inclusive, also those that equal it: the number with the fewest decimals that parts
-// the answers, so that it reads well and last digits do not matter.
+// inclusive, also those that equal it: the number with the fewest decimals about half-way
+// between two confidences, so that their last digits do not matter.
 func (p Promise) Threshold(inclusive bool) float64 {
 	switch {
 	case p.beyond < 0 && !inclusive:
@@ -15,11 +15,10 @@ func (p Promise) Threshold(inclusive bool) float64 {
 	case p.beyond < 0:
 		return -.01
 	}
+	middle, room := (p.beyond+p.least)/2, (p.least-p.beyond)/4
 	for scale := 10.; scale <= 1e15; scale *= 10 {
-		// The middle one, where there are several.
-		middle := (p.beyond + p.least) / 2
 		x, err := strconv.ParseFloat(strconv.FormatFloat(math.Round(middle*scale)/scale, 'g', 15, 64), 64)
-		if err == nil && p.beyond < x && x < p.least {
+		if err == nil && p.beyond+room < x && x < p.least-room {
 			return x
 		}
 	}

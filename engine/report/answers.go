@@ -38,6 +38,27 @@ func flags(w io.Writer, f eval.Flags) {
 	}
 }
 
+// promised writes what became of a promise.
+func promised(w io.Writer, r eval.Report) {
+	p := r.Promised
+	if p == nil || r.Scored == 0 {
+		return
+	}
+	row := func(name string, right, of int, what string, i interval.Interval, atLeast float64) {
+		verdict := ""
+		if of > 0 && i.High < atLeast {
+			verdict = ": broken"
+		}
+		fmt.Fprintf(w, "%s\t%.4f\tof %d %s; %s; at least %v was promised%s\n", name, share(right, of), of, what, sure(i), atLeast, verdict)
+	}
+	row("promise", p.Right, p.Answered, fmt.Sprintf("answers without a flag (%.0f %% of the items)", 100*share(p.Answered, r.Scored)), p.Interval, p.Accuracy)
+	if p.Caught > 0 && p.Outside > 0 {
+		row("out of scope", p.CaughtOf, p.Outside, "items flagged or left without an answer", p.CaughtInterval, p.Caught)
+	}
+}
+
+func share(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
 // coverage writes how often the surest items are right.
 func coverage(w io.Writer, c *eval.Calibration) {
 	row := func(name string, cell func(eval.Coverage) string) {

@@ -28,6 +28,7 @@ func Eval(w io.Writer, r eval.Report) error {
 		confidence(tw, r.Calibration)
 	}
 	flags(tw, r.Flags)
+	promised(tw, r)
 	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)
 	fmt.Fprintf(tw, "latency\t%.1f ms\tmedian; %.1f ms at the 99th percentile (a batch answers together)\n", r.P50, r.P99)
 	if r.InputTokens+r.OutputTokens > 0 {

@@ -7,11 +7,24 @@ import (
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
 	"github.com/racflow/racflow/engine/tune/crossval"
+	"github.com/racflow/racflow/engine/tune/flagging"
 )
 
 // Tune writes what tuning found for people: the trade-off curve and what the
-// choice is worth, all of it on rows that it was not found on.
-func Tune(w io.Writer, s tune.Subject, o tune.Outcome) error {
+// choice is worth, all of it on rows that it was not found on, and what is promised,
+// which may be nil.
+func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *flagging.Found) error {
+	if !s.Nothing() {
+		if err := tuned(w, s, o); err != nil || promised == nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	_, err := io.WriteString(w, promised.String())
+	return err
+}
+
+func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	tw := terminal.NewTable(w)
 	priced := o.Curve[len(o.Curve)-1].Cost > 0
 	row := func(name string, p tune.Point, note string) {

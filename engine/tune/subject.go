@@ -87,6 +87,9 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	return s, nil
 }
 
+// Nothing reports whether there is nothing to find.
+func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
+
 func readDoubt(r *rule.Rule) (doubt, bool) {
 	if r == nil {
 		return doubt{}, false

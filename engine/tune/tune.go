@@ -4,9 +4,11 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/promise"
 	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/tune/crossval"
 	"github.com/racflow/racflow/sdk"
@@ -17,6 +19,8 @@ type Options struct {
 	Goal      Goal
 	Folds     int    // parts of the items, each of which is held out once; at least 2
 	Threshold string // the variable to find, where the file has several thresholds
+	// Promise is for the threshold of the flag rule (package flagging); nil: it stays.
+	Promise *promise.Goal
 }
 
 // Task is what is tuned, on what, and for what.
@@ -105,6 +109,25 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
 	o.Threshold = w.threshold(w.all, shares[o.Chosen])
 	return o, nil
+}
+
+// Hold returns what becomes of other items of the run with the values that were found.
+func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([]outcome.Result, error) {
+	election, err := t.Election(ctx, o.Found)
+	if err != nil {
+		return nil, err
+	}
+	at, err := strconv.ParseFloat(format(o.Threshold), 64) // as the file of variables will have it
+	if err != nil {
+		return nil, err
+	}
+	held, err := election.Elect(ctx, results, func(a reelect.Ask) bool {
+		return t.asks(a.Stage.Name, a.Margin, a.Agreement, at)
+	})
+	for i := range held {
+		held[i].Missing = results[i].Missing
+	}
+	return held, err
 }
 
 // weigh finds weights for each fold on the others and, where they are better there than

@@ -62,10 +62,11 @@ func (s *Subject) arguments() map[string]string {
 }
 
 // Variables is a file of variables with what was found, as -var-file reads it.
-// input is the name of the file that it was found on, digest its SHA-256.
-func (s *Subject) Variables(o Outcome, input, digest string) string {
+// input is the name of the file that it was found on, digest its SHA-256, and items how
+// many of its rows have labels.
+func (s *Subject) Variables(o Outcome, items int, input, digest string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, o.Items, input)
+	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, items, input)
 	if s.Variable != "" {
 		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
 	}
