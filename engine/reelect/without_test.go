@@ -1,122 +1,25 @@
 package reelect_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
+	"math"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/reelect"
-	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/run/runtest"
-	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/stage"
-	"github.com/racflow/racflow/sdk"
 )
-
-const file = `
-variable "election" { default = "soft" }
-knowledge "k" {
-  source { path = "train.tsv" }
-  embed { use = "hashing" }
-  store { use = "memory" }
-}
-pipeline "p" {
-  retrieve "near" { from = knowledge.k }
-  sample "near" { use = "neighbours" }
-  sample "centroid" { use = "prototype" }
-  sample "word" { use = "first_word" }
-  elect "e" {
-    use    = var.election
-    accept = "answer in labels"
-    flag   = "agreement < 0.8"
-  }
-}
-`
-
-// firstWord votes by the first word alone.
-type firstWord struct{}
-
-func (firstWord) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	all := make([][]sdk.Sample, len(b.Items))
-	for i, item := range b.Items {
-		var n int
-		_, err := fmt.Sscanf(item.Text, "w%d", &n)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: fmt.Sprintf("label%d", n%4), Weight: 1}}}}
-	}
-	return all, nil
-}
-
-func stages() enginetest.Catalog {
-	open := func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return firstWord{}, nil }
-	return append(enginetest.Stages(), sdk.SampleStage("first_word", "Votes by the first word.", open, sdk.Reads(sdk.ColumnText)))
-}
-
-// texts are of words of which some hint at a label, and no two are alike: nothing is a
-// tie. The first are known.
-func texts() (labels, texts []string) {
-	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // for a test
-	for i := range 120 {
-		var words []string
-		for range 7 {
-			words = append(words, fmt.Sprintf("w%d", (i%4)*10+random.IntN(25)))
-		}
-		labels, texts = append(labels, fmt.Sprintf("label%d", i%4)), append(texts, strings.Join(words, " "))
-	}
-	return labels, texts
-}
-
-const known = 40
-
-// open starts the pipeline with some of its arguments set.
-func open(t *testing.T, set ...pipeline.Override) (*run.Run, *pipeline.Pipeline, launch.Func) {
-	t.Helper()
-	train := "text\tlabel\n"
-	labels, texts := texts()
-	for i := range known {
-		train += texts[i] + "\t" + labels[i] + "\n"
-	}
-	dir := runtest.Folder(t, map[string]string{"train.tsv": train, runtest.File: file})
-	p, start := runtest.Load(t, stages(), dir, set...).Pipelines[0], runtest.Launch(t, dir)
-	r, err := run.Open(t.Context(), p, run.Options{Options: stage.Options{Ballots: true, Fitted: filepath.Join(dir, "fitted")}, Launch: start})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, p, start
-}
-
-// answer answers the other texts, of which one is a row that cannot be used, and returns
-// how many they are.
-func answer(t *testing.T, r *run.Run, write func([]outcome.Result) error) int {
-	t.Helper()
-	labels, texts := texts()
-	var rows []source.Row
-	for i := known; i < len(texts); i++ {
-		rows = append(rows, source.Row{Line: i + 1, Text: texts[i], Label: labels[i]})
-	}
-	rows[3].Err = errors.New("it cannot be read")
-	if _, err := r.Items(t.Context(), runtest.Rows(rows...), nil, write); err != nil {
-		t.Fatal(err)
-	}
-	return len(rows)
-}
 
 func wanted(r outcome.Result) bool { return r.Line != known+8 }
 
 // TestWithout: an election held again without a voter decides what a run decides that has
-// no such voter, and the run forgets its items. Rows that cannot be used stay as they are.
+// no such voter, and the run forgets its items. Rows that cannot be used stay as they are,
+// and so does what the election has learned.
 func TestWithout(t *testing.T) {
-	for _, use := range []string{"soft", "majority", "witness"} {
+	for _, use := range []string{"soft", "majority", "leader"} {
 		election := pipeline.Override{Target: "var.election", Value: use}
 		r, p, start := open(t, election)
 		w, err := reelect.NewWithout(t.Context(), r, p, start)
@@ -176,4 +79,39 @@ func TestOneVoter(t *testing.T) {
 		}
 		return err
 	})
+}
+
+var builtin = engine.Serve(stages())
+
+// TestEvaluate: what an evaluation says that each voter adds is the difference to the
+// evaluation of a pipeline without it, where the election learns from votes, too.
+func TestEvaluate(t *testing.T) {
+	for _, use := range []string{"soft", "leader"} {
+		path := filepath.Join(runtest.Folder(t, files()), runtest.File)
+		evaluate := func(set ...pipeline.Override) eval.Report {
+			p, err := engine.Open(t.Context(), path, engine.Options{
+				Builtin: builtin, State: t.TempDir(), Input: filepath.Join(filepath.Dir(path), "input.tsv"),
+				Set: append(set, pipeline.Override{Target: "var.election", Value: use}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			found, err := p.Evaluate(t.Context(), eval.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found.Rows[0].Report
+		}
+		whole := evaluate()
+		if whole.Failed > 0 || len(whole.Voters) != 3 {
+			t.Fatalf("%s: %+v", use, whole)
+		}
+		for _, v := range whole.Voters {
+			less := evaluate(pipeline.Override{Target: "sample." + v.Name + ".enabled", Value: "false"})
+			if v.Adds == nil || math.Abs(v.Adds.Difference()-(whole.Accuracy-less.Accuracy)) > 1e-9 {
+				t.Errorf("%s: %s adds %+v to %v, and without it there are %v", use, v.Name, v.Adds, whole.Accuracy, less.Accuracy)
+			}
+		}
+	}
 }
