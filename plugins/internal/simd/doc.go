@@ -1,6 +1,7 @@
 // Package simd holds the routines that racflow's own plugins spend their time
 // in, most of them on float32: linear layers, softmax, GELU and layer norm for
-// encoders, dot products for the store, of floats and of bytes.
+// encoders, dot products for the store, of floats and of bytes, and products of sparse
+// vectors for what is learnt from words.
 //
 // Each routine exists once per instruction set: AVX-512, AVX2 with FMA, and
 // plain Go for every other machine. Linear layers have AMX as well, on Linux: its

@@ -38,6 +38,10 @@ type Kernel struct {
 	// and depth columns p, a multiple of lanes.
 	transpose func(dst []float32, ldd int, src []float32, lds, depth int)
 
+	// addRows adds multiples of rows, stride floats apart, to dst, whose length is a
+	// multiple of rowBlock; there is a term.
+	addRows func(dst, rows []float32, stride int, terms []Term)
+
 	// bytes is what the length of a query of dotInt8 is a multiple of. The
 	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
 	bytes   int
@@ -55,8 +59,8 @@ var kernels = append(native(), &Kernel{
 	lanes: 1, dot: dotPortable, maximum: maximumPortable,
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
 	addSum: addSumPortable, squares: squaresPortable, affine: affinePortable,
-	transpose: transposePortable,
-	bytes:     1, dotInt8: dotInt8Portable,
+	transpose: transposePortable, addRows: addRowsPortable,
+	bytes: 1, dotInt8: dotInt8Portable,
 	magnitude: magnitudePortable, quantise: quantisePortable,
 })
 

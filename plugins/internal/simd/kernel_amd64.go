@@ -13,7 +13,7 @@ func native() []*Kernel {
 			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
 			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
 			addSum: addSumAVX512, squares: squaresAVX512, affine: affineAVX512,
-			transpose: transposeAVX512,
+			transpose: transposeAVX512, addRows: addRowsAVX512,
 			magnitude: magnitudeAVX512, quantise: quantiseAVX512,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		}
@@ -34,7 +34,7 @@ func native() []*Kernel {
 			lanes: 8, dot: dotAVX2, maximum: maximumAVX2,
 			expSum: expSumAVX2, scale: scaleAVX2, gelu: geluAVX2,
 			addSum: addSumAVX2, squares: squaresAVX2, affine: affineAVX2,
-			transpose: transposeAVX2,
+			transpose: transposeAVX2, addRows: addRowsAVX2,
 			magnitude: magnitudeAVX2, quantise: quantiseAVX2,
 			bytes: 32, dotInt8: dotInt8AVX2,
 		})
@@ -71,6 +71,12 @@ func affineAVX512(x []float32, mean, factor float32, gain, bias []float32)
 
 //go:noescape
 func transposeAVX512(dst []float32, ldd int, src []float32, lds, depth int)
+
+//go:noescape
+func addRowsAVX512(dst, rows []float32, stride int, terms []Term)
+
+//go:noescape
+func addRowsAVX2(dst, rows []float32, stride int, terms []Term)
 
 //go:noescape
 func splitAVX512(dst, x []float32, rows, steps, ldx int)

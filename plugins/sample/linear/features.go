@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/hashed"
+	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
 const (
@@ -17,11 +18,8 @@ const (
 	minTexts  = 2    // a feature that fewer have tells nothing about others
 )
 
-// feature is one coordinate of a text.
-type feature struct {
-	at    int32 // its bucket; once weighed, the model's input
-	value float32
-}
+// feature is one coordinate of a text: its bucket and, once weighed, the model's input.
+type feature = simd.Term
 
 // vocabulary says what the features of a text mean to a model.
 type vocabulary struct {
@@ -53,13 +51,13 @@ func hashText(x *hashed.Extractor, text string, buckets int) []feature {
 		if hash>>63 == 1 {
 			value = -value
 		}
-		all = append(all, feature{int32(hash % uint64(buckets)), value})
+		all = append(all, feature{Row: int32(hash % uint64(buckets)), Factor: value})
 	})
-	slices.SortStableFunc(all, func(a, b feature) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b feature) int { return cmp.Compare(a.Row, b.Row) })
 	n := 0
 	for _, f := range all {
-		if n > 0 && all[n-1].at == f.at {
-			all[n-1].value += f.value
+		if n > 0 && all[n-1].Row == f.Row {
+			all[n-1].Factor += f.Factor
 			continue
 		}
 		all[n] = f
@@ -74,21 +72,21 @@ func (v *vocabulary) weigh(all []feature) []feature {
 	var weighed []feature
 	sum := 0.0
 	for _, f := range all {
-		if value := f.value * v.idf[f.at]; value != 0 {
-			weighed = append(weighed, feature{v.input[f.at], value})
+		if value := f.Factor * v.idf[f.Row]; value != 0 {
+			weighed = append(weighed, feature{Row: v.input[f.Row], Factor: value})
 		}
 	}
 	if len(weighed) > strongest {
 		slices.SortStableFunc(weighed, func(a, b feature) int {
-			return cmp.Compare(math.Abs(float64(b.value)), math.Abs(float64(a.value)))
+			return cmp.Compare(math.Abs(float64(b.Factor)), math.Abs(float64(a.Factor)))
 		})
 		weighed = weighed[:strongest]
 	}
 	for _, f := range weighed {
-		sum += float64(f.value) * float64(f.value)
+		sum += float64(f.Factor) * float64(f.Factor)
 	}
 	for i := range weighed {
-		weighed[i].value = float32(float64(weighed[i].value) * textNorm / math.Sqrt(sum))
+		weighed[i].Factor = float32(float64(weighed[i].Factor) * textNorm / math.Sqrt(sum))
 	}
 	return weighed
 }
@@ -99,7 +97,7 @@ func learnIDF(texts []example, buckets int) []float32 {
 	df := make([]int, buckets)
 	for _, e := range texts {
 		for _, f := range e.features {
-			df[f.at]++
+			df[f.Row]++
 		}
 	}
 	idf := make([]float32, buckets)

@@ -302,7 +302,7 @@ func TestGradient(t *testing.T) {
 	m := newModel(labels, 4, []float32{1, 0, 2, 1})
 	var examples []example
 	for i, r := range cloud(30, 3, 4, .4) {
-		e := example{vector: r.Vector, label: i % 3, features: m.weigh([]feature{{0, .5}, {int32(1 + i%3), -1}})}
+		e := example{vector: r.Vector, label: i % 3, features: m.weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})}
 		examples = append(examples, e)
 	}
 	p := newProblem(m, examples)

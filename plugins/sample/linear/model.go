@@ -42,9 +42,9 @@ type example struct {
 
 // scratch is memory for products. One goroutine at a time may use it.
 type scratch struct {
-	matrix                      *simd.Matrix
-	simd                        simd.Scratch
-	inputs, gathered, values, r []float32
+	matrix    *simd.Matrix
+	simd      simd.Scratch
+	inputs, r []float32
 }
 
 func newScratch() *scratch { return &scratch{matrix: simd.Best().NewMatrix()} }
@@ -70,29 +70,9 @@ func (m *model) score(dst []float32, examples []example, s *scratch) {
 	}
 	s.matrix.PackCols(simd.NewView(m.weights, dense, m.width)).
 		Mul(simd.NewView(dst, len(examples), m.width), simd.NewView(x, len(examples), dense), &s.simd)
+	weights := simd.NewView(m.weights, m.inputs(), m.width)
 	for i, e := range examples {
-		s.addTerms(dst[i*m.width:][:m.width], m.weights, e.features)
-	}
-}
-
-// together is how many rows are put together at a time.
-const together = 256
-
-// addTerms adds multiples of rows of a matrix to dst, which is one row long. The rows are
-// put together first: products of what is contiguous are several times faster.
-func (s *scratch) addTerms(dst, rows []float32, terms []feature) {
-	width := len(dst)
-	for part := range slices.Chunk(terms, together) {
-		n := len(part) + 1
-		gathered, values := floats(&s.gathered, n*width), floats(&s.values, n)
-		copy(gathered, dst)
-		values[0] = 1
-		for i, t := range part {
-			copy(gathered[(i+1)*width:][:width], rows[int(t.at)*width:])
-			values[i+1] = t.value
-		}
-		s.matrix.PackCols(simd.NewView(gathered, n, width)).
-			Mul(simd.NewView(dst, 1, width), simd.NewView(values, 1, n), &s.simd)
+		simd.Best().AddRows(dst[i*m.width:][:m.width], weights, e.features)
 	}
 }
 

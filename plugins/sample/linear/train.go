@@ -38,7 +38,7 @@ func newProblem(m *model, examples []example) *problem {
 	counts := make([]int, m.used)
 	for _, e := range examples {
 		for _, f := range e.features {
-			counts[int(f.at)-m.dense()]++
+			counts[int(f.Row)-m.dense()]++
 		}
 	}
 	for i, n := range counts {
@@ -46,8 +46,8 @@ func newProblem(m *model, examples []example) *problem {
 	}
 	for i, e := range examples {
 		for _, f := range e.features {
-			at := int(f.at) - m.dense()
-			p.having[at] = append(p.having[at], feature{int32(i), f.value})
+			at := int(f.Row) - m.dense()
+			p.having[at] = append(p.having[at], feature{Row: int32(i), Factor: f.Factor})
 		}
 	}
 	return p
@@ -57,11 +57,12 @@ func newProblem(m *model, examples []example) *problem {
 func (p *problem) evaluate(g []float32) float64 {
 	p.blocks(len(p.examples), rowBlock, p.predict)
 	p.blocks(p.dense(), inputBlock, func(lo, hi int, s *scratch) { p.slopeDense(g, lo, hi, s) })
-	p.blocks(p.used, inputBlock, func(lo, hi int, s *scratch) {
+	residual := simd.NewView(p.residual, len(p.examples), p.width)
+	p.blocks(p.used, inputBlock, func(lo, hi int, _ *scratch) {
 		for i := lo; i < hi; i++ {
 			to := g[(p.dense()+i)*p.width:][:p.width]
 			clear(to)
-			s.addTerms(to, p.residual, p.having[i])
+			simd.Best().AddRows(to, residual, p.having[i])
 		}
 	})
 	n := float64(len(p.examples))
@@ -124,13 +125,8 @@ func (p *problem) dot(a, b []float32) float64 {
 
 // add adds a multiple of x to y.
 func (p *problem) add(y []float32, by float64, x []float32) {
-	factor := float32(by)
-	p.each(len(y), func(lo, hi int) {
-		x := x[lo:hi]
-		for i, to := range y[lo:hi] {
-			y[lo+i] = to + float32(factor*x[i]) // not fused
-		}
-	})
+	term := []feature{{Factor: float32(by)}}
+	p.each(len(y), func(lo, hi int) { simd.Best().AddRows(y[lo:hi], simd.NewView(x[lo:hi], 1, hi-lo), term) })
 }
 
 // each calls work for the blocks of a vector.

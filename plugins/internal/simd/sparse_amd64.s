@@ -1,0 +1,174 @@
+#include "textflag.h"
+
+// The functions add rows block by block of columns: the sums of a block stay in registers
+// while all terms go by. The number of columns is a multiple of 32, and there is a term.
+
+// func addRowsAVX512(dst, rows []float32, stride int, terms []Term)
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ dst_len+8(FP), CX
+	MOVQ rows_base+24(FP), SI
+	MOVQ stride+48(FP), R8
+	MOVQ terms_base+56(FP), R9
+	MOVQ terms_len+64(FP), R10
+	SHLQ $2, R8            // in bytes
+	SUBQ $128, CX
+	JL rest
+
+wide:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS 320(DI), Z5
+	VMOVUPS 384(DI), Z6
+	VMOVUPS 448(DI), Z7
+	MOVQ R9, R11
+	MOVQ R10, R12
+
+wideTerm:
+	MOVLQSX (R11), AX
+	IMULQ R8, AX
+	VBROADCASTSS 4(R11), Z8
+	VFMADD231PS (SI)(AX*1), Z8, Z0
+	VFMADD231PS 64(SI)(AX*1), Z8, Z1
+	VFMADD231PS 128(SI)(AX*1), Z8, Z2
+	VFMADD231PS 192(SI)(AX*1), Z8, Z3
+	VFMADD231PS 256(SI)(AX*1), Z8, Z4
+	VFMADD231PS 320(SI)(AX*1), Z8, Z5
+	VFMADD231PS 384(SI)(AX*1), Z8, Z6
+	VFMADD231PS 448(SI)(AX*1), Z8, Z7
+	ADDQ $8, R11
+	DECQ R12
+	JNZ wideTerm
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, 384(DI)
+	VMOVUPS Z7, 448(DI)
+	ADDQ $512, DI
+	ADDQ $512, SI
+	SUBQ $128, CX
+	JGE wide
+
+rest:
+	ADDQ $128, CX
+	JZ done
+
+narrow:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	MOVQ R9, R11
+	MOVQ R10, R12
+
+narrowTerm:
+	MOVLQSX (R11), AX
+	IMULQ R8, AX
+	VBROADCASTSS 4(R11), Z8
+	VFMADD231PS (SI)(AX*1), Z8, Z0
+	VFMADD231PS 64(SI)(AX*1), Z8, Z1
+	ADDQ $8, R11
+	DECQ R12
+	JNZ narrowTerm
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JNZ narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX2(dst, rows []float32, stride int, terms []Term)
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ dst_len+8(FP), CX
+	MOVQ rows_base+24(FP), SI
+	MOVQ stride+48(FP), R8
+	MOVQ terms_base+56(FP), R9
+	MOVQ terms_len+64(FP), R10
+	SHLQ $2, R8            // in bytes
+	SUBQ $64, CX
+	JL rest
+
+wide:
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 64(DI), Y2
+	VMOVUPS 96(DI), Y3
+	VMOVUPS 128(DI), Y4
+	VMOVUPS 160(DI), Y5
+	VMOVUPS 192(DI), Y6
+	VMOVUPS 224(DI), Y7
+	MOVQ R9, R11
+	MOVQ R10, R12
+
+wideTerm:
+	MOVLQSX (R11), AX
+	IMULQ R8, AX
+	VBROADCASTSS 4(R11), Y8
+	VFMADD231PS (SI)(AX*1), Y8, Y0
+	VFMADD231PS 32(SI)(AX*1), Y8, Y1
+	VFMADD231PS 64(SI)(AX*1), Y8, Y2
+	VFMADD231PS 96(SI)(AX*1), Y8, Y3
+	VFMADD231PS 128(SI)(AX*1), Y8, Y4
+	VFMADD231PS 160(SI)(AX*1), Y8, Y5
+	VFMADD231PS 192(SI)(AX*1), Y8, Y6
+	VFMADD231PS 224(SI)(AX*1), Y8, Y7
+	ADDQ $8, R11
+	DECQ R12
+	JNZ wideTerm
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
+	VMOVUPS Y6, 192(DI)
+	VMOVUPS Y7, 224(DI)
+	ADDQ $256, DI
+	ADDQ $256, SI
+	SUBQ $64, CX
+	JGE wide
+
+rest:
+	ADDQ $64, CX
+	JZ done
+
+narrow:
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 64(DI), Y2
+	VMOVUPS 96(DI), Y3
+	MOVQ R9, R11
+	MOVQ R10, R12
+
+narrowTerm:
+	MOVLQSX (R11), AX
+	IMULQ R8, AX
+	VBROADCASTSS 4(R11), Y8
+	VFMADD231PS (SI)(AX*1), Y8, Y0
+	VFMADD231PS 32(SI)(AX*1), Y8, Y1
+	VFMADD231PS 64(SI)(AX*1), Y8, Y2
+	VFMADD231PS 96(SI)(AX*1), Y8, Y3
+	ADDQ $8, R11
+	DECQ R12
+	JNZ narrowTerm
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JNZ narrow
+
+done:
+	VZEROUPPER
+	RET
