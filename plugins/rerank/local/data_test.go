@@ -4,15 +4,16 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
-	"math"
 	"os"
-	"slices"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/embed/minilm"
-	store "github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/plugins/chunk/markdown"
+	"github.com/racflow/racflow/plugins/enrich/path"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -20,24 +21,26 @@ import (
 // shared holds public collections, where they are at hand.
 const shared = "../../../../shared/data/"
 
-// question is an item with the entries that answer it: of each group one is
+// question is an item with the entries that answer it: of each group of gold one is
 // enough.
 type question struct {
-	item sdk.Item
-	gold [][]string
+	item  sdk.Item
+	gold  [][]string
+	group string // questions that are left out together
 }
 
 // set is a collection with its questions.
 type set struct {
-	entries   []sdk.Entry
-	questions []question
+	name, analyzer string
+	entries        []sdk.Entry
+	questions      []question
 }
 
 func readLines[T any](t testing.TB, path string) (all []T) {
 	t.Helper()
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the data is not here")
+		t.Skip("the data is not here: ", err)
 	}
 	must(t, err)
 	defer f.Close()
@@ -59,11 +62,22 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// codebases reads Anthropic's example of contextual retrieval: chunks of source
-// code, of all repositories or of those given. With their context, repository and path
-// are embedded and searched, too.
-func codebases(t testing.TB, context bool, repositories ...string) set {
-	type document struct{ ID, Repo, Path string }
+// add makes entries of passages, with the context that enrich "path" gives them.
+func (s *set) add(t testing.TB, ids []string, passages []sdk.Passage) {
+	t.Helper()
+	enricher, err := sdktest.Open(t, path.Stage(), sdk.Setup{}, "{}")
+	must(t, err)
+	additions, err := enricher.Enrich(t.Context(), passages)
+	must(t, err)
+	for i, p := range passages {
+		s.entries = append(s.entries, sdk.Entry{ID: ids[i], Text: p.Text(), Context: additions[i].Context})
+	}
+}
+
+// codebases is Anthropic's example of contextual retrieval: chunks of nine repositories.
+// The questions about a repository are a group.
+func codebases(t testing.TB) *set {
+	type document struct{ ID, Repo, Path, Text string }
 	type chunk struct {
 		ID, Text string
 		Document string `json:"doc_id"`
@@ -73,137 +87,105 @@ func codebases(t testing.TB, context bool, repositories ...string) set {
 		Gold      [][]string
 	}
 	folder := shared + "anthropic_codebases/"
-	documents := map[string]document{}
+	s := &set{name: "codebases", analyzer: "code"}
+	documents, repositories := map[string]*sdk.Document{}, map[string]string{}
 	for _, d := range readLines[document](t, folder+"docs.jsonl") {
-		documents[d.ID] = d
+		documents[d.ID] = &sdk.Document{ID: d.ID, Text: d.Text, Meta: sdk.Meta{"path": d.Path}}
+		repositories[d.ID] = d.Repo
 	}
-	var s set
-	known := map[string]bool{}
+	var ids []string
+	var passages []sdk.Passage
+	ends := map[string]int{}
 	for _, c := range readLines[chunk](t, folder+"chunks.jsonl") {
-		d := documents[c.Document]
-		if len(repositories) > 0 && !slices.Contains(repositories, d.Repo) {
-			continue
-		}
-		known[c.ID] = true
-		e := sdk.Entry{ID: c.ID, Text: c.Text, Meta: sdk.Meta{"repo": d.Repo, "path": d.Path}}
-		if context {
-			e.Context = d.Repo + " " + d.Path
-		}
-		s.entries = append(s.entries, e)
+		start := ends[c.Document]
+		ends[c.Document] += len(c.Text)
+		ids = append(ids, c.ID)
+		passages = append(passages, sdk.Passage{Document: documents[c.Document], Chunk: sdk.Chunk{Start: start, End: ends[c.Document]}})
+		repositories[c.ID] = repositories[c.Document]
 	}
+	s.add(t, ids, passages)
 	for _, q := range readLines[line](t, folder+"queries_public.jsonl") {
-		if known[q.Gold[0][0]] {
-			s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold})
-		}
+		s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, q.Gold, repositories[q.Gold[0][0]]})
 	}
 	return s
 }
 
-// scifact reads abstracts of papers, and claims that some of them speak about.
-func scifact(t testing.TB, queries string) set {
+// scifact is abstracts of papers, and claims that some of them speak about.
+func scifact(t testing.TB) *set {
 	type abstract struct{ ID, Title, Text string }
 	type claim struct {
 		ID, Query string
 		Documents []string `json:"doc_ids"`
 	}
-	var s set
+	s := &set{name: "scifact", analyzer: "english"}
 	for _, a := range readLines[abstract](t, shared+"scifact/corpus.jsonl") {
-		s.entries = append(s.entries, sdk.Entry{ID: a.ID, Text: a.Title + "\n" + a.Text, Meta: sdk.Meta{"title": a.Title}})
+		s.entries = append(s.entries, sdk.Entry{ID: a.ID, Text: a.Text, Context: a.Title})
 	}
-	for _, c := range readLines[claim](t, shared+"scifact/"+queries) {
-		q := question{item: sdk.Item{ID: c.ID, Text: c.Query}}
-		for _, id := range c.Documents {
-			q.gold = append(q.gold, []string{id})
+	for _, file := range []string{"queries_train.jsonl", "queries_test_public.jsonl"} {
+		for _, c := range readLines[claim](t, shared+"scifact/"+file) {
+			q := question{item: sdk.Item{ID: c.ID, Text: c.Query}, group: s.name}
+			for _, id := range c.Documents {
+				q.gold = append(q.gold, []string{id})
+			}
+			s.questions = append(s.questions, q)
 		}
-		s.questions = append(s.questions, q)
 	}
 	return s
 }
 
-// retrieve gives the questions of a set their 150 candidates, as a retrieve
-// block does.
-func (s set) retrieve(t testing.TB, analyzer string, fusion sdk.Fusion) []question {
-	t.Helper()
-	embedder, err := sdktest.Open(t, minilm.Stage(), sdk.Setup{StateDir: t.TempDir()}, "{}")
-	if err != nil {
-		t.Skip("without the model: ", err)
-	}
-	shelf, err := sdktest.Open(t, store.Stage(), sdk.Setup{StateDir: t.TempDir()}, `{"sync": false}`)
+// quoted is one of a question's gold passages: a document and a quote from it.
+var quoted = regexp.MustCompile(`([^ "]+)"([^"]*)"`)
+
+// manual is the example documentation, with the questions that it answers.
+func manual(t testing.TB) *set {
+	const folder = "../../../examples/docs/"
+	s := &set{name: "manual", analyzer: "english"}
+	chunker, err := sdktest.Open(t, markdown.Stage(), sdk.Setup{}, "{}")
 	must(t, err)
-	_, err = shelf.Open(t.Context(), "c", sdk.Schema{Dimension: embedder.Dimension(), Analyzer: analyzer})
+	formats := map[string]string{".md": "markdown", ".html": "html", ".py": "code"}
+	of := map[string][2]int{} // the entries of a document: from, up to
+	must(t, filepath.WalkDir(folder+"quern", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		must(t, err)
+		name, err := filepath.Rel(folder+"quern", file)
+		must(t, err)
+		document := sdk.Document{ID: name, Text: string(text), Meta: sdk.Meta{"path": name, "format": formats[filepath.Ext(name)]}}
+		chunks, err := chunker.Chunk(t.Context(), []sdk.Document{document})
+		must(t, err)
+		var ids []string
+		var passages []sdk.Passage
+		for i, c := range chunks[0] {
+			ids = append(ids, fmt.Sprintf("%s#%d", name, i))
+			passages = append(passages, sdk.Passage{Document: &document, Chunk: c})
+		}
+		from := len(s.entries)
+		s.add(t, ids, passages)
+		of[name] = [2]int{from, len(s.entries)}
+		return nil
+	}))
+	questions, err := os.ReadFile(folder + "questions.tsv")
 	must(t, err)
-	for part := range slices.Chunk(s.entries, 256) {
-		texts := make([]string, len(part))
-		for i, e := range part {
-			texts[i] = strings.TrimSpace(e.Context + "\n" + e.Text)
-		}
-		vectors, err := embedder.Embed(t.Context(), sdk.RolePassage, texts)
-		must(t, err)
-		for i := range part {
-			part[i].Vector = vectors[i]
-		}
-		must(t, shelf.Put(t.Context(), "c", part))
-	}
-	must(t, shelf.Commit(t.Context(), "c", nil))
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 600, Texts: true}, Fusion: fusion, TopK: 150}
-	for part := range slices.Chunk(s.questions, 32) {
-		texts, queries := make([]string, len(part)), make([]sdk.Query, len(part))
-		for i, q := range part {
-			texts[i] = q.item.Text
-		}
-		vectors, err := embedder.Embed(t.Context(), sdk.RoleQuery, texts)
-		must(t, err)
-		for i := range part {
-			queries[i] = sdk.Query{Text: texts[i], Vector: vectors[i]}
-		}
-		lists, err := shelf.Retrieve(t.Context(), "c", ranking, queries)
-		must(t, err)
-		for i := range part {
-			part[i].item.Candidates = lists[i]
-		}
-	}
-	return s.questions
-}
-
-// order are the ids of an item's candidates as retrieve has them.
-func order(it sdk.Item) []string {
-	ids := make([]string, len(it.Candidates))
-	for i, c := range it.Candidates {
-		ids[i] = c.ID
-	}
-	return ids
-}
-
-// pass is the mean share of gold groups with an entry among the first k.
-func pass(questions []question, k int, order func(sdk.Item) []string) float64 {
-	sum := 0.0
-	for _, q := range questions {
-		first := order(q.item)
-		first = first[:min(k, len(first))]
-		for _, gold := range q.gold {
-			if slices.ContainsFunc(first, func(id string) bool { return slices.Contains(gold, id) }) {
-				sum += 1 / float64(len(q.gold))
+	for line := range strings.Lines(string(questions)) {
+		columns := strings.Split(strings.TrimRight(line, "\n"), "\t") // id, kind, text, gold
+		q := question{item: sdk.Item{ID: columns[0], Text: columns[2]}, group: s.name}
+		for _, g := range quoted.FindAllStringSubmatch(columns[3], -1) {
+			var holds []string
+			for _, e := range s.entries[of[g[1]][0]:of[g[1]][1]] {
+				if strings.Contains(strings.Join(strings.Fields(e.Text), " "), g[2]) {
+					holds = append(holds, e.ID)
+				}
 			}
-		}
-	}
-	return sum / float64(len(questions))
-}
-
-// ndcg is the mean nDCG of the first ten (Järvelin and Kekäläinen 2002), where
-// an entry is relevant or not.
-func ndcg(questions []question, order func(sdk.Item) []string) float64 {
-	sum := 0.0
-	for _, q := range questions {
-		found, ideal := 0.0, 0.0
-		for i, id := range order(q.item) {
-			if i < 10 && slices.ContainsFunc(q.gold, func(gold []string) bool { return slices.Contains(gold, id) }) {
-				found += 1 / math.Log2(float64(i+2))
+			if holds == nil {
+				t.Errorf("%s: no chunk of %s holds %q", q.item.ID, g[1], g[2])
 			}
+			q.gold = append(q.gold, holds)
 		}
-		for i := range min(10, len(q.gold)) {
-			ideal += 1 / math.Log2(float64(i+2))
+		if q.gold != nil {
+			s.questions = append(s.questions, q)
 		}
-		sum += found / ideal
 	}
-	return sum / float64(len(questions))
+	return s
 }

@@ -42,18 +42,23 @@ func overlap(marked []bool, size int, set []int) float64 {
 	return ratio(float64(both), float64(size+len(set)-both))
 }
 
+// copied is the overlap up to which two texts only speak of the same. Beyond it one is
+// more and more a copy of the other.
+const copied = .5
+
 // maxDiverse is how many candidates are chosen for their diversity. The others follow
 // in the order of their reduced relevance: few read that far down, and choosing them
 // all would cost as much again.
 const maxDiverse = 50
 
-// diverse orders candidates by relevance less weight times the overlap with the most
-// similar one before them: maximal marginal relevance (Carbonell and Goldstein, "The use
-// of MMR, diversity-based reranking for reordering documents and producing
-// summaries", SIGIR 1998). It returns the order and the values by which they
-// were chosen, which never rise. Ties stay in their order. Sets hold numbers below
-// words.
-func diverse(relevance []float64, sets [][]int, words int, weight float64) (order []int, values []float64) {
+// diverse orders candidates by relevance less what they copy from the most similar one
+// before them: nothing up to an overlap of copied, and weight for the same words. That
+// is maximal marginal relevance (Carbonell and Goldstein, "The use of MMR, diversity-based
+// reranking for reordering documents and producing summaries", SIGIR 1998) with a
+// similarity that is 0 for all but near copies. It returns the order and the values by
+// which they were chosen, which never rise. Ties stay in their order. Sets hold numbers
+// below words.
+func diverse(relevance []float64, sets [][]int, words int, copied, weight float64) (order []int, values []float64) {
 	worth := slices.Clone(relevance)
 	nearest := make([]float64, len(relevance)) // overlap with the most similar chosen one
 	marked := make([]bool, words)
@@ -76,7 +81,7 @@ func diverse(relevance []float64, sets [][]int, words int, weight float64) (orde
 		}
 		for _, n := range left {
 			nearest[n] = max(nearest[n], overlap(marked, len(sets[chosen]), sets[n]))
-			worth[n] = relevance[n] - weight*nearest[n]
+			worth[n] = relevance[n] - weight*max(0, nearest[n]-copied)/(1-copied)
 		}
 		for _, n := range sets[chosen] {
 			marked[n] = false

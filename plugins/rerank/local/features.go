@@ -9,16 +9,20 @@ import (
 
 // features of a candidate are from 0 to 1 among the candidates of one item.
 type features struct {
-	dense   float64 // cosine, from the lowest to the highest
-	lexical float64 // BM25, divided by the highest
-	words   float64 // share of the query's words in the text, the rare ones counting more
-	pairs   float64 // the same of its pairs of neighbouring words
-	fields  float64 // share of the query's words in the context, the terms and the fields of the metadata
+	score   float64 // that of the search, from the lowest to the highest
+	phrases float64 // share of the query's pairs of neighbouring words in the text, the rare ones counting more
+	fields  float64 // the same of its words in the context, the terms and the fields of the metadata
 }
 
-// featuresOf returns the features of an item's candidates, the words of each as numbers,
-// and the number of distinct words.
-func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features, [][]int, int) {
+// list is what the order of an item's candidates depends on.
+type list struct {
+	features []features
+	sets     [][]int // the words of each text, as numbers
+	words    int     // distinct words of all texts
+}
+
+// read reads an item's candidates. The metadata's keys in names are fields.
+func read(a analyze.Analyzer, item *sdk.Item, names []string) list {
 	q := newQuery(a, item.Text)
 	all := make([]features, len(item.Candidates))
 	bodies, heads := make([]matches, len(all)), make([]matches, len(all))
@@ -40,77 +44,31 @@ func featuresOf(a analyze.Analyzer, item *sdk.Item, names []string) ([]features,
 		}
 		heads[i] = q.match(words)
 	}
-	searchScores(item.Candidates, all)
-	idf := q.rarity(bodies, heads)
-	mean := 0.0
-	for i := range bodies {
-		mean += float64(bodies[i].length) / float64(len(bodies))
-	}
+	readScores(item.Candidates, all)
+	terms, phrases := q.rarity(bodies, heads)
 	for i := range all {
-		all[i].words, all[i].pairs = share(q, idf, bodies[i], mean)
-		for n, count := range heads[i].counts {
-			if count > 0 {
-				all[i].fields += idf[n]
-			}
-		}
-		all[i].fields = ratio(all[i].fields, sum(idf))
+		all[i].phrases, all[i].fields = share(phrases, bodies[i].phrases), share(terms, heads[i].words)
 	}
-	return all, sets, len(seen.last)
+	return list{all, sets, len(seen.last)}
 }
 
-// share is the part of the query's words, and of its pairs of words, that a text has,
-// weighted by rarity. Frequent words count more, less so in a long text: BM25's
-// saturation, with k1 = 1.2 and b = 0.75.
-func share(q *query, idf []float64, m matches, mean float64) (words, pairs float64) {
-	all := 0.0
-	for n, count := range m.counts {
-		all += idf[n]
-		if count > 0 {
-			f := float64(count)
-			words += idf[n] * f / (f + 1.2*(.25+.75*ratio(float64(m.length), mean)))
-		}
-	}
-	words, all = ratio(words, all), 0
-	for p := range q.pairs {
-		weight := idf[p[0]] + idf[p[1]]
-		all += weight
-		if m.pairs[p] {
-			pairs += weight
-		}
-	}
-	return words, ratio(pairs, all)
-}
-
-// searchScores fills in the features of the two search legs.
-func searchScores(candidates []sdk.Candidate, all []features) {
-	low, high, best := math.Inf(1), math.Inf(-1), 0.0
+// readScores fills in the feature of the search. A score that is not finite counts as the
+// lowest.
+func readScores(candidates []sdk.Candidate, all []features) {
+	low, high := math.Inf(1), math.Inf(-1)
 	for i := range candidates {
-		if d := float64(candidates[i].Dense); finite(d) {
-			low, high = min(low, d), max(high, d)
-		}
-		if l := float64(candidates[i].Lexical); finite(l) {
-			best = max(best, l)
+		if s := float64(candidates[i].Score); finite(s) {
+			low, high = min(low, s), max(high, s)
 		}
 	}
 	for i := range candidates {
-		if d := float64(candidates[i].Dense); finite(d) {
-			all[i].dense = ratio(d-low, high-low)
-		}
-		if l := float64(candidates[i].Lexical); finite(l) && l > 0 {
-			all[i].lexical = l / best
+		if s := float64(candidates[i].Score); finite(s) {
+			all[i].score = ratio(s-low, high-low)
 		}
 	}
 }
 
-// finite reports whether a search leg computed a score.
 func finite(score float64) bool { return !math.IsNaN(score) && !math.IsInf(score, 0) }
-
-func sum(all []float64) (s float64) {
-	for _, x := range all {
-		s += x
-	}
-	return s
-}
 
 // ratio is a / b; 0 where b is 0.
 func ratio(a, b float64) float64 {

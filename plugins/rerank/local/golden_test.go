@@ -6,4 +6,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "1 38953921dedb271f") }
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "2 07b58c9eb9ccc42e") }

@@ -22,10 +22,8 @@ func opened(t testing.TB, config string) *reranker {
 	return r.(*reranker)
 }
 
-// candidate has neither score.
-func candidate(text string) sdk.Candidate {
-	return sdk.Candidate{Text: text, Dense: sdk.Unscored, Lexical: sdk.Unscored}
-}
+// candidate is one with the score 0.
+func candidate(text string) sdk.Candidate { return sdk.Candidate{Text: text} }
 
 // filler are candidates that speak of something else.
 func filler(n int) (all []sdk.Candidate) {
@@ -36,9 +34,7 @@ func filler(n int) (all []sdk.Candidate) {
 }
 
 func TestWhatCounts(t *testing.T) {
-	scored := func(dense, lexical float32) sdk.Candidate {
-		return sdk.Candidate{Text: "nothing", Dense: dense, Lexical: lexical}
-	}
+	scored := func(score float32) sdk.Candidate { return sdk.Candidate{Text: "nothing", Score: score} }
 	with := func(c sdk.Candidate, key, value string) sdk.Candidate {
 		c.Meta = sdk.Meta{key: value, "year": 2020.0}
 		return c
@@ -53,17 +49,19 @@ func TestWhatCounts(t *testing.T) {
 		candidates []sdk.Candidate
 		best       int // its position
 	}{
-		"the cosine":               {"{}", []sdk.Candidate{scored(.3, 2), scored(.9, 2), scored(sdk.Unscored, 2)}, 1},
-		"the BM25 score":           {"{}", []sdk.Candidate{scored(.3, 2), scored(.3, sdk.Unscored), scored(.3, 5)}, 2},
-		"a rare word":              {"{}", append(filler(5), candidate("DiffExecutor wraps another"), candidate("you do read it, how")), 5},
-		"an identifier's part":     {"{}", append(filler(5), candidate("the executor of a diff")), 5},
+		"the score":                {`{"diversity": 0}`, []sdk.Candidate{scored(.3), scored(.9), scored(float32(math.NaN())), scored(float32(math.Inf(1)))}, 1},
+		"scores below 0":           {"{}", []sdk.Candidate{scored(-9), scored(float32(math.NaN())), scored(-3)}, 2},
+		"a phrase of rare words":   {"{}", append(filler(5), candidate("a new diff executor"), candidate("you do read it, how do you")), 5},
+		"an identifier's parts":    {"{}", append(filler(5), candidate("the executor of a diff"), candidate("the diff executor")), 6},
 		"words in the context":     {"{}", append(filler(5), in("about DiffExecutor")), 5},
-		"words together":           {"{}", []sdk.Candidate{candidate("an executor makes, if it is new, a diff"), candidate("a new diff executor makes it if an")}, 1},
+		"added terms":              {"{}", append(filler(5), in(sdk.JoinContext([]string{"about it"}, []string{"a DiffExecutor"}))), 5},
+		"not words in the text":    {`{"phrases": 0}`, append(filler(5), candidate("DiffExecutor")), 0},
 		"the title":                {"{}", append(filler(5), with(candidate("x"), "title", "DiffExecutor")), 5},
 		"the path":                 {"{}", append(filler(5), with(candidate("x"), "path", "/src/diff_executor.rs")), 5},
 		"not another field":        {"{}", append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 0},
 		"a field that is named":    {`{"field_names": ["author"]}`, append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 5},
-		"nothing but the fields":   {`{"dense": 0, "words": 0, "phrases": 0}`, []sdk.Candidate{scored(1, 1), with(scored(0, 1), "title", "new DiffExecutor")}, 1},
+		"the score above a field":  {"{}", []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 0},
+		"a field above the score":  {`{"fields": 10}`, []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 1},
 		"the order, if all is one": {"{}", []sdk.Candidate{candidate("a b"), candidate("c d"), candidate("e f")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,40 +73,72 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-func TestDiversity(t *testing.T) {
-	it := sdk.Item{Text: "lost card", Candidates: []sdk.Candidate{
-		{Text: "a lost card is blocked by phone at once", Dense: .90},
-		{Text: "a lost card is blocked by phone at once", Dense: .89},
-		{Text: "the lost card office opens early", Dense: .88},
-		{Text: "weather", Dense: .1},
+// TestFeatures compares with values by hand.
+func TestFeatures(t *testing.T) {
+	r := opened(t, "{}")
+	it := sdk.Item{Text: "lost card lost card now", Candidates: []sdk.Candidate{
+		{Text: "the lost card", Score: 3},
+		{Text: "a card, once lost", Context: "lost", Score: 1},
+		{Text: "weather", Score: 2},
+		{Text: "card lost", Meta: sdk.Meta{"title": "card card"}, Score: 1},
 	}}
-	order := func(config string) (all []int) {
-		ranked := opened(t, config).rank(&it)
-		falling := func(a, b sdk.Ranked) int {
-			if a.Score < b.Score {
-				return 1
+	// Three of four have each word but the last one, which has no weight: two pairs of
+	// words are left, and a half of the third, which no text has.
+	idf := math.Log(1 + 1.5/3.5)
+	all := 2*idf + 2*idf + idf
+	want := []features{{1, 2 * idf / all, 0}, {0, 0, .5}, {.5, 0, 0}, {0, 2 * idf / all, .5}}
+	for i, got := range read(r.analyzer, &it, r.Names).features {
+		w := want[i]
+		if math.Abs(got.score-w.score) > 1e-12 || math.Abs(got.phrases-w.phrases) > 1e-12 || math.Abs(got.fields-w.fields) > 1e-12 {
+			t.Errorf("candidate %d: %+v, want %+v", i, got, w)
+		}
+	}
+	scores := map[int]float64{}
+	for _, got := range r.rank(&it) {
+		scores[got.Candidate] = float64(got.Score)
+	}
+	// The last one shares two of three words with the first: a third of what is beyond half.
+	for i, want := range []float64{1 + .75*.4, .5, .5, .75*.4 + .5 - 1./3} {
+		if math.Abs(scores[i]-want) > 1e-6 {
+			t.Errorf("candidate %d has the score %v, want %v", i, scores[i], want)
+		}
+	}
+}
+
+func TestDiversity(t *testing.T) {
+	it := sdk.Item{Text: "?", Candidates: []sdk.Candidate{
+		{Text: "a lost card is blocked by phone at once", Score: .90},
+		{Text: "a lost card is blocked by phone at once", Score: .89},
+		{Text: "a lost card can now be blocked by phone", Score: .88},
+		{Text: "a lost card is blocked by mail at once", Score: .87},
+		{Text: "weather", Score: .1},
+	}}
+	// The third and the first share 6 of their 12 words: no copy yet. The fourth and the
+	// first share 8 of 10: the weight is subtracted in part.
+	for config, want := range map[string][]int{
+		`{"diversity": 0}`:    {0, 1, 2, 3, 4},
+		`{"diversity": 0.05}`: {0, 2, 1, 3, 4},
+		`{"diversity": 0.1}`:  {0, 2, 3, 1, 4},
+		`{}`:                  {0, 2, 3, 4, 1},
+	} {
+		var order []int
+		last := float32(math.Inf(1))
+		for _, r := range opened(t, config).rank(&it) {
+			order = append(order, r.Candidate)
+			if r.Score > last {
+				t.Errorf("%s: scores rise to %v", config, r.Score)
 			}
-			return 0
+			last = r.Score
 		}
-		if !slices.IsSortedFunc(ranked, falling) {
-			t.Errorf("scores rise: %v", ranked)
+		if !slices.Equal(order, want) {
+			t.Errorf("%s: order %v, want %v", config, order, want)
 		}
-		for _, r := range ranked {
-			all = append(all, r.Candidate)
-		}
-		return all
-	}
-	if got := order(`{"diversity": 0, "words": 0, "phrases": 0}`); !slices.Equal(got, []int{0, 1, 2, 3}) {
-		t.Errorf("without diversity %v", got)
-	}
-	if got := order(`{"words": 0, "phrases": 0}`); !slices.Equal(got, []int{0, 2, 1, 3}) {
-		t.Errorf("with diversity %v", got)
 	}
 }
 
 // TestDiverse compares with the definition of maximal marginal relevance.
 func TestDiverse(t *testing.T) {
-	const n, weight = 120, .7
+	const n, copied, weight = 120, .3, .7
 	relevance, sets := make([]float64, n), make([][]int, n)
 	for i := range n {
 		relevance[i] = math.Mod(float64(i)*.6180339887, 1)
@@ -118,7 +148,7 @@ func TestDiverse(t *testing.T) {
 			}
 		}
 	}
-	order, values := diverse(relevance, sets, 40, weight)
+	order, values := diverse(relevance, sets, 40, copied, weight)
 	chosen := map[int]bool{}
 	for place, got := range order {
 		best, which := math.Inf(-1), -1
@@ -127,7 +157,7 @@ func TestDiverse(t *testing.T) {
 			for _, before := range order[:min(place, maxDiverse)] {
 				nearest = max(nearest, jaccard(sets[i], sets[before]))
 			}
-			if v := relevance[i] - weight*nearest; !chosen[i] && v > best {
+			if v := relevance[i] - weight*max(0, nearest-copied)/(1-copied); !chosen[i] && v > best {
 				best, which = v, i
 			}
 		}
@@ -167,7 +197,7 @@ func TestHostileInput(t *testing.T) {
 	long := strings.Repeat("lost card ", 1e5)
 	for _, text := range []string{"", "   ", "caf\xe9", "\x00", long, "?!"} {
 		it := sdk.Item{Text: text, Candidates: []sdk.Candidate{
-			candidate(""), candidate(text), candidate(long), {Dense: -1, Lexical: 0}, {Dense: float32(math.Inf(1)), Lexical: float32(math.Inf(1))},
+			candidate(""), candidate(text), candidate(long), {Score: -1e30}, {Score: 1e30}, {Score: float32(math.Inf(1))}, {Score: float32(math.NaN())},
 		}}
 		ranked := r.rank(&it)
 		for _, got := range ranked {
@@ -182,7 +212,7 @@ func TestHostileInput(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, config := range []string{`{"dense": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
+	for _, config := range []string{`{"phrases": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
 		_, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
 		if err == nil || !strings.Contains(err.Error(), "it must be from 0 to 1000") {
 			t.Errorf("%s: %v", config, err)
@@ -199,7 +229,7 @@ func BenchmarkRerank(b *testing.B) {
 		for w := range 150 {
 			words = append(words, fmt.Sprint("word", (i*31+w*w*7)%2000))
 		}
-		it.Candidates = append(it.Candidates, sdk.Candidate{Text: strings.Join(words, " "), Dense: float32(i%17) / 17, Lexical: float32(i % 13)})
+		it.Candidates = append(it.Candidates, sdk.Candidate{Text: strings.Join(words, " "), Score: float32(i%17) / 17})
 	}
 	for b.Loop() {
 		r.rank(&it)

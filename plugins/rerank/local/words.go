@@ -8,50 +8,45 @@ import (
 
 // query is an item's text, word by word.
 type query struct {
-	analyzer analyze.Analyzer
-	terms    map[string]int  // its words, numbered in the order in which they come
-	pairs    map[[2]int]bool // words that stand next to each other
+	words   map[string]int // numbered in the order in which they come
+	phrases map[[2]int]int // words that stand next to each other, numbered, too
+	pairs   [][2]int       // those of the phrases, by number
 }
 
 func newQuery(analyzer analyze.Analyzer, text string) *query {
-	q := &query{analyzer: analyzer, terms: map[string]int{}, pairs: map[[2]int]bool{}}
+	q := &query{words: map[string]int{}, phrases: map[[2]int]int{}}
 	before := -1
 	for _, w := range analyzer.Append(nil, text) {
-		n, ok := q.terms[w]
+		n, ok := q.words[w]
 		if !ok {
-			n = len(q.terms)
-			q.terms[w] = n
+			n = len(q.words)
+			q.words[w] = n
 		}
-		if before >= 0 && before != n {
-			q.pairs[[2]int{before, n}] = true
+		pair := [2]int{before, n}
+		if _, ok := q.phrases[pair]; !ok && before >= 0 && before != n {
+			q.phrases[pair] = len(q.pairs)
+			q.pairs = append(q.pairs, pair)
 		}
 		before = n
 	}
 	return q
 }
 
-// matches are the words of a query in a text.
-type matches struct {
-	counts []int           // by word of the query
-	pairs  map[[2]int]bool // that stand next to each other here, too; nil: none
-	length int             // words of the text
-}
+// matches are the words and phrases of a query that a text has, by number.
+type matches struct{ words, phrases []bool }
 
 func (q *query) match(words []string) matches {
-	m := matches{counts: make([]int, len(q.terms)), length: len(words)}
+	m := matches{make([]bool, len(q.words)), make([]bool, len(q.pairs))}
 	before := -1
 	for _, w := range words {
-		n, ok := q.terms[w]
+		n, ok := q.words[w]
 		if !ok {
 			before = -1
 			continue
 		}
-		m.counts[n]++
-		if pair := [2]int{before, n}; before >= 0 && q.pairs[pair] {
-			if m.pairs == nil {
-				m.pairs = map[[2]int]bool{}
-			}
-			m.pairs[pair] = true
+		m.words[n] = true
+		if phrase, ok := q.phrases[[2]int{before, n}]; ok {
+			m.phrases[phrase] = true
 		}
 		before = n
 	}
@@ -59,19 +54,35 @@ func (q *query) match(words []string) matches {
 }
 
 // rarity is BM25's idf of the query's words among the candidates, which have a word in
-// the text or in the fields. It is 0 for a word that none of them has.
-func (q *query) rarity(texts, fields []matches) []float64 {
-	idf := make([]float64, len(q.terms))
-	for n := range idf {
+// the text or in the fields, and that of its phrases: the sum of their two words. It is
+// 0 for a word that none of them has.
+func (q *query) rarity(texts, fields []matches) (words, phrases []float64) {
+	words, phrases = make([]float64, len(q.words)), make([]float64, len(q.pairs))
+	for n := range words {
 		with := 0.0
 		for i := range texts {
-			if texts[i].counts[n]+fields[i].counts[n] > 0 {
+			if texts[i].words[n] || fields[i].words[n] {
 				with++
 			}
 		}
 		if with > 0 {
-			idf[n] = math.Log(1 + (float64(len(texts))-with+.5)/(with+.5))
+			words[n] = math.Log(1 + (float64(len(texts))-with+.5)/(with+.5))
 		}
 	}
-	return idf
+	for i, p := range q.pairs {
+		phrases[i] = words[p[0]] + words[p[1]]
+	}
+	return words, phrases
+}
+
+// share is the part of all weights that those have which match.
+func share(weights []float64, matched []bool) float64 {
+	has, all := 0.0, 0.0
+	for i, w := range weights {
+		all += w
+		if matched[i] {
+			has += w
+		}
+	}
+	return ratio(has, all)
 }
