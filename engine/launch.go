@@ -54,8 +54,18 @@ func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage) (sdk.Forec
 }
 
 // launchHere opens a built-in election in this process, where it is the same
-// code: many are needed, each for a moment.
+// code: many are needed, each for a moment. One that learns from a knowledge gets a
+// process, as in a run.
 func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error) {
+	if l.Stage.Info.Fits {
+		return p.launch(ctx, l)
+	}
+	return p.openHere(ctx, l)
+}
+
+// openHere is launchHere for an election that is given its weights, or learns them from
+// rows that are at hand.
+func (p *Pipeline) openHere(ctx context.Context, l launch.Request) (any, error) {
 	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
 		return p.launch(ctx, l)
 	}

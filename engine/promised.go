@@ -34,8 +34,9 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, flagging.Rule, hcl.Dia
 	return s, flag, diags
 }
 
-// checkRows returns an error where rows with these texts are too few.
-func checkRows(texts []string, o tune.Options, split bool) error {
+// checkRows returns how rows with these texts are split into folds, those aside that are
+// reserved for a promise, and an error where they are too few.
+func checkRows(texts []string, o tune.Options, split bool) (crossval.Folds, error) {
 	var tuned []string
 	reserved := map[string]bool{}
 	for _, text := range texts {
@@ -47,14 +48,13 @@ func checkRows(texts []string, o tune.Options, split bool) error {
 	}
 	if o.Promise != nil {
 		if err := o.Promise.Check(len(reserved)); err != nil {
-			return err
+			return crossval.Folds{}, err
 		}
 	}
 	if o.Promise != nil && !split {
-		return nil
+		return crossval.Folds{}, nil
 	}
-	_, err := crossval.Split(tuned, o.Folds)
-	return err
+	return crossval.Split(tuned, o.Folds)
 }
 
 // promise finds the threshold of the flag rule on rows that serve nothing else. That

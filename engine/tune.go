@@ -14,14 +14,19 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/reelect"
+	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/tune"
+	"github.com/racflow/racflow/engine/tune/crossval"
 	"github.com/racflow/racflow/engine/tune/flagging"
+	"github.com/racflow/racflow/engine/tune/values"
 	"github.com/racflow/racflow/sdk"
 )
 
 // Tuned is what Tune found.
 type Tuned struct {
+	Metric     values.Metric
+	Values     []values.Tried // of arguments and variables that were tried
 	Subject    tune.Subject
 	Outcome    tune.Outcome
 	Flag       *flagging.Found // nil: no promise was asked for, or none can be made
@@ -31,108 +36,207 @@ type Tuned struct {
 }
 
 // Tune finds values of the pipeline's variables on Options.Input, whose items need
-// labels. Every voter is asked about every item once, by a pipeline of its own: this
-// one starts no stage. Errors are as those of Evaluate.
+// labels, or gold passages for values of searches alone; or on rows of the knowledge
+// (tune.Options.Calls). Every voter is asked about every item once, by a pipeline of its
+// own: this one starts no stage. Errors are as those of Evaluate.
 func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
-	if p.workspace.options.Input == "" {
-		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
-	}
-	subject, flag, diags := p.subject(o)
-	if diags.HasErrors() {
-		return nil, &DiagnosticsError{diags, p.file.Sources}
-	}
-	split := o.Promise != nil && !subject.Nothing()
 	if unpriced := p.chosen.Unpriced(); o.Goal.Cost != nil && len(unpriced) > 0 {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
-	digest, err := p.tunable(func(texts []string) error {
-		return checkRows(texts, o, split)
-	})
+	subject, flag, diags := p.subject(o)
+	targets := values.Named(p.file, p.chosen, o.Over)
+	if len(targets) == 0 && o.Calls == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
+		targets = values.Found(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
+	}
+	if diags.HasErrors() && (len(targets) == 0 || o.Calls > 0 || o.Promise != nil || !subject.Nothing()) {
+		return nil, &DiagnosticsError{diags, p.file.Sources}
+	}
+	if o.Calls > 0 {
+		return p.tuneHeldOut(ctx, o, subject)
+	}
+	if p.workspace.options.Input == "" {
+		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
+	}
+	split := o.Promise != nil && (!subject.Nothing() || len(targets) > 0)
+	metric, digest, folds, err := p.tunable(o, split)
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = !subject.Nothing() })
+	if metric.Searches() {
+		subject = tune.Subject{} // weights and thresholds are of votes
+	}
+	t := trial{Pipeline: p, subject: subject, metric: metric, split: split, folds: folds, set: subject.Everything()}
+	found := &Tuned{Subject: subject, Metric: metric}
+	if found.Values, err = t.try(ctx, targets); err != nil {
+		return nil, err
+	}
+	items := len(folds.All())
+	var reserved []outcome.Result // for the promise
+	var labels []string
+	if !subject.Nothing() || o.Promise != nil {
+		v, err := p.variant(ctx, t.set, func(o *Options) { o.ballots = !subject.Nothing() })
+		if err != nil {
+			return nil, err
+		}
+		defer v.Close()
+		var results []outcome.Result
+		out, err := v.Work(ctx, func(batch []outcome.Result) error {
+			for _, r := range batch {
+				switch {
+				case r.Expected == "":
+				case o.Promise != nil && (!split || flagging.Reserved(r.Text)):
+					reserved = append(reserved, r)
+				default:
+					results = append(results, r)
+				}
+			}
+			return nil
+		}, nil)
+		if err != nil {
+			return nil, err
+		}
+		items, labels, t.incomplete = len(results)+len(reserved), out.Labels, t.incomplete || out.Incomplete()
+		if !subject.Nothing() {
+			if reserved, err = found.run(ctx, v, v.ready, o, results, reserved); err != nil {
+				return nil, err
+			}
+		}
+	}
+	found.Incomplete = t.incomplete
+	found.Variables = found.write(items, p.InputPath(), digest)
+	if o.Promise == nil {
+		return found, nil
+	}
+	return found, found.promise(flag, reserved, labels, *o.Promise, split)
+}
+
+// tuneHeldOut tunes on rows of the knowledge, each of which is kept out of all that is
+// found for it.
+func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune.Subject) (*Tuned, error) {
+	events := p.workspace.options.Events
+	if o.Promise != nil {
+		return nil, optionError("Promise", "%[1]s needs rows like those that will come, with labels: rows of the knowledge are none")
+	}
+	if p.workspace.options.Input != "" {
+		return nil, optionError("Calls", "%[1]s tunes on rows of the knowledge: leave the input out, or tune on that")
+	}
+	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = true })
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
-	task := tune.Task{Subject: subject, Options: o, Cost: p.chosen.Cost, Progress: p.workspace.options.Events.Tuning}
-	var reserved []outcome.Result // for the promise
-	out, err := v.Work(ctx, func(batch []outcome.Result) error {
-		for _, r := range batch {
-			switch {
-			case r.Expected == "":
-			case subject.Nothing() || split && flagging.Reserved(r.Text):
-				reserved = append(reserved, r)
-			default:
-				task.Results = append(task.Results, r)
-			}
-		}
-		return nil
-	}, nil)
+	r, err := v.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	task.Labels, task.Fit = out.Labels, v.fit(&subject)
-	task.Election = v.election(&subject)
-	t := &Tuned{Subject: subject, Incomplete: out.Incomplete()}
-	if !subject.Nothing() {
-		if t.Outcome, err = task.Run(ctx); err != nil {
-			return nil, err
+	if events.Begun != nil {
+		events.Begun(Begun{Pipeline: v.chosen})
+	}
+	var results []outcome.Result
+	held, totals, done, err := r.HeldOut(ctx, o.Calls, v.launch, func(batch []outcome.Result) error {
+		results = append(results, batch...)
+		if events.Answered != nil {
+			events.Answered(batch, o.Calls)
 		}
-		if reserved, err = task.Hold(ctx, t.Outcome, reserved); err != nil {
-			return nil, err
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	found := &Tuned{Subject: subject, Metric: values.Accuracy, Incomplete: totals.Failed > 0 || totals.Left > 0}
+	if _, err := found.run(ctx, v, held, o, results, nil); err != nil {
+		return nil, err
+	}
+	source := v.chosen.Knowledge()[len(v.chosen.Knowledge())-1].Source.Path
+	digest, err := tune.Digest(source)
+	if err != nil {
+		return nil, err
+	}
+	found.Variables = found.write(len(results), source, digest)
+	return found, nil
+}
+
+// run finds the threshold and the weights on results of a run in which every voter was
+// asked, and which keeps ballots. It returns what becomes of other results of it.
+func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Options, results, others []outcome.Result) ([]outcome.Result, error) {
+	task := tune.Task{
+		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.options.Events.Tuning,
+		Labels: held.Labels(), Fit: v.fit(&t.Subject), Election: v.election(held, &t.Subject),
+	}
+	var err error
+	if t.Outcome, err = task.Run(ctx); err != nil || len(others) == 0 {
+		return nil, err
+	}
+	return task.Hold(ctx, t.Outcome, others)
+}
+
+// write writes a file of variables with what was found on items of a file.
+func (t *Tuned) write(items int, input, digest string) string {
+	var kept []tune.Assignment
+	for _, tried := range t.Values {
+		if value, ok := tried.Best(); ok && tried.Variable() != "" {
+			kept = append(kept, tune.Assignment{Variable: tried.Variable(), Value: value})
 		}
 	}
-	file := filepath.Base(p.InputPath())
-	t.Variables = subject.Variables(t.Outcome, len(task.Results)+len(reserved), file, digest)
-	if o.Promise == nil {
-		return t, nil
-	}
-	return t, t.promise(flag, reserved, out.Labels, *o.Promise, split)
+	return t.Subject.Variables(t.Outcome, kept, items, filepath.Base(input), digest)
 }
 
 // tunable refuses rows that cannot be tuned on, before any voter is asked: that may
-// cost money. It returns their digest.
-func (p *Pipeline) tunable(check func(texts []string) error) (digest string, err error) {
+// cost money. It returns by what they are scored, their digest, and how they are split.
+func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, digest string, folds crossval.Folds, err error) {
 	if !p.rereadable() {
-		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
+		return metric, "", folds, errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
 	if err := p.adviseTuned(); err != nil {
-		return "", err
+		return metric, "", folds, err
 	}
 	if digest, err = tune.Digest(p.InputPath()); err != nil {
-		return "", err
+		return metric, "", folds, err
 	}
 	for _, k := range p.chosen.Knowledge() {
 		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest {
 			p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
 		}
 	}
-	var texts []string
+	var rows []source.Row
+	labels, gold := false, false
 	err = p.look(func(row source.Row) bool {
-		if row.Label != "" {
-			texts = append(texts, row.Text)
-		}
+		rows = append(rows, source.Row{Text: row.Text, Label: row.Label, Gold: row.Gold})
+		labels, gold = labels || values.Accuracy.Row(row), gold || values.NDCG.Row(row)
 		return true
 	})
-	if err == nil && len(texts) == 0 {
-		err = fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", p.InputPath())
+	if err != nil {
+		return metric, "", folds, err
 	}
-	if err == nil {
-		err = check(texts)
+	_, none := p.elects()
+	metric = o.Metric.For(labels && none == nil || !gold)
+	var texts []string
+	for _, row := range rows {
+		if metric.Row(row) {
+			texts = append(texts, row.Text)
+		}
 	}
-	return digest, err
+	column := "label"
+	if metric.Searches() {
+		column = "gold"
+	}
+	if metric.Searches() && o.Promise != nil {
+		return metric, "", folds, optionError("Promise", "%[1]s needs items with labels, and values are chosen by %[2]s", metric)
+	}
+	if folds, err = checkRows(texts, o, split); len(texts) == 0 {
+		err = fmt.Errorf("no item of %s has a %s: name the column that holds it with %[2]s = \"...\" in the input block", p.InputPath(), column)
+	}
+	return metric, digest, folds, err
 }
 
 // election starts the pipeline's election with weights, to hold elections of the run again.
-// Many are needed, each for a moment, so a built-in one runs in this process, by the same
-// code, unless it has to learn its weights first.
-func (p *Pipeline) election(s *tune.Subject) func(context.Context, tune.Found) (*reelect.Election, error) {
+// held keeps the ballots.
+func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context, tune.Found) (*reelect.Election, error) {
 	return func(ctx context.Context, found tune.Found) (*reelect.Election, error) {
 		again, start := p.chosen, p.launchHere
-		switch {
-		case found != nil:
+		if found != nil {
+			start = p.openHere
 			at, err := p.elects()
 			if err != nil {
 				return nil, err
@@ -144,10 +248,8 @@ func (p *Pipeline) election(s *tune.Subject) func(context.Context, tune.Found) (
 			changed := *p.chosen
 			changed.Stages = slices.Clone(p.chosen.Stages)
 			changed.Stages[at], again = weighed, &changed
-		case s.Learns:
-			start = p.launch
 		}
-		return reelect.New(ctx, p.ready, again, start)
+		return reelect.New(ctx, held, again, start)
 	}
 }
 
@@ -180,7 +282,7 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 		defer os.RemoveAll(dir) //nolint:errcheck // it holds nothing but weights that were read
 		// A process says what it has resolved when it opens, so it is opened again.
 		do := func(do func(process any) error) error {
-			process, err := p.launchHere(ctx, launch.Request{Stage: unweighed, StateDir: dir})
+			process, err := p.openHere(ctx, launch.Request{Stage: unweighed, StateDir: dir})
 			if err != nil {
 				return err
 			}

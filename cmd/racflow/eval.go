@@ -127,23 +127,31 @@ for each. Parts are ` + partNames + `.`,
 // maxCombinations bounds a product that was surely not meant.
 const maxCombinations = 1000
 
-// parseSweep reads --sweep flags: TARGET=VALUE,VALUE,... each.
+// parseSweep reads --sweep flags.
 func parseSweep(flags []string) ([]eval.Target, error) {
-	var all []eval.Target
+	all, err := parseTargets("--sweep", flags)
 	combinations := 1
+	for _, t := range all {
+		if combinations *= len(t.Values); combinations > maxCombinations {
+			return nil, fmt.Errorf("--sweep asks for more than %d combinations", maxCombinations)
+		}
+	}
+	return all, err
+}
+
+// parseTargets reads flags with a name: TARGET=VALUE,VALUE,... each.
+func parseTargets(name string, flags []string) ([]eval.Target, error) {
+	var all []eval.Target
 	for _, f := range flags {
 		target, values, ok := strings.Cut(f, "=")
 		t := eval.Target{Name: strings.TrimSpace(target), Values: splitValues(values)}
 		if !ok || t.Name == "" || len(t.Values) == 0 {
-			return nil, fmt.Errorf("--sweep %s: write TARGET=VALUE,VALUE, such as neighbours.top_k=5,15,60 or var.election=soft,majority", f)
+			return nil, fmt.Errorf("%s %s: write TARGET=VALUE,VALUE, such as neighbours.top_k=5,15,60 or var.election=soft,majority", name, f)
 		}
 		for _, other := range all {
 			if other.Name == t.Name {
-				return nil, fmt.Errorf("--sweep %s is given twice: name all its values in one", t.Name)
+				return nil, fmt.Errorf("%s %s is given twice: name all its values in one", name, t.Name)
 			}
-		}
-		if combinations *= len(t.Values); combinations > maxCombinations {
-			return nil, fmt.Errorf("--sweep asks for more than %d combinations", maxCombinations)
 		}
 		all = append(all, t)
 	}

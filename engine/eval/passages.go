@@ -167,6 +167,15 @@ func rank(gold []source.Gold, list []sdk.Candidate) ranked {
 	return r
 }
 
+// NDCG is the normalised discounted cumulative gain of the first 10 of a list, for an item
+// with gold passages; see Ranking.
+func NDCG(gold []source.Gold, list []sdk.Candidate) float64 { return rank(relevant(gold), list).ndcg }
+
+// Recalled is the share of an item's gold passages among the first k of a list.
+func Recalled(gold []source.Gold, list []sdk.Candidate, k int) float64 {
+	return rank(relevant(gold), list).within(k)
+}
+
 // gainOf is the discounted cumulative gain of the first ndcgCut.
 func gainOf(gains []float64) float64 {
 	sum := 0.0

@@ -1,23 +1,65 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/tune"
 	"github.com/racflow/racflow/engine/tune/crossval"
 	"github.com/racflow/racflow/engine/tune/flagging"
+	"github.com/racflow/racflow/engine/tune/values"
 )
+
+// bounds says what the brackets behind a difference mean.
+const bounds = "[bounds that hold with 95 % confidence each]"
+
+// Tried writes what came of trying values, for people, and what to do.
+func Tried(w io.Writer, m values.Metric, all []values.Tried) error {
+	for _, t := range all {
+		tw := terminal.NewTable(w)
+		fmt.Fprintf(tw, "%s\t%s\t\n", t.Name, strings.ToUpper(m.String()))
+		for i, mean := range t.Choice.Means {
+			value, note := t.Values[i], ""
+			if i == 0 {
+				value, note = cmp.Or(value, "as it is"), "the file's"
+			}
+			fmt.Fprintf(tw, "%s\t%.4f\t%s\n", value, mean, note)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		best, better := t.Best()
+		what := t.Name
+		if better {
+			what = t.Setting(best)
+		}
+		if _, err := fmt.Fprintf(w, "%s\n\n", kept(what, better, t.Choice.Gain)); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s\n\n", bounds)
+	return err
+}
 
 // Tune writes what tuning found for people: the trade-off curve and what the
 // choice is worth, all of it on rows that it was not found on, and what is promised,
 // which may be nil.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *flagging.Found) error {
 	if !s.Nothing() {
-		if err := tuned(w, s, o); err != nil || promised == nil {
+		if err := tuned(w, s, o); err != nil {
 			return err
 		}
+	}
+	if promised == nil {
+		return nil
+	}
+	if !s.Nothing() {
 		fmt.Fprintln(w)
 	}
 	_, err := io.WriteString(w, promised.String())
@@ -64,19 +106,19 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		fmt.Fprintf(w, "\nthe choice against everything sent: %s\n", o.Against)
 	}
 	if s.Weights != "" {
-		fmt.Fprintf(w, "%s: %s\n", s.Weights, kept(o.Found != nil, o.Gain))
+		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain))
 	}
 	if o.Cut {
-		fmt.Fprintf(w, "the search for %s ended before it was done: it holds so many elections at most\n", s.Weights)
+		fmt.Fprintf(w, "the search for %s ended early: it has held as many elections as it may\n", s.Weights)
 	}
-	_, err := fmt.Fprintln(w, "[bounds that hold with 95 % confidence each]")
+	_, err := fmt.Fprintln(w, bounds)
 	return err
 }
 
-// kept says whether a value that was found replaces that of the file, and why.
-func kept(kept bool, gain crossval.Difference) string {
+// kept says whether what was found is kept, and why.
+func kept(what string, kept bool, gain crossval.Difference) string {
 	if kept {
-		return fmt.Sprintf("better than in the file by %s", gain)
+		return fmt.Sprintf("%s: %s", what, gain)
 	}
-	return fmt.Sprintf("stays as in the file: what was found is not better beyond chance: %s", gain)
+	return fmt.Sprintf("%s: stays as it is, because what was found is not better beyond chance: %s", what, gain)
 }

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -140,6 +141,21 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 			s.More = variables
 		}
 	}
+}
+
+// Sends reports whether a voter is asked about doubtful items alone.
+func (s *Subject) Sends(voter string) bool {
+	_, ok := s.doubts[voter]
+	return ok
+}
+
+// Taken are the variables that are thresholds or arguments of the election, tuned or not.
+func (s *Subject) Taken() []string {
+	all := slices.Sorted(maps.Keys(s.values))
+	for _, variable := range s.arguments() {
+		all = append(all, variable)
+	}
+	return all
 }
 
 // Everything are the overrides with which no threshold keeps an item back.

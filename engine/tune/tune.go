@@ -11,16 +11,20 @@ import (
 	"github.com/racflow/racflow/engine/promise"
 	"github.com/racflow/racflow/engine/reelect"
 	"github.com/racflow/racflow/engine/tune/crossval"
+	"github.com/racflow/racflow/engine/tune/values"
 	"github.com/racflow/racflow/sdk"
 )
 
 // Options say what tuning is for.
 type Options struct {
 	Goal      Goal
-	Folds     int    // parts of the items, each of which is held out once; at least 2
-	Threshold string // the variable to find, where the file has several thresholds
+	Folds     int           // parts of the items, each of which is held out once; at least 2
+	Threshold string        // the variable to find, where the file has several thresholds
+	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
+	Metric    values.Metric // by which they are chosen
 	// Promise is for the threshold of the flag rule (package flagging); nil: it stays.
 	Promise *promise.Goal
+	Calls   int // how many rows of the knowledge take the place of the input; 0: none
 }
 
 // Task is what is tuned, on what, and for what.

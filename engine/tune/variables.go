@@ -61,30 +61,51 @@ func (s *Subject) arguments() map[string]string {
 	return all
 }
 
-// Variables is a file of variables with what was found, as -var-file reads it.
-// input is the name of the file that it was found on, digest its SHA-256, and items how
-// many of its rows have labels.
-func (s *Subject) Variables(o Outcome, items int, input, digest string) string {
+// Assignment is a variable with a value, as HCL or bare text.
+type Assignment struct{ Variable, Value string }
+
+// Variables is a file of variables with what was found, as -var-file reads it: the values
+// that are kept, and the outcome. input is the name of the file that all of it was found
+// on, digest its SHA-256, and items how many of its rows were scored.
+func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, digest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, items, input)
+	for _, a := range kept {
+		fmt.Fprintf(&b, "%s = %s\n", a.Variable, a.hcl())
+	}
 	if s.Variable != "" {
 		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
 	}
-	if weights := o.Found.weights(s.Argument); weights != nil {
-		fmt.Fprintf(&b, "%s = {\n", s.Weights)
-		for _, v := range slices.Sorted(slices.Values(s.Voters)) {
-			if weight, ok := weights[v]; ok {
-				fmt.Fprintf(&b, "%s = %s\n", v, format(weight))
-			}
-		}
-		fmt.Fprintf(&b, "}\n")
-		for _, name := range slices.Sorted(maps.Keys(s.More)) {
-			if value, ok := o.Found[name]; ok {
-				fmt.Fprintf(&b, "%s = %s\n", s.More[name], hclOf(value))
-			}
-		}
+	if o.Found != nil {
+		s.writeFound(&b, o.Found)
 	}
 	return string(bounded.Format([]byte(b.String())))
+}
+
+// writeFound writes values of the election's arguments that are variables.
+func (s *Subject) writeFound(b *strings.Builder, found Found) {
+	weights := found.weights(s.Argument)
+	fmt.Fprintf(b, "%s = {\n", s.Weights)
+	for _, v := range slices.Sorted(slices.Values(s.Voters)) {
+		if weight, ok := weights[v]; ok {
+			fmt.Fprintf(b, "%s = %s\n", v, format(weight))
+		}
+	}
+	fmt.Fprintf(b, "}\n")
+	for _, name := range slices.Sorted(maps.Keys(s.More)) {
+		if value, ok := found[name]; ok {
+			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
+		}
+	}
+}
+
+// hcl is the value as an expression: what is none is a text.
+func (a Assignment) hcl() string {
+	e, diags := bounded.ParseExpression([]byte(a.Value), a.Variable)
+	if diags.HasErrors() || len(e.Variables()) > 0 {
+		return hclOf(a.Value)
+	}
+	return a.Value
 }
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
