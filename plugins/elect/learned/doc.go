@@ -14,7 +14,7 @@
 // exp(score) divided by its sum over all labels of the knowledge, and over the empty label
 // where a voter says that none fits. The likeliest label wins; a tie goes to the one that
 // was voted for first, in the order of the voters in the file. The confidence is its
-// probability, the agreement its share of the mean ballot, as elsewhere. So a weight is the
+// probability, calibrated, the agreement its share of the mean ballot, as elsewhere. So a weight is the
 // log-odds that a voter's full vote adds to a label. It is never negative: a voter that is
 // worth nothing gets nothing, and is not believed the opposite.
 //
@@ -30,10 +30,15 @@
 // The likelihood is not the accuracy, and few rows say little. So the voter that is right on
 // most rows leads, its answer stands wherever it has one, unless five-fold cross-validation
 // shows with 95 % certainty that the weighted votes are at most half a point worse. The
-// confidence is the probability of the leader's answer then.
+// confidence is that of the leader's answer then. Fewer than 20 rows choose no leader.
+//
+// Voters that err together make the likeliest label too sure of itself. So the log-odds of
+// the answer are multiplied by a slope, and an offset is added, which are fitted to the
+// answers of the cross-validation (Platt, "Probabilistic outputs for support vector machines
+// and comparisons to regularized likelihood methods", 1999).
 //
 // What was learnt is in weights.json in the state folder, which can be read, changed, and
-// copied into the arguments weights and leader.
+// copied into the arguments weights, leader and calibration.
 //
 // # Voters of which nothing is known
 //

@@ -43,13 +43,16 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	return nil
 }
 
-// Resolved implements sdk.Resolver: the weights that were learnt, and the leader.
+// Resolved implements sdk.Resolver: all that was learnt.
 func (f *fitter) Resolved() map[string]any {
 	m := f.model.Load()
 	if len(m.Weights) == 0 {
 		return nil
 	}
-	values := map[string]any{"weights": m.Weights}
+	values := map[string]any{
+		"weights":     m.Weights,
+		"calibration": map[string]float64{"slope": m.Calibration.Slope, "offset": m.Calibration.Offset},
+	}
 	if m.Leader != "" {
 		values["leader"] = m.Leader
 	}
@@ -102,22 +105,26 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
 		return nil, err
 	}
-	m := &model{Rows: len(l.rows), Labels: len(l.labels), Weights: map[string]float64{}, Alone: map[string]float64{}}
-	right := make([]int, len(voters))
+	m := &model{Rows: len(l.rows), Labels: len(l.labels), Weights: map[string]float64{}, Alone: map[string]float64{}, Calibration: uncalibrated}
+	best, most, alone := -1, -1, []bool(nil)
 	for i, name := range voters {
-		right[i] = p.right(i)
+		right, n := p.alone(i)
+		if n > most {
+			best, most, alone = i, n, right
+		}
 		m.Weights[name] = rounded(weights[i])
-		m.Alone[name] = rounded(float64(right[i]) / float64(len(l.rows)))
+		m.Alone[name] = rounded(float64(n) / float64(len(l.rows)))
 	}
-	if len(l.rows) < few || len(voters) == 0 {
+	if len(l.rows) < few || best < 0 {
 		return m, nil
 	}
-	best := slices.Index(right, slices.Max(right))
-	switch leads, err := p.leads(ctx, best, weights); {
-	case err != nil:
+	without, with, err := p.try(ctx, best, weights)
+	if err != nil {
 		return nil, err
-	case leads:
-		m.Leader = voters[best]
+	}
+	m.Calibration = without.calibrated()
+	if !without.harmless(alone) {
+		m.Leader, m.Calibration = voters[best], with.calibrated()
 		m.Weights[m.Leader] = max(m.Weights[m.Leader], smallest)
 	}
 	return m, nil

@@ -14,5 +14,5 @@ func TestGolden(t *testing.T) {
 // The weights that are learnt are part of what the election gives, too.
 func TestGoldenFit(t *testing.T) {
 	labels, rows := generate(1, 300)
-	golden.Compare(t, learned.Stage(), elect(t, fitted(t, rows[:280]), labels, rows[280:]), "1 b86913f340240a2a")
+	golden.Compare(t, learned.Stage(), elect(t, fitted(t, rows[:280]), labels, rows[280:]), "1 c307e2e970e5ac2d")
 }

@@ -13,58 +13,73 @@ const (
 	certain = 1.645 // ... with so many standard errors of certainty: 95 %
 )
 
-// leads reports whether the voter that is right on most rows should lead: it does unless
-// cross-validation shows with certainty that the weighted votes do no harm.
-func (p *problem) leads(ctx context.Context, best int, weights []float64) (bool, error) {
-	sum, squares := 0.0, 0.0
+// trial is what an election decides on rows from whose votes it has not learnt.
+type trial []point
+
+// point is a decision.
+type point struct {
+	odds  float64 // that it is right: its log-odds by the election
+	right bool
+}
+
+// try holds elections on all rows, each with weights that were fitted without it: without
+// a leader, and with one.
+func (p *problem) try(ctx context.Context, leader int, weights []float64) (without, with trial, err error) {
+	without, with = make(trial, len(p.rows)), make(trial, len(p.rows))
 	for fold := range folds {
 		w := slices.Clone(weights) // close to what it will be
 		if err := p.minimise(ctx, w, func(i int) bool { return i%folds != fold }); err != nil {
-			return false, err
+			return nil, nil, err
 		}
 		for i := fold; i < len(p.rows); i += folds {
-			gain := 0.0
-			if p.elects(i, w, -1) {
-				gain++
-			}
-			if p.alone(i, best) {
-				gain--
-			}
-			sum += gain
-			squares += gain * gain
+			without[i], with[i] = p.decide(i, w, -1), p.decide(i, w, leader)
 		}
 	}
-	n := float64(len(p.rows))
-	gain := sum / n
-	return gain-certain*math.Sqrt((squares/n-gain*gain)/n) < -harm, nil
+	return without, with, nil
 }
 
-// elects reports whether an election with these weights is right on a row.
-func (p *problem) elects(i int, weights []float64, leader int) bool {
+// decide holds an election on a row.
+func (p *problem) decide(i int, weights []float64, leader int) point {
 	r := &p.rows[i]
 	p.scores = r.votes.score(p.scores, weights)
-	return r.truth >= 0 && r.votes.winner(p.scores, leader) == r.truth
+	best := r.votes.winner(p.scores, leader)
+	if best < 0 {
+		return point{odds: math.Inf(-1)}
+	}
+	r.votes.softmax(p.scores, p.labels)
+	return point{logOdds(p.scores[best]), best == r.truth}
 }
 
-// right counts the rows on which a voter alone is right.
-func (p *problem) right(voter int) int {
-	n := 0
-	for i := range p.rows {
-		if p.alone(i, voter) {
+// harmless reports whether it is certain that the election is right on at most half a point
+// of its rows less than a voter alone.
+func (t trial) harmless(alone []bool) bool {
+	sum, squares, n := 0.0, 0.0, float64(len(t))
+	for i, d := range t {
+		switch {
+		case d.right && !alone[i]:
+			sum, squares = sum+1, squares+1
+		case alone[i] && !d.right:
+			sum, squares = sum-1, squares+1
+		}
+	}
+	gain := sum / n
+	return gain-certain*math.Sqrt((squares/n-gain*gain)/n) >= -harm
+}
+
+// alone tells for each row whether a voter alone is right, and on how many it is.
+func (p *problem) alone(voter int) (right []bool, n int) {
+	right = make([]bool, len(p.rows))
+	for i, r := range p.rows {
+		best, most := -1, 0.0
+		for _, x := range r.votes.all {
+			if int(x.voter) == voter && x.strength > most+tie {
+				best, most = int(x.label), x.strength
+			}
+		}
+		if best >= 0 && best == r.truth {
+			right[i] = true
 			n++
 		}
 	}
-	return n
-}
-
-// alone reports whether a voter alone is right on a row.
-func (p *problem) alone(i, voter int) bool {
-	r := &p.rows[i]
-	best, most := -1, 0.0
-	for _, x := range r.votes.all {
-		if int(x.voter) == voter && x.strength > most+tie {
-			best, most = int(x.label), x.strength
-		}
-	}
-	return best >= 0 && best == r.truth
+	return right, n
 }

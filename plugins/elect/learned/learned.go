@@ -14,7 +14,9 @@ import (
 
 type config struct {
 	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 0.5 if not given. Empty: they are learnt from the voters' answers on rows of the knowledge."`
-	Leader  string             `config:"leader" doc:"The voter whose answer stands wherever it has one, so that the others decide only the rest; empty: none. It is learnt with the weights, and takes part only where they are given."`
+	Leader  string             `config:"leader" doc:"The voter whose answer stands wherever it has one, so that the others decide only the rest; empty: none. It is learnt with the weights, and given with them."`
+
+	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 }
 
 // Stage describes the election.
@@ -24,18 +26,24 @@ func Stage() sdk.Stage {
 }
 
 func check(c config) error {
-	if c.Leader != "" && len(c.Weights) == 0 {
-		return &sdk.ArgumentError{Argument: "leader", Err: errors.New("give weights, too: without them the leader is learnt")}
+	learnt := errors.New("give weights, too: without them it is learnt")
+	switch {
+	case c.Leader != "" && len(c.Weights) == 0:
+		return &sdk.ArgumentError{Argument: "leader", Err: learnt}
+	case len(c.Calibration) > 0 && len(c.Weights) == 0:
+		return &sdk.ArgumentError{Argument: "calibration", Err: learnt}
 	}
-	return nil
+	_, err := calibrationOf(c.Calibration)
+	return err
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Elector, error) {
 	e := &election{memory: sync.Pool{New: func() any { return &reader{} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
-		e.model.Store(&model{Weights: c.Weights, Leader: c.Leader})
-		return e, nil
+		calibration, err := calibrationOf(c.Calibration)
+		e.model.Store(&model{Weights: c.Weights, Leader: c.Leader, Calibration: calibration})
+		return e, err
 	}
 	m, err := readState(setup.StateDir)
 	if err == nil {
@@ -77,7 +85,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 		verdict.Reason = ballot.NoLabelFits
 	}
 	v.softmax(r.scores, labels)
-	verdict.Confidence = r.scores[best]
+	verdict.Confidence = m.Calibration.confidence(r.scores[best])
 	return verdict
 }
 

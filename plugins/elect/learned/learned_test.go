@@ -114,7 +114,12 @@ func TestElect(t *testing.T) {
 		},
 		{
 			name: "a great weight", config: `{"weights": {"llm": 1e6}}`, samples: []sdk.Sample{sample("llm", "a", 1.)},
-			want: "a", confidence: 1, agreement: 1,
+			want: "a", confidence: 1 / (1 + math.Exp(-12)), agreement: 1,
+		},
+		{
+			name: "calibrated", config: `{"weights": {"llm": 2}, "calibration": {"slope": 0.5, "offset": -0.25}}`,
+			samples: []sdk.Sample{sample("llm", "a", 1.)},
+			want:    "a", confidence: 1 / (1 + math.Exp(.25-.5*(2-math.Log(4)))), agreement: 1,
 		},
 		{
 			name: "a leader's answer stands", config: `{"weights": {"knn": 1, "llm": 3}, "leader": "knn"}`,
@@ -209,6 +214,10 @@ func TestState(t *testing.T) {
   "weights": {
     "bad": 0,
     "llm": 2.3085
+  },
+  "calibration": {
+    "slope": 1,
+    "offset": 0
   },
   "alone": {
     "bad": 0,
@@ -369,8 +378,9 @@ func TestFitFails(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	for argument, config := range map[string]string{
-		"weights": `{"weights": {"knn": -1}}`, "leader": `{"leader": "knn"}`,
+	for config, argument := range map[string]string{
+		`{"weights": {"knn": -1}}`: "weights", `{"leader": "knn"}`: "leader", `{"calibration": {"slope": 1}}`: "calibration",
+		`{"weights": {"knn": 1}, "calibration": {"slope": -1}}`: "calibration", `{"weights": {"knn": 1}, "calibration": {"scale": 1}}`: "calibration",
 	} {
 		_, err := learned.Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
 		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {

@@ -17,11 +17,12 @@ const (
 
 // model is what an election knows of its voters, and the content of its state.
 type model struct {
-	Rows    int                `json:"rows"`   // that it was learnt from
-	Labels  int                `json:"labels"` // that they and the votes on them have
-	Leader  string             `json:"leader"` // whose answer stands; empty: nobody's
-	Weights map[string]float64 `json:"weights"`
-	Alone   map[string]float64 `json:"alone"` // the share of the rows that each voter is right on
+	Rows        int                `json:"rows"`   // that it was learnt from
+	Labels      int                `json:"labels"` // that they and the votes on them have
+	Leader      string             `json:"leader"` // whose answer stands; empty: nobody's
+	Weights     map[string]float64 `json:"weights"`
+	Calibration calibration        `json:"calibration"`
+	Alone       map[string]float64 `json:"alone"` // the share of the rows that each voter is right on
 }
 
 // writeState writes the model into a folder, where people can read and change it.
@@ -39,7 +40,7 @@ func (m *model) writeState(dir string) error {
 
 // readState reads the model of a folder; an empty one where it has none.
 func readState(dir string) (*model, error) {
-	m := &model{}
+	m := &model{Calibration: uncalibrated}
 	if dir == "" {
 		return m, nil
 	}
