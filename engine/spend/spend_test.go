@@ -290,6 +290,37 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoStops has an item that one of two paid voters has answered when the other had
+// to stop: that is its answer, and a resumed run asks about it in its turn.
+func TestOneOfTwoStops(t *testing.T) {
+	items := slices.Repeat([]item{{confidence: .25, likely: 1, most: 4, took: 1, requests: 2}}, 2)
+	s, j := &service{items: items, draw: rand.New(rand.NewPCG(1, 2))}, book{}
+	sp := s.spender(calls(2))
+	s.pass(t, sp, sp.Survey(j), []int{1, 2})
+	if lines := sp.Round(); !slices.Equal(lines, []int{1}) {
+		t.Fatalf("round %v", lines)
+	}
+	down := []*outcome.Failure{{Stage: "sample.other", Err: errDown}}
+	one := outcome.Result{Line: 1, Answer: "paid", Confidence: .875, Missing: down, Usages: map[string]sdk.Usage{"llm": tokens(3)}}
+	if err := sp.Asking(j).Keep([]outcome.Result{one}); err != nil {
+		t.Fatal(err)
+	}
+	if r := sp.Report(); r.Asked != 0 || r.Wanted != 2 || r.Cost != 3e-6 {
+		t.Errorf("%+v", r)
+	}
+	if lines := sp.Round(); len(lines) > 0 {
+		t.Errorf("its turn goes to %v", lines)
+	}
+	if r := sp.Result(j, source.Row{Line: 1}); r.Answer != "paid" || len(r.Missing) != 1 || r.Failure != nil {
+		t.Errorf("%+v", r)
+	}
+	sp = s.spender(calls(2))
+	s.pass(t, sp, sp.Survey(j), []int{1, 2})
+	if lines := sp.Round(); !slices.Equal(lines, []int{1}) { // by what it gained at first
+		t.Errorf("a resumed run asks about %v", lines)
+	}
+}
+
 // TestFailures has an item that fails in each pass.
 func TestFailures(t *testing.T) {
 	items := slices.Repeat([]item{{confidence: .5, likely: 1, most: 1, took: 1, requests: 1}}, 3)
