@@ -16,6 +16,9 @@
 // Bioinformatics 7:91, 2006). Weights replace those of the file only where they are better
 // beyond chance.
 //
+// The threshold of the flag rule, with the accuracy that it promises, is for package
+// flagging, on rows that nothing here has seen.
+//
 // It runs no pipeline (package engine does) and reads no pipeline file's text beyond the expressions
 // that name variables.
 package tune
