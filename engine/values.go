@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,11 +45,11 @@ func (t *trial) try(ctx context.Context, targets []values.Target) (all []values.
 		for _, value := range target.Values {
 			set := pipeline.Override{Target: target.Name, Value: value}
 			same, err := t.same(off, set)
+			if unsuitable := new(DiagnosticsError); same || target.Unnamed && errors.As(err, &unsuitable) {
+				continue
+			}
 			if err != nil {
 				return nil, err
-			}
-			if same {
-				continue
 			}
 			of, err := t.scores(ctx, set.String(), append(slices.Clip(off), set))
 			if err != nil {

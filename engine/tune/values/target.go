@@ -15,6 +15,9 @@ import (
 type Target struct {
 	eval.Target
 	Now string // the value of the file, of a variable; empty: of an argument
+	// Unnamed says that nobody named the target: values that do not suit the file are
+	// left out.
+	Unnamed bool
 
 	stages []*pipeline.Stage // that it changes, as far as that is known
 }
@@ -94,7 +97,9 @@ func Found(f *pipeline.File, p *pipeline.Pipeline, taken ...string) []Target {
 			continue
 		}
 		if tried := grid(u.argument, valueOf(f, u.variable)); len(tried) > 0 {
-			all = append(all, Named(f, p, []eval.Target{{Name: "var." + u.variable, Values: tried}})...)
+			t := Named(f, p, []eval.Target{{Name: "var." + u.variable, Values: tried}})[0]
+			t.Unnamed = true
+			all = append(all, t)
 		}
 	}
 	return slices.DeleteFunc(all, Target.Calls)
