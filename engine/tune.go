@@ -217,15 +217,15 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 			texts = append(texts, row.Text)
 		}
 	}
-	column := "label"
+	lacks, column := "a label", "label"
 	if metric.Searches() {
-		column = "gold"
+		lacks, column = "gold passages", "gold"
 	}
 	if metric.Searches() && o.Promise != nil {
 		return metric, "", folds, optionError("Promise", "%[1]s needs items with labels, and values are chosen by %[2]s", metric)
 	}
 	if folds, err = checkRows(texts, o, split); len(texts) == 0 {
-		err = fmt.Errorf("no item of %s has a %s: name the column that holds it with %[2]s = \"...\" in the input block", p.InputPath(), column)
+		err = fmt.Errorf("no item of %s has %s: name the column that holds it with %s = \"...\" in the input block", p.InputPath(), lacks, column)
 	}
 	return metric, digest, folds, err
 }
