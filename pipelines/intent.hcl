@@ -2,7 +2,8 @@
 # voters vote, elect. The idea is that of RAGE, retrieval-augmented generation and
 # election; rage.hcl is that method as published. This file has more voters, another
 # prompt and another election, and asks a model once per item. Without a language
-# model the statistical voters elect alone.
+# model the statistical voters elect alone. How much each of them counts, the election
+# learns from the examples.
 #
 #   racflow run pipelines/intent.hcl
 #   racflow run -var train=my/labelled.tsv --input my/texts.tsv pipelines/intent.hcl
@@ -64,14 +65,19 @@ variable "margin_below" {
 }
 
 variable "election" {
-  description = "soft averages the voters' distributions, majority counts their answers, weighted counts voters by their accuracy."
-  default     = "soft"
+  description = "learned weighs the voters as examples teach it, soft averages their distributions, majority counts their answers, weighted counts voters by their accuracy."
+  default     = "learned"
 }
 
 variable "weights" {
-  description = "How much each voter counts, 1 by default, for soft and majority. racflow tune finds values."
+  description = "How much each voter counts: for soft and majority 1 where it is not given, for learned what the examples teach. racflow tune finds values."
   type        = map(number)
   default     = {}
+}
+
+variable "flag_below" {
+  description = "Answers with less confidence are flagged for a person to look at. racflow tune --accuracy finds a value."
+  default     = 0.5
 }
 
 variable "accuracy" {
@@ -124,9 +130,14 @@ pipeline "intent" {
     use = "neighbours"
   }
 
-  # ... and the nearest label centroids of the whole knowledge for theirs.
+  # ... the nearest label centroids of the whole knowledge for theirs ...
   sample "prototype" {
     use = "prototype"
+  }
+
+  # ... and so does a logistic regression over vectors, words and letters.
+  sample "linear" {
+    use = "linear"
   }
 
   # Random examples first, then neighbours, the nearest last.
@@ -164,7 +175,11 @@ pipeline "intent" {
   elect "intent" {
     use    = var.election
     accept = "answer in labels"
-    flag   = "agreement < 0.4"
+    flag   = "confidence < var.flag_below"
+
+    config "learned" {
+      weights = var.weights
+    }
 
     config "soft" {
       weights = var.weights
