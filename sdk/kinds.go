@@ -84,6 +84,9 @@ type TrainingRow struct {
 	ID, Text, Label string
 	Vector          []float32
 	Samples         []Sample // of the voters that come before the stage
+	// HeldOut says that the row is one of the knowledge, kept out of what the voters saw:
+	// items may differ from those more than from rows that somebody labelled to learn from.
+	HeldOut bool
 }
 
 // Pending is the error of an Embed, Sample or Enrich whose results come later: a

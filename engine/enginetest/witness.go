@@ -16,6 +16,7 @@ import (
 type Witnessed struct {
 	ID, Label string
 	Samples   []sdk.Sample
+	HeldOut   bool
 }
 
 // WitnessFile is where Witness keeps, in its state_dir, all that it learnt from.
@@ -45,7 +46,7 @@ func (w *witness) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 			return err
 		}
 		for _, row := range batch {
-			all = append(all, Witnessed{row.ID, row.Label, row.Samples})
+			all = append(all, Witnessed{row.ID, row.Label, row.Samples, row.HeldOut})
 		}
 	}
 	raw, err := json.Marshal(all)

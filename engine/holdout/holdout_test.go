@@ -101,6 +101,9 @@ func (b *bench) votes(set ...string) map[string]string {
 			b.t.Fatal(err)
 		}
 		for _, row := range rows {
+			if !row.HeldOut {
+				b.t.Errorf("row %s: nobody says that it was held out", row.ID)
+			}
 			all[row.ID] = said(row.Samples)
 		}
 	}

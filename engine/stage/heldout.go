@@ -107,7 +107,7 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 				err = f
 				continue
 			}
-			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples})
+			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
 		}
 		election.progress(records[len(records)-1].Row.Line, len(items))
 	}

@@ -15,9 +15,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxVoted is on how many rows of a knowledge voters vote for an election to learn from:
-// it has a weight for each voter, which more rows do not make better.
-const maxVoted = 2500
+// maxVoted is on how many rows of a knowledge voters vote for an election to learn from.
+// It has a weight for each voter, which more rows hardly make better; voters that learn
+// are fitted to fewer folds for it.
+const maxVoted = 1000
 
 // learning is what a stage learns, and from what.
 func (s *stage) learning(start launch.Func) fitted.Job {

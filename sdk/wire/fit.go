@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
@@ -16,6 +18,12 @@ func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, e
 		return nil, err
 	}
 	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
+	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.HeldOut }) {
+		out.HeldOut = make([]bool, len(rows))
+		for i, r := range rows {
+			out.HeldOut[i] = r.HeldOut
+		}
+	}
 	return out, nil
 }
 
@@ -28,9 +36,12 @@ func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
 		return nil, err
 	}
+	if err := optional("held_out", len(rows.GetHeldOut()), len(b.Items)); err != nil {
+		return nil, err
+	}
 	out := make([]sdk.TrainingRow, len(b.Items))
 	for i, it := range b.Items {
-		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples}
+		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i)}
 	}
 	return out, nil
 }

@@ -3883,7 +3883,8 @@ type Rows struct {
 	Prompts       *Prompts    `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
 	Samples       *Samples    `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
 	Verdicts      *Verdicts   `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
-	Drawn         []uint32    `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"` // Sample: samples that the stage has given for the row before
+	Drawn         []uint32    `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
+	HeldOut       []bool      `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
 	Rankings      *Rankings   `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
 	Chunks        *Chunks     `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
 	Terms         *Terms      `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
@@ -4036,6 +4037,13 @@ func (x *Rows) GetVerdicts() *Verdicts {
 func (x *Rows) GetDrawn() []uint32 {
 	if x != nil {
 		return x.Drawn
+	}
+	return nil
+}
+
+func (x *Rows) GetHeldOut() []bool {
+	if x != nil {
+		return x.HeldOut
 	}
 	return nil
 }
@@ -5113,7 +5121,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\xe3\x05\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\xfe\x05\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -5136,7 +5144,8 @@ const file_stage_proto_rawDesc = "" +
 	"\aprompts\x18\x0e \x01(\v2\x19.racflow.stage.v2.PromptsR\aprompts\x123\n" +
 	"\asamples\x18\x0f \x01(\v2\x19.racflow.stage.v2.SamplesR\asamples\x126\n" +
 	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v2.VerdictsR\bverdicts\x12\x14\n" +
-	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x126\n" +
+	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x12\x19\n" +
+	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
 	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\"^\n" +
