@@ -32,6 +32,10 @@
 // shows with 95 % certainty that the weighted votes are at most half a point worse. The
 // confidence is that of the leader's answer then. Fewer than 20 rows choose no leader.
 //
+// Rows that were held out of the knowledge are not drawn as items are: a voter may be better
+// on them for the way in which they were collected. There a voter leads only if it is as
+// certain that the weighted votes are worse.
+//
 // Voters that err together make the likeliest label too sure of itself. So the log-odds of
 // the answer are multiplied by a slope, and an offset is added, which are fitted to the
 // answers of the cross-validation (Platt, "Probabilistic outputs for support vector machines

@@ -64,6 +64,8 @@ type lesson struct {
 	reader reader
 	rows   []row
 	labels map[string]struct{}
+
+	heldOut bool // rows were held out of the knowledge
 }
 
 // add takes a row, unless it has no label.
@@ -71,6 +73,7 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 	if t.Label == "" {
 		return
 	}
+	l.heldOut = l.heldOut || t.HeldOut
 	v := l.reader.read(t.Samples, nil)
 	for _, label := range append(l.reader.labels, t.Label) {
 		if _, known := l.labels[label]; !known && label != "" {
@@ -123,7 +126,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		return nil, err
 	}
 	m.Calibration = without.calibrated()
-	if !without.harmless(alone) {
+	if without.leads(alone, l.heldOut) {
 		m.Leader, m.Calibration = voters[best], with.calibrated()
 		m.Weights[m.Leader] = max(m.Weights[m.Leader], smallest)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/soft"
@@ -112,6 +113,21 @@ func TestNeverWorse(t *testing.T) {
 	c.report(t)
 	if c.shown < c.sets {
 		t.Errorf("for %d of %d subsets it is not shown that the best voter is at most half a point better", c.sets-c.shown, c.sets)
+	}
+}
+
+// The same rows choose a leader where somebody labelled them, and none where they were held
+// out of the knowledge.
+func TestHeldOutRows(t *testing.T) {
+	_, rows := generate(3, 300)
+	rows = of(rows, "good", "weak") // the second hardly changes what the first decides
+	for heldOut, want := range map[bool]bool{false: true, true: false} {
+		for i := range rows {
+			rows[i].HeldOut = heldOut
+		}
+		if leads := !strings.Contains(string(learn(t, rows)), `"leader": ""`); leads != want {
+			t.Errorf("held out: %v; a voter leads: %v", heldOut, leads)
+		}
 	}
 }
 

@@ -50,9 +50,9 @@ func (p *problem) decide(i int, weights []float64, leader int) point {
 	return point{logOdds(p.scores[best]), best == r.truth}
 }
 
-// harmless reports whether it is certain that the election is right on at most half a point
-// of its rows less than a voter alone.
-func (t trial) harmless(alone []bool) bool {
+// against compares the decisions with a voter alone: the share of rows by which it is right
+// on more, and the standard error of that.
+func (t trial) against(alone []bool) (gain, deviation float64) {
 	sum, squares, n := 0.0, 0.0, float64(len(t))
 	for i, d := range t {
 		switch {
@@ -62,8 +62,19 @@ func (t trial) harmless(alone []bool) bool {
 			sum, squares = sum-1, squares+1
 		}
 	}
-	gain := sum / n
-	return gain-certain*math.Sqrt((squares/n-gain*gain)/n) >= -harm
+	gain = sum / n
+	return gain, math.Sqrt((squares/n - gain*gain) / n)
+}
+
+// leads reports whether the voter that is right on most rows leads. On rows that were
+// labelled to learn from, it does unless the election does certainly no harm; on rows held
+// out of the knowledge only if that certainly does harm.
+func (t trial) leads(alone []bool, heldOut bool) bool {
+	gain, deviation := t.against(alone)
+	if heldOut {
+		return gain+certain*deviation < 0
+	}
+	return gain-certain*deviation < -harm
 }
 
 // alone tells for each row whether a voter alone is right, and on how many it is.
