@@ -75,6 +75,17 @@ variable "weights" {
   default     = {}
 }
 
+variable "leader" {
+  description = "The voter whose answer stands wherever it has one, for learned. racflow tune finds whether one should lead."
+  default     = ""
+}
+
+variable "calibration" {
+  description = "The slope and offset of the confidence, for learned. racflow tune finds them."
+  type        = map(number)
+  default     = {}
+}
+
 variable "flag_below" {
   description = "Answers with less confidence are flagged for a person to look at. racflow tune --accuracy finds a value."
   default     = 0.5
@@ -178,7 +189,9 @@ pipeline "intent" {
     flag   = "confidence < var.flag_below"
 
     config "learned" {
-      weights = var.weights
+      weights     = var.weights
+      leader      = var.leader
+      calibration = var.calibration
     }
 
     config "soft" {
