@@ -92,12 +92,19 @@ func (t *trial) off(target values.Target) []pipeline.Override {
 // same reports whether the pipeline is what it is already with an argument set.
 func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
 	parts := func(set []pipeline.Override) (map[string]string, error) {
-		v, err := t.variant(context.Background(), slices.Concat(t.set, set), func(*Options) {})
+		o := t.workspace.options
+		file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
 		if err != nil {
 			return nil, err
 		}
-		defer v.Close()
-		return identity.Parts(v.chosen), nil
+		if diags.HasErrors() {
+			return nil, &DiagnosticsError{diags, file.Sources}
+		}
+		chosen, err := t.workspace.Choose(file)
+		if err != nil {
+			return nil, err
+		}
+		return identity.Parts(chosen), nil
 	}
 	before, err := parts(off)
 	if err != nil {

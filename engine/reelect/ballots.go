@@ -78,7 +78,8 @@ func (e *Election) Hold(ctx context.Context, b *Ballots, at []int) ([]outcome.Re
 				out[n].Failure = &outcome.Failure{Err: rows[i]}
 				continue
 			}
-			out[n].Answer, out[n].Agreement, out[n].Reason = verdicts[i].Answer, verdicts[i].Agreement, verdicts[i].Reason
+			v := verdicts[i]
+			out[n].Answer, out[n].Agreement, out[n].Confidence, out[n].Reason = v.Answer, v.Agreement, v.Confidence, v.Reason
 		}
 		return ctx.Err()
 	})

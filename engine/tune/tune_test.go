@@ -175,7 +175,7 @@ func TestReelect(t *testing.T) {
 		}
 		for _, at := range []float64{0, .2, 2} {
 			_, want := b.run(b.load("var.election="+election, fmt.Sprintf("var.margin_below=%g", at), "var.other=0.6").Pipelines[0])
-			got, err := again.Elect(t.Context(), results, func(a reelect.Ask) bool {
+			asked := func(a reelect.Ask) bool {
 				switch a.Stage.Name {
 				case "llm":
 					return a.Margin < at
@@ -183,9 +183,27 @@ func TestReelect(t *testing.T) {
 					return a.Agreement <= .6
 				}
 				return true
-			})
+			}
+			got, err := again.Elect(t.Context(), results, asked)
 			if err != nil {
 				t.Fatal(err)
+			}
+			ballots, err := again.Prepare(t.Context(), results, asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			odd := []int{}
+			for i := 1; i < len(results); i += 2 {
+				odd = append(odd, i)
+			}
+			held, err := again.Hold(t.Context(), ballots, odd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, i := range odd {
+				if h := held[n]; h.Answer != got[i].Answer || h.Agreement != got[i].Agreement || h.Reason != got[i].Reason || h.Expected != got[i].Expected {
+					t.Fatalf("%s, %g, row %d: %+v where only votes are counted, want %+v", election, at, i, h, got[i])
+				}
 			}
 			for i := range want {
 				if got[i].Answer != want[i].Answer || got[i].Agreement != want[i].Agreement || got[i].Usage != want[i].Usage || got[i].Reason != want[i].Reason {
