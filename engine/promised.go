@@ -19,16 +19,19 @@ import (
 // flag rule's threshold is found alone where Options.Threshold names it, or where there
 // is nothing else.
 func (p *Pipeline) subject(o tune.Options) (tune.Subject, flagging.Rule, hcl.Diagnostics) {
-	if o.Promise == nil {
-		s, diags := tune.Find(p.file, p.chosen, o.Threshold)
-		return s, flagging.Rule{}, diags
-	}
-	flag, diags := flagging.Find(p.chosen)
-	if diags.HasErrors() || o.Threshold == flag.Variable {
-		return tune.Subject{}, flag, diags
-	}
 	s, diags := tune.Find(p.file, p.chosen, o.Threshold)
-	if o.Threshold == "" && s.Nothing() {
+	flag, missed := flagging.Find(p.chosen)
+	named := o.Threshold != "" && o.Threshold == flag.Variable
+	switch {
+	case o.Promise == nil && named && diags.HasErrors():
+		return s, flag, flag.Diagnostic(p.chosen, "is found for an accuracy that is to be promised, such as --accuracy 0.95")
+	case o.Promise == nil:
+		return s, flag, diags
+	case missed.HasErrors():
+		return s, flag, missed
+	case s.Compares(flag.Variable):
+		return s, flag, flag.Diagnostic(p.chosen, "is also that of a when rule, so it cannot serve a promise: give the flag rule a variable of its own")
+	case named || o.Threshold == "" && s.Nothing():
 		return tune.Subject{}, flag, nil
 	}
 	return s, flag, diags

@@ -77,6 +77,8 @@ the rows that they were found on.`,
 				o.Promise = &promised
 			}
 			switch {
+			case o.Promise == nil && c.Flags().Changed("confidence"):
+				return errors.New("--confidence is that of a promise: give --accuracy, too")
 			case accuracy < 0 || accuracy > 1 || share < 0 || share > 1 || cost < 0:
 				return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
 			case o.Folds < 2:

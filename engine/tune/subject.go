@@ -91,6 +91,12 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 // Nothing reports whether there is nothing to find.
 func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
 
+// Compares reports whether a when rule compares with a variable.
+func (s *Subject) Compares(variable string) bool {
+	_, ok := s.values[variable]
+	return ok
+}
+
 func readDoubt(r *rule.Rule) (doubt, bool) {
 	if r == nil {
 		return doubt{}, false

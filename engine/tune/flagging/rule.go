@@ -40,8 +40,19 @@ func Find(p *pipeline.Pipeline) (Rule, hcl.Diagnostics) {
 	return Rule{}, diagnostic(p.Range, "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
 }
 
+// Diagnostic says something about the rule's threshold, at the pipeline's election.
+func (r Rule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics {
+	at := p.Range
+	for _, stage := range p.Stages {
+		if stage.Enabled && stage.Block == "elect" {
+			at = stage.Range
+		}
+	}
+	return diagnostic(at, "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
+}
+
 func diagnostic(at hcl.Range, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No flag threshold", Detail: fmt.Sprintf(format, args...), Subject: &at}}
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No promise", Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
 // of is what the rule compares.
