@@ -76,15 +76,15 @@ func TestWhatCounts(t *testing.T) {
 // TestFeatures compares with values by hand.
 func TestFeatures(t *testing.T) {
 	r := opened(t, "{}")
-	it := sdk.Item{Text: "lost card lost card now", Candidates: []sdk.Candidate{
+	it := sdk.Item{Text: "lost card lost card card now", Candidates: []sdk.Candidate{
 		{Text: "the lost card", Score: 3},
-		{Text: "a card, once lost", Context: "lost", Score: 1},
-		{Text: "weather", Score: 2},
+		{Text: "a card, once", Context: "lost", Score: 1},
+		{Text: "lost weather card", Score: 2},
 		{Text: "card lost", Meta: sdk.Meta{"title": "card card"}, Score: 1},
 	}}
-	// Three of four have each word but the last one, which has no weight: two pairs of
-	// words are left, and a half of the third, which no text has.
-	idf := math.Log(1 + 1.5/3.5)
+	// All four have each word, in the text or in a field, but the last one, which has no
+	// weight: two pairs of words are left, and a half of the third, which no text has.
+	idf := math.Log(1 + .5/4.5)
 	all := 2*idf + 2*idf + idf
 	want := []features{{1, 2 * idf / all, 0}, {0, 0, .5}, {.5, 0, 0}, {0, 2 * idf / all, .5}}
 	for i, got := range read(r.analyzer, &it, r.Names).features {
