@@ -19,6 +19,19 @@
 // harms prose. Contexts do not count there: chunks of one document have similar contexts
 // and different texts.
 //
-// TestCrossValidated chooses the weights and that overlap among 150 settings, by the mean
-// of recall at 5, recall at 20 and nDCG at 10 over three collections that count the same.
+// TestCrossValidated (with RACFLOW_TEST_QUALITY=1) chooses the weights and that overlap
+// among 150 settings, by the mean of recall at 5, recall at 20 and nDCG at 10 over three
+// collections that count the same. What follows was measured on questions that the
+// settings were not chosen with, by leaving out one repository or one collection at a
+// time: the difference that the stage makes to the 150 candidates of MiniLM and BM25 in
+// the search's own order, with its 95 % interval.
+//
+//	                       recall@5             recall@20            nDCG@10
+//	9 codebases, 124       +.034 [-.001, .071]  +.035 [+.008, .070]  +.013 [-.003, .030]
+//	examples/docs, 54      +.009 [-.028, .056]   .000 [ .000, .000]  +.030 [ .000, .062]
+//	SciFact, 959           +.015 [+.004, .027]  +.010 [+.002, .019]  +.002 [-.006, .010]
+//
+// The intervals do not know that the features were selected on the same collections: the
+// share of the item's words in the text was dropped, since it got the weight 0 nearly
+// everywhere.
 package local
