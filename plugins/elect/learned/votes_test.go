@@ -180,13 +180,13 @@ func TestAccuracyOnRecordedVotes(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	pair := []string{"llama32_3b_fs", "qwen3_30b_fs5"} // one middling, one strong
 	for name, set := range map[string][]string{
-		"neighbours and prototype":          {"neighbours", "prototype"},
-		"two models":                        append([]string{"neighbours", "prototype"}, pair...),
-		"four models":                       append([]string{"neighbours", "prototype", "gemma3_4b_zs", "qwen3_8b_zs"}, pair...),
-		"nine models":                       append([]string{"neighbours", "prototype"}, models...),
-		"nine models, and nothing else":     models,
-		"two models, and nothing else":      pair,
-		"the nine weakest voters by chance": append([]string{"neighbours"}, slices.DeleteFunc(slices.Clone(models), func(m string) bool { return m == "qwen3_30b_fs5" })...),
+		"neighbours and prototype":         {"neighbours", "prototype"},
+		"two models":                       append([]string{"neighbours", "prototype"}, pair...),
+		"four models":                      append([]string{"neighbours", "prototype", "gemma3_4b_zs", "qwen3_8b_zs"}, pair...),
+		"nine models":                      append([]string{"neighbours", "prototype"}, models...),
+		"nine models, and nothing else":    models,
+		"two models, and nothing else":     pair,
+		"neighbours and eight weak models": append([]string{"neighbours"}, slices.DeleteFunc(slices.Clone(models), func(m string) bool { return m == "qwen3_30b_fs5" })...),
 	} {
 		rows := of(rows, set...)
 		reached := map[string][]bool{}
