@@ -27,8 +27,8 @@
 // the search's own order, with its 95 % interval.
 //
 //	                       recall@5             recall@20            nDCG@10
-//	9 codebases, 124       +.034 [-.001, .071]  +.035 [+.008, .070]  +.013 [-.003, .030]
-//	examples/docs, 54      +.009 [-.028, .056]   .000 [ .000, .000]  +.030 [ .000, .062]
+//	9 codebases, 124       +.034 [-.001, .073]  +.035 [+.008, .070]  +.013 [-.003, .030]
+//	examples/docs, 54      +.009 [-.028, .056]   .000 [ .000, .000]  +.030 [ .000, .063]
 //	SciFact, 959           +.015 [+.004, .027]  +.010 [+.002, .019]  +.002 [-.006, .010]
 //
 // The intervals do not know that the features were selected on the same collections: the

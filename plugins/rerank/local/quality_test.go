@@ -119,7 +119,7 @@ func TestQuality(t *testing.T) {
 		set   func(testing.TB) *set
 		least measures
 	}{
-		"codebases": {codebases, measures{-.002, .008, -.003}},
+		"codebases": {codebases, measures{-.001, .008, -.004}},
 		"manual":    {manual, measures{-1, -1, -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
