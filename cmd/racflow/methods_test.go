@@ -181,8 +181,8 @@ func TestRAGE(t *testing.T) {
 		if len(shots[item]) < 58 || len(ends[item]) != 1 {
 			t.Errorf("%q: %d random examples in six prompts, %d lists of neighbours", item, len(shots[item]), len(ends[item]))
 		}
-		if r["answer"] != "card_lost" || r["agreement"].(float64) < .74 {
-			t.Errorf("six of eight votes: %v", r)
+		if r["answer"] != "card_lost" || r["agreement"].(float64) < .66 {
+			t.Errorf("six of nine votes: %v", r)
 		}
 	}
 	if len(results) != 2 || server.Calls() != 12 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 )
 
 type config struct {
-	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 0.5 if not given. Empty: they are learnt from the voters' answers on rows of the knowledge."`
+	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 1 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
 	Leader  string             `config:"leader" doc:"The voter whose answer stands wherever it has one, so that the others decide only the rest; empty: none. It is learnt with the weights, and given with them."`
 
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
@@ -22,7 +23,7 @@ type config struct {
 // Stage describes the election.
 func Stage() sdk.Stage {
 	return sdk.ElectStage("learned", "Weighs the voters by a logistic regression on their answers; the likeliest label wins, and its probability is the confidence.",
-		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
 }
 
 func check(c config) error {
@@ -89,19 +90,27 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	return verdict
 }
 
-// prior is the weight of a voter of which nothing is known: a full vote makes a label
-// 1.6 times as likely. See the package's documentation for how it was chosen.
-const prior = 0.5
+const (
+	// prior is the weight that a fit leaves a voter that it learns nothing of.
+	prior = 0.5
+	// unknown is the weight of a voter that no fit has seen. Several of them weigh as their
+	// square root: they err together. See the package's documentation for how it was chosen.
+	unknown = 1
+)
 
 // of returns the weights of voters, and the position of the leader among them; -1: it is
 // not one of them.
 func (m *model) of(voters []string) (weights []float64, leader int) {
 	weights = make([]float64, len(voters))
+	var others []int
 	for i, name := range voters {
-		weights[i] = prior
-		if w, ok := m.Weights[name]; ok {
-			weights[i] = w
+		w, ok := m.Weights[name]
+		if weights[i] = w; !ok {
+			others = append(others, i)
 		}
+	}
+	for _, i := range others {
+		weights[i] = unknown / math.Sqrt(float64(len(others)))
 	}
 	return weights, slices.Index(voters, m.Leader)
 }
