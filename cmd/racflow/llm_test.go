@@ -43,7 +43,7 @@ func TestLanguageModelVotes(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	run := func(apiKey string, flags ...string) (result map[string]any, stderr string) {
-		c := racflow(t, dir, append([]string{"run", "-var", "embedder=hashing", "-var", "model=test-model", "-var", "base_url=" + server.URL + "/v1", "--limit", "1", intent(t)}, flags...)...)
+		c := racflow(t, dir, append([]string{"run", "-var", "embedder=hashing", "-var", "election=soft", "-var", "model=test-model", "-var", "base_url=" + server.URL + "/v1", "--limit", "1", intent(t)}, flags...)...)
 		c.Env = append(os.Environ(), "OPENAI_API_KEY="+apiKey, "RACFLOW_LOG=debug")
 		var stdout, errors bytes.Buffer
 		c.Stdout, c.Stderr = &stdout, &errors
