@@ -33,5 +33,6 @@
 //
 // The intervals do not know that the features were selected on the same collections: the
 // share of the item's words in the text was dropped, since it got the weight 0 nearly
-// everywhere.
+// everywhere. After fusion = "rrf" only SciFact's recall at 20 gains beyond its interval,
+// and nothing loses.
 package local
