@@ -30,7 +30,7 @@ variable "chunker" {
 }
 
 variable "size" {
-  description = "The most tokens of a chunk. On the example documents 100 to 300 are as good: nDCG@10 0.74 to 0.76."
+  description = "The most tokens of a chunk. On the example documents 100 to 300 are as good: nDCG@10 0.72 to 0.73."
   default     = 200
 }
 
