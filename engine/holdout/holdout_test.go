@@ -89,6 +89,15 @@ func (b *bench) votes(set ...string) map[string]string {
 	if _, err := p.Answer(b.t.Context(), engine.Item{Text: "red apple"}); err != nil {
 		b.t.Fatal(err)
 	}
+	r, err := p.Start(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, s := range r.Graph().Times() {
+		if s.Rows > 1 {
+			b.t.Errorf("%s has worked on %d items of one", s.Stage, s.Rows)
+		}
+	}
 	all := map[string]string{}
 	kept, _ := filepath.Glob(filepath.Join(b.dir, "state", "fitted", "*", "*", enginetest.WitnessFile))
 	for _, name := range kept {

@@ -115,6 +115,14 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 // Meter counts the work of a stage.
 type Meter struct{ rows, busy atomic.Int64 }
 
+// ResetMeters forgets the work that was done: not for items, but for stages to learn.
+func (k *Knowledge) ResetMeters() {
+	for _, m := range []*Meter{&k.embeds, &k.searches} {
+		m.rows.Store(0)
+		m.busy.Store(0)
+	}
+}
+
 // Meters returns the work done for queries: embedding and searching.
 func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
 

@@ -46,6 +46,9 @@ func (g *Graph) Connect(ctx context.Context, processes []any, start launch.Func)
 			return err
 		}
 	}
+	for _, k := range g.knowledge {
+		k.ResetMeters()
+	}
 	return nil
 }
 
