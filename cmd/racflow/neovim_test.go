@@ -42,7 +42,7 @@ func TestNeovim(t *testing.T) {
 	}
 	for _, want := range []string{
 		`diagnostic: 3:11 Unknown stage: No plugin offers the elect stage "sfot". Did you mean "soft"?`,
-		"completion: majority soft weighted first\n", "hover: **flag** (rule)\n", "mended: 1\n", `formatted:     use  = "soft"` + "\n",
+		"completion: majority soft weighted learned first\n", "hover: **flag** (rule)\n", "mended: 1\n", `formatted:     use  = "soft"` + "\n",
 	} {
 		if !strings.Contains(string(seen), want) {
 			t.Errorf("%q is missing in\n%s\n%s", want, seen, out)

@@ -36,8 +36,8 @@ func TestStagesAreProcesses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			run, stdin, stderr := startRun(t)
 			children := childrenOf(run.Process.Pid)
-			if len(children) != 5 {
-				t.Errorf("%d stage processes, want 5: %v", len(children), children)
+			if len(children) != 6 {
+				t.Errorf("%d stage processes, want 6: %v", len(children), children)
 			}
 			for _, child := range children {
 				if args := readProc(child, "cmdline"); !strings.Contains(args, "plugin\x00") || !strings.Contains(args, ".") {
@@ -72,7 +72,7 @@ func TestStagesAreProcesses(t *testing.T) {
 // all stages are at work. Its input stays open.
 func startRun(t *testing.T) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
-	run := racflow(t, t.TempDir(), "run", "-var", "embedder=hashing", "--input", "-", intent(t))
+	run := racflow(t, t.TempDir(), "run", "-var", "embedder=hashing", "-var", "election=soft", "--input", "-", intent(t))
 	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // to look into its stages
 	stderr := &bytes.Buffer{}
 	run.Stderr = stderr

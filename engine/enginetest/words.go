@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -65,9 +67,9 @@ func (v *words) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		var votes ballot.Tally
-		for word := range wordsOf(item.Text, "standard") {
-			for label, n := range v.labels[word] {
-				votes.Add(label, v.weight*float64(n))
+		for _, word := range slices.Sorted(maps.Keys(wordsOf(item.Text, "standard"))) { // labels that tie stand in the same order each time
+			for _, label := range slices.Sorted(maps.Keys(v.labels[word])) {
+				votes.Add(label, v.weight*float64(v.labels[word][label]))
 			}
 		}
 		if answers := votes.Shares(); len(answers) > 0 {

@@ -3,11 +3,11 @@
 //
 // That is a folder for each generation, stage and content:
 //
-//	STATE/fitted/GENERATION/STAGE-CONTENT
+//	STATE/fitted/GENERATION/WORK-STAGE-CONTENT
 //
-// STAGE is the digest of what the stage uses with which arguments, and its fingerprint;
-// CONTENT that of what the entries were made from, and their number. Where the folder is
-// there, the stage opens with it as its state_dir. Else the stage gets a new folder
+// WORK is the digest of what the stage uses with which arguments, STAGE that of the same
+// with its fingerprint; CONTENT that of what the entries were made from, and their number.
+// Where the folder is there, the stage opens with it as its state_dir. Else the stage gets a new folder
 // beside it and all rows of the generation, a page of the store at a time; once it has
 // replied, its files are forced to the disk and the folder takes that name. So a folder
 // with such a name is whole, however a fit ends, and of two that are made at a time the

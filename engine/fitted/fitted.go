@@ -48,6 +48,10 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
 		return nil, "", j.failed(err)
 	}
+	content = digest(content, j.Knowledge.Report.Entries, j.From)
+	if process, learnt := j.again(ctx, dir, content); process != nil {
+		return process, learnt, nil
+	}
 	fresh, err := os.MkdirTemp(dir, unfinished)
 	if err != nil {
 		return nil, "", j.failed(err)
@@ -63,7 +67,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	}
 	whole := ""
 	if f.Fits() {
-		learnt = identity.Stage(j.Stage, f) + "-" + digest(content, j.Knowledge.Report.Entries, j.From)
+		learnt = j.name(f, content)
 		whole = filepath.Join(dir, learnt)
 		if _, missing := os.Stat(whole); missing != nil {
 			err = j.learn(ctx, f)
@@ -80,6 +84,31 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	}
 	process, err = j.Launch(ctx, whole)
 	return process, learnt, err
+}
+
+// name is that of the folder of what a stage learns.
+func (j Job) name(f fitter, content string) string {
+	return identity.Work(j.Stage)[:16] + "-" + identity.Stage(j.Stage, f)[:16] + "-" + content
+}
+
+// again starts a stage with what it has learnt before, without a process that is asked
+// first what that is called; nil: it has not, or not as this stage.
+func (j Job) again(ctx context.Context, dir, content string) (process any, learnt string) {
+	kept, _ := filepath.Glob(filepath.Join(dir, identity.Work(j.Stage)[:16]+"-*-"+content)) // an error is of the pattern
+	if len(kept) != 1 {
+		return nil, ""
+	}
+	process, err := j.Launch(ctx, kept[0])
+	if err != nil {
+		return nil, "" // the one that is asked first says why
+	}
+	if f, ok := process.(fitter); ok && f.Fits() && j.name(f, content) == filepath.Base(kept[0]) {
+		return process, filepath.Base(kept[0])
+	}
+	if c, ok := process.(io.Closer); ok {
+		_ = c.Close()
+	}
+	return nil, ""
 }
 
 func (j Job) failed(err error) error {

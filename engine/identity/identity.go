@@ -72,6 +72,12 @@ func Stage(s *pipeline.Stage, process Process) string {
 	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N, Output(process)})
 }
 
+// Work is a digest of what a stage is asked to do: Stage without the Output, which only a
+// running stage tells.
+func Work(s *pipeline.Stage) string {
+	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N})
+}
+
 // plain is a variable's value as JSON can hold it.
 func plain(v cty.Value) json.RawMessage {
 	text, err := ctyjson.Marshal(v, v.Type())
