@@ -283,4 +283,11 @@ func TestTuneHeldOut(t *testing.T) {
 	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "weights = {") {
 		t.Errorf("variables are\n%s", found.Variables)
 	}
+	if err := os.WriteFile(path, []byte(liars), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found = tuned(t, path, o, tune.Options{Folds: 4, Calls: 40}) // an election that learns is told which rows these are
+	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
+		t.Errorf("variables are\n%s, want %s", found.Variables, want)
+	}
 }

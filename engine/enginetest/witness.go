@@ -23,7 +23,8 @@ type Witnessed struct {
 const WitnessFile = "votes.json"
 
 // Witness is an election that learns from votes: it keeps them, and elects as Soft does.
-// It has resolved that a voter weighs as much as the share of the rows that it was right on.
+// It has resolved that a voter weighs as much as the share of the rows that it was right
+// on, and twice that on rows held out of the knowledge.
 func Witness() sdk.Stage {
 	return sdk.ElectStage("witness", "Keeps the votes that it learns from.", func(_ context.Context, setup sdk.Setup, w weights) (sdk.Elector, error) {
 		soft := election(func(samples []sdk.Sample) []sdk.Answer { return ballot.Mean(samples, w.Weights) })
@@ -62,10 +63,14 @@ func (w *witness) Resolved() map[string]any {
 	}
 	weights := map[string]float64{}
 	for _, row := range rows {
+		right := 1 / float64(len(rows))
+		if row.HeldOut {
+			right *= 2
+		}
 		for _, s := range row.Samples {
 			label, ok := ballot.Best(s)
 			if weights[s.Voter] += 0; ok && label == row.Label {
-				weights[s.Voter] += 1 / float64(len(rows))
+				weights[s.Voter] += right
 			}
 		}
 	}

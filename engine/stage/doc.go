@@ -41,7 +41,9 @@
 // A voter's results may come later (package pending): it waits without a slot, and the
 // handle is kept until the items' results are (Graph.Settle).
 //
-// A stage that learns from its knowledge does so before it is called (package fitted).
+// A stage that learns from its knowledge does so before it is called (package fitted; learn.go).
+// An election that learns from votes gets those of a second graph (HoldOut), whose items are
+// rows of the knowledge that are kept out of what is found for them (package holdout).
 //
 // The package knows stages by the interfaces of the sdk. It neither starts processes,
 // nor reads items, nor keeps results.
