@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type Spec struct {
 	State    []byte          // what Process.State returned; nil: it learns anew
 	Samples  int             // as sdk.Setup.Samples
 	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
+	Quiet    bool            // what it logs is not passed on
 	Network  bool            // it gets the proxy settings of the environment
 	Command  []string        // of a third party's plugin; nil: a built-in stage
 	SHA256   string          // of Command's program, in hex; empty: any
@@ -114,9 +116,13 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 	}
 	h.secrets.Add(spec.Secrets...)
+	log := h.options.Log
+	if spec.Quiet {
+		log = slog.New(slog.DiscardHandler)
+	}
 	p := &Process{
 		host: h, spec: spec, replay: newReplayLog(),
-		out:  &output{log: h.options.Log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
+		out:  &output{log: log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)

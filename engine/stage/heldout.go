@@ -59,6 +59,7 @@ func (g *Graph) HoldOut(ctx context.Context, rows *holdout.Rows, calls bool, sta
 		processes[g.elect] = g.stages[g.elect].process
 	}
 	err = held.Connect(ctx, processes, func(ctx context.Context, r launch.Request) (any, error) {
+		r.HeldOut = true
 		process, err := start(ctx, r)
 		if c, ok := process.(io.Closer); ok {
 			mu.Lock()
