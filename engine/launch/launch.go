@@ -21,8 +21,8 @@ type Request struct {
 	Stage     *pipeline.Stage
 	Knowledge string // the block that the stage stands in, if that is a knowledge
 	State     []byte // of a fitted embedder
-		StateDir string // of a stage that learns from a knowledge; empty: its usual one
-	HeldOut  bool   // its items are rows of a knowledge: what it says of them in logs concerns nobody
+	StateDir  string // of a stage that learns from a knowledge; empty: its usual one
+	HeldOut   bool   // its items are rows of a knowledge: what it says of them in logs concerns nobody
 
 }
 
