@@ -117,8 +117,11 @@ func populations() map[string]population {
 // at most one case of twenty, and with most of the answers that could be promised if
 // the truth were known.
 func TestDraws(t *testing.T) {
-	const draws = 1000
-	atMost := .05 + 2*math.Sqrt(.05*.95/draws)
+	draws := 1000
+	if testing.Short() {
+		draws = 100
+	}
+	atMost := .05 + 2*math.Sqrt(.05*.95/float64(draws))
 	share, settings := 0., 0.
 	for name, p := range populations() {
 		all := p.cells()
@@ -146,9 +149,9 @@ func TestDraws(t *testing.T) {
 				}
 			}
 			of := oracle(all, g.Accuracy)
-			got := float64(sum) / draws / float64(of)
+			got := float64(sum) / float64(draws) / float64(of)
 			t.Logf("%-20s %v, %4d rows: broken %2d, out of scope %2d; %.2f of the oracle's %.2f", name, g, s.rows, broken, brokenOutside, got, float64(of)/cells)
-			if max(broken, brokenOutside) > int(atMost*draws) {
+			if max(broken, brokenOutside) > int(atMost*float64(draws)) {
 				t.Errorf("%s: %v on %d rows is broken in %d of %d draws, out of scope in %d", name, g, s.rows, broken, draws, brokenOutside)
 			}
 			if s.rows == 2000 {
