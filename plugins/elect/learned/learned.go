@@ -74,6 +74,7 @@ func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
+	r.forget()
 	v := r.read(samples, m.Weights)
 	weights, leader := m.of(r.voters)
 	r.scores = v.score(r.scores, weights)

@@ -284,6 +284,20 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
+// Voters of other items count for nothing.
+func TestOtherItemsChangeNothing(t *testing.T) {
+	e := open(t, learned.Stage(), `{"weights": {"knn": 1}}`)
+	one := []sdk.TrainingRow{{Samples: []sdk.Sample{sample("llm", "a", 1.)}}}
+	want := elect(t, e, []string{"a", "b"}, one)
+	crowd := []sdk.TrainingRow{{Samples: []sdk.Sample{sample("x", "a", 1.), sample("y", "b", 1.), sample("z", "b", 1.)}}}
+	for range 20 { // an election remembers the names of voters, for speed
+		elect(t, e, []string{"a", "b"}, crowd)
+		if got := elect(t, e, []string{"a", "b"}, one); !reflect.DeepEqual(got, want) {
+			t.Fatalf("after an item with other voters: %+v, before it %+v", got, want)
+		}
+	}
+}
+
 // A later process works by what was learnt, and by what a person has made of it; and the
 // values that it resolves do the same as the state.
 func TestStateIsCarriedOver(t *testing.T) {

@@ -35,7 +35,8 @@ type votes struct {
 	none   int // 1: the empty label is among them
 }
 
-// reader makes votes of samples. It numbers voters as they come, and keeps their numbers.
+// reader makes votes of samples. It numbers voters as they come, and keeps their numbers
+// until it forgets them.
 type reader struct {
 	voters []string
 	labels []string // of the votes that were read last
@@ -51,6 +52,9 @@ type cast struct {
 	distribution bool
 	shares       []float64 // by label; those behind the last one are 0
 }
+
+// forget makes the next item the first one: what is made of it does not depend on others.
+func (r *reader) forget() { r.voters, r.cast = r.voters[:0], r.cast[:0] }
 
 // read returns the votes on an item, without those of voters with weight 0. They are valid
 // until the next call.
@@ -99,7 +103,8 @@ func (r *reader) add(s *sdk.Sample) {
 	voter := slices.Index(r.voters, s.Voter)
 	if voter < 0 {
 		voter = len(r.voters)
-		r.voters, r.cast = append(r.voters, s.Voter), append(r.cast, cast{})
+		r.voters, r.cast = append(r.voters, s.Voter), slices.Grow(r.cast, 1)[:voter+1]
+		r.cast[voter] = cast{shares: r.cast[voter].shares[:0]} // those that were forgotten leave their memory
 	}
 	c := &r.cast[voter]
 	c.samples++
