@@ -7,8 +7,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 )
 
-// TestPromised counts what is answered without a flag, and what is out of scope and
-// caught.
+// Answers without a flag are counted, and rows out of scope that are caught.
 func TestPromised(t *testing.T) {
 	p := NewPromised(.9, .95, .5, "a", "b")
 	for _, r := range []outcome.Result{

@@ -73,9 +73,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 			err = j.learn(ctx, f)
 		}
 	}
-	if c, ok := process.(io.Closer); ok { // its folder is about to get another name, or to go
-		_ = c.Close()
-	}
+	end(process) // its folder is about to get another name, or to go
 	if err == nil && whole != "" {
 		err = publish(fresh, whole)
 	}
@@ -105,10 +103,14 @@ func (j Job) again(ctx context.Context, dir, content string) (process any, learn
 	if f, ok := process.(fitter); ok && f.Fits() && j.name(f, content) == filepath.Base(kept[0]) {
 		return process, filepath.Base(kept[0])
 	}
+	end(process)
+	return nil, ""
+}
+
+func end(process any) {
 	if c, ok := process.(io.Closer); ok {
 		_ = c.Close()
 	}
-	return nil, ""
 }
 
 func (j Job) failed(err error) error {
@@ -161,10 +163,9 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 		return nil, nil, j.failed(err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // sweep does it later
-	if process, err = j.Launch(ctx, dir); err == nil {
-		if f, ok := process.(fitter); ok && f.Fits() {
-			err = j.fit(ctx, f, rows)
-		}
+	process, err = j.Launch(ctx, dir)
+	if f, ok := process.(fitter); err == nil && ok && f.Fits() {
+		err = j.fit(ctx, f, rows)
 	}
 	if err != nil {
 		remove()

@@ -113,9 +113,9 @@ func populations() map[string]population {
 	}
 }
 
-// TestDraws holds promises to what they say, on rows drawn from what is known: broken in
-// at most one case of twenty, and with most of the answers that could be promised if
-// the truth were known.
+// TestDraws draws rows from populations whose accuracy is known. At most one promise in
+// twenty is broken, and promises cover most of what could be answered if that accuracy
+// were known to everybody.
 func TestDraws(t *testing.T) {
 	draws := 1000
 	if testing.Short() {

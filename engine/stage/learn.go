@@ -68,7 +68,7 @@ func (g *Graph) Choose(ctx context.Context, n int) (*holdout.Rows, error) {
 	}
 	k := g.stages[g.elect].knowledge
 	if !k.Filters() {
-		return nil, errors.New("its store does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store")
+		return nil, fmt.Errorf("the store of knowledge %q does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store", k.Report.Name)
 	}
 	centroids := slices.ContainsFunc(g.stages, func(s *stage) bool { return s != nil && s.Info.Reads.Has(sdk.ColumnPrototypes) })
 	return holdout.Choose(ctx, k, n, centroids)
