@@ -104,15 +104,6 @@ func (e *enricher) call(ctx context.Context, t turn, documents []units.Document,
 	case alone:
 		err = worst
 	}
-	for i := range at {
-		why := err
-		if alone {
-			why = worst[i]
-		}
-		if ended := e.ended(why); ended != nil {
-			t.end(ended) // before anybody else has the slot
-		}
-	}
 	return err
 }
 
@@ -127,10 +118,12 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 			return err
 		}
 		defer func() { <-e.slots }()
-		return retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+		err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
 			got, err := e.invoke(ctx, stages.Pick(passages, at))
 			return stages.Spread(found, at, got, err)
 		})
+		e.endBy(t, err) // before anybody else has the slot
+		return err
 	}
 	if e.stage.Info.Pends {
 		rows := seen(passages)
@@ -227,6 +220,19 @@ func (e *enricher) ended(err error) error {
 		return nil
 	}
 	return &EndedError{e.named(err)}
+}
+
+// endBy ends the build where the error of a call, or of one of its rows, says so.
+func (e *enricher) endBy(t turn, err error) {
+	var rows sdk.RowErrors
+	if !errors.As(err, &rows) {
+		rows = sdk.RowErrors{0: err}
+	}
+	for _, why := range rows {
+		if ended := e.ended(why); ended != nil {
+			t.end(ended)
+		}
+	}
 }
 
 // EndedError says that an enricher cannot continue now, and that a later build can.
