@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/plugins/sample/openai"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // asking is a random voter with its items and the server that it asks.
@@ -30,9 +30,9 @@ type asking struct {
 func randomly(t *testing.T, r *rand.Rand) asking {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	long := pick("fruit", "neither of them", strings.Repeat("größer und 更大 ", 100))
-	server := openaitest.Serve(t, openaitest.Options{
+	server := modelserver.Serve(t, modelserver.Options{
 		Bytes: r.IntN(2) == 0, IgnoreN: r.IntN(4) == 0, MaxN: r.IntN(4),
-		Answer: func(a openaitest.Ask, choice int) string {
+		Answer: func(a modelserver.Ask, choice int) string {
 			if (a.Number+choice)%5 == 0 {
 				return "label 1"
 			}

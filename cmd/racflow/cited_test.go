@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // citedPipeline answers questions from a folder of documents.
@@ -86,7 +86,7 @@ func TestCitedAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		switch question := a.Messages[len(a.Messages)-1].Content; {
 		case strings.Contains(question, "loan"):
 			return "It lasts [1]:\n\n- four weeks [1, 2]"

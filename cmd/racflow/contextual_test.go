@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // chunkOf is the passage that a request wants to have contextualized; empty: it is no
 // such request.
-func chunkOf(a openaitest.Ask) string {
+func chunkOf(a modelserver.Ask) string {
 	_, chunk, _ := strings.Cut(a.Text(), "<chunk>")
 	chunk, _, _ = strings.Cut(chunk, "</chunk>")
 	return strings.TrimSpace(chunk)
 }
 
 // documentOf is what the request shows of the document.
-func documentOf(a openaitest.Ask) string {
+func documentOf(a modelserver.Ask) string {
 	for _, m := range a.Messages {
 		if strings.Contains(m.Content, "</document>") && !strings.Contains(m.Content, "</chunk>") {
 			return m.Content
@@ -40,7 +40,7 @@ func TestContextual(t *testing.T) {
 	const latency = 20 * time.Millisecond
 	const fact = "It waits at most 30 seconds for the consumers"
 	cite := regexp.MustCompile(`<passage (\d+)>`)
-	server := openaitest.Serve(t, openaitest.Options{Latency: latency, Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Latency: latency, Answer: func(a modelserver.Ask, _ int) string {
 		if chunkOf(a) != "" {
 			return "It is from the manual of a queue."
 		}
@@ -83,7 +83,7 @@ func TestContextual(t *testing.T) {
 		t.Errorf("answer\n%s\n%s", answer, stderr)
 	}
 
-	chunks := map[string][]openaitest.Ask{} // by document
+	chunks := map[string][]modelserver.Ask{} // by document
 	asked := 0
 	for _, a := range server.Asks() {
 		if chunkOf(a) != "" {
@@ -163,7 +163,7 @@ func TestKeywords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "questions that this passage answers") {
 			return "1. Who sings the zebulon song?\n2. Why?"
 		}

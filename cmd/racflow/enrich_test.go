@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 const enrichedPipeline = `
@@ -66,7 +66,7 @@ const enrichKey = "sk-enrich-hush"
 // handbooks is a folder of documents that a model enriches behind a server.
 type handbooks struct {
 	dir    string
-	server *openaitest.Server
+	server *modelserver.Server
 	refuse atomic.Value // a text: requests with it are answered with 400; empty: none
 }
 
@@ -74,10 +74,10 @@ func newHandbooks(t *testing.T) *handbooks {
 	t.Helper()
 	l := &handbooks{dir: t.TempDir()}
 	l.refuse.Store("")
-	l.server = openaitest.Serve(t, openaitest.Options{
+	l.server = modelserver.Serve(t, modelserver.Options{
 		Key:    enrichKey,
-		Answer: func(openaitest.Ask, int) string { return "It is from the handbook of a zebrafish farm." },
-		Refuse: func(a openaitest.Ask) bool {
+		Answer: func(modelserver.Ask, int) string { return "It is from the handbook of a zebrafish farm." },
+		Refuse: func(a modelserver.Ask) bool {
 			last := a.Messages[len(a.Messages)-1].Content
 			refuse := l.refuse.Load().(string)
 			return refuse != "" && strings.Contains(last, refuse)
@@ -235,9 +235,9 @@ func TestEnrichAfterKill(t *testing.T) {
 	l := newHandbooks(t)
 	half := make(chan struct{})
 	var once sync.Once
-	l.server = openaitest.Serve(t, openaitest.Options{
+	l.server = modelserver.Serve(t, modelserver.Options{
 		Latency: 10 * time.Millisecond,
-		Answer: func(a openaitest.Ask, _ int) string {
+		Answer: func(a modelserver.Ask, _ int) string {
 			if a.Number == 20 {
 				once.Do(func() { close(half) })
 			}
@@ -266,11 +266,11 @@ func TestEnrichAfterKill(t *testing.T) {
 // Failures that pass are tried again.
 func TestEnrichAgainstFaults(t *testing.T) {
 	l := newHandbooks(t)
-	server := openaitest.Serve(t, openaitest.Options{
-		Answer: func(openaitest.Ask, int) string { return "It is from a handbook." },
-		Faults: []openaitest.Fault{
-			{Kind: openaitest.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: openaitest.Milliseconds},
-			{Kind: openaitest.Drop, Calls: []int{5}},
+	server := modelserver.Serve(t, modelserver.Options{
+		Answer: func(modelserver.Ask, int) string { return "It is from a handbook." },
+		Faults: []modelserver.Fault{
+			{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: modelserver.Milliseconds},
+			{Kind: modelserver.Drop, Calls: []int{5}},
 		},
 	})
 	l.server = server

@@ -13,12 +13,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // method runs a file of pipelines/ against a server of the test and returns
 // the results.
-func method(t *testing.T, server *openaitest.Server, file string, args ...string) []map[string]any {
+func method(t *testing.T, server *modelserver.Server, file string, args ...string) []map[string]any {
 	t.Helper()
 	path, err := filepath.Abs("../../pipelines/" + file)
 	if err != nil {
@@ -46,14 +46,14 @@ func method(t *testing.T, server *openaitest.Server, file string, args ...string
 // The labels of the neighbours are the only ones that RAC allows and accepts,
 // and what is outside them is asked for again, three times in all.
 func TestRAC(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "robot") { // never acceptable
 			return `{"reasoning": "hm", "label": "of my own"}`
 		}
 		return fmt.Sprintf(`{"reasoning": "the third", "label": %q}`, a.Labels[2])
 	}})
 	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "--limit", "4")
-	asked := map[string][]openaitest.Ask{}
+	asked := map[string][]modelserver.Ask{}
 	for _, a := range server.Asks() {
 		asked[a.Text()] = append(asked[a.Text()], a)
 	}
@@ -85,7 +85,7 @@ func TestRAC(t *testing.T) {
 // With answer = "list" the first label of a ranked list that is allowed is the answer; an
 // empty list is the answer that none fits, and is not asked for again.
 func TestRACRanked(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "robot") {
 			return `{"reasoning": "hm", "labels": []}`
 		}
@@ -122,7 +122,7 @@ func TestRACRanked(t *testing.T) {
 // Nothing that is retrieved reaches the zero-shot prompt, which begins alike for
 // all items.
 func TestZeroShot(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "robot") {
 			return `{"label": "none"}`
 		}
@@ -155,7 +155,7 @@ func TestZeroShot(t *testing.T) {
 // With redraw = "sample" each of the six samples has a prompt of its own, whose random
 // examples differ and whose neighbours do not.
 func TestRAGE(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(openaitest.Ask, int) string { return "card_lost\nText: more" }})
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "card_lost\nText: more" }})
 	results := method(t, server, "intent.hcl", "-var", "embedder=hashing", "-var", "election=majority", "-var", "redraw=sample", "--limit", "2")
 	const marked = "\nLabel: "
 	shots := map[string]map[string]bool{} // all random examples, by item
@@ -234,7 +234,7 @@ func TestRAGEAsPublished(t *testing.T) {
 	asked := map[string]int{} // answers by item and model
 	items := []string{}       // as they were first asked about
 	const answered = "gift_card_balance"
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		mu.Lock()
 		defer mu.Unlock()
 		_, item, err := readShots(a.Prompt)
@@ -314,7 +314,7 @@ func TestRAGEAsPublished(t *testing.T) {
 		}
 	}
 	for k := 1; k <= 2; k++ { // the nearest stand last
-		server := openaitest.Serve(t, openaitest.Options{})
+		server := modelserver.Serve(t, modelserver.Options{})
 		method(t, server, "rage.hcl", "-var", "embedder=hashing", "-var", fmt.Sprint("k=", k), "-var", "l=0", "--limit", "3")
 		for _, a := range server.Asks() {
 			shots, item, err := readShots(a.Prompt)
@@ -330,7 +330,7 @@ func TestRAGEAsPublished(t *testing.T) {
 func TestAcceptableByShots(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[int]int{} // by the number of shots
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		shots, _, err := readShots(a.Prompt)
 		if err != nil {
 			t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // TestRate measures how much of the rate is reached that a service allows: 2,000
@@ -25,23 +25,23 @@ func TestRate(t *testing.T) {
 	}
 	const atOnce, asked, latency = 64, 2000, 600 * time.Millisecond
 	ideal := float64(asked) / atOnce * latency.Seconds()
-	busy := openaitest.Fault{Kind: openaitest.Status, Status: http.StatusTooManyRequests, Share: 0.025, Wait: 2 * time.Second, Form: openaitest.Seconds}
-	broken := openaitest.Fault{Kind: openaitest.Status, Status: http.StatusBadGateway, Share: 0.025}
+	busy := modelserver.Fault{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Share: 0.025, Wait: 2 * time.Second, Form: modelserver.Seconds}
+	broken := modelserver.Fault{Kind: modelserver.Status, Status: http.StatusBadGateway, Share: 0.025}
 	tests := map[string]struct {
 		when   string
 		part   int // one item in so many is sent to the model
-		faults []openaitest.Fault
+		faults []modelserver.Fault
 		least  float64 // share of the ideal rate
 	}{
 		"every item":   {"", 1, nil, 0.95},
 		"one in five":  {`when = "item.text endsWith \"0\" or item.text endsWith \"5\""`, 5, nil, 0.95},
-		"a slow retry": {"", 1, []openaitest.Fault{{Kind: openaitest.Status, Status: http.StatusServiceUnavailable, Calls: []int{0}, Wait: 5 * time.Second, Form: openaitest.Milliseconds}}, 0.75}, // the service is left alone for 5 s
-		"5 % go wrong": {"", 1, []openaitest.Fault{busy, broken}, 0.2},                                                                                                                             // again and again
+		"a slow retry": {"", 1, []modelserver.Fault{{Kind: modelserver.Status, Status: http.StatusServiceUnavailable, Calls: []int{0}, Wait: 5 * time.Second, Form: modelserver.Milliseconds}}, 0.75}, // the service is left alone for 5 s
+		"5 % go wrong": {"", 1, []modelserver.Fault{busy, broken}, 0.2},                                                                                                                               // again and again
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPaid(t)
-			p.server = openaitest.Serve(t, openaitest.Options{Latency: latency, Faults: test.faults, Seed: 7, Answer: func(openaitest.Ask, int) string { return "fruit" }})
+			p.server = modelserver.Serve(t, modelserver.Options{Latency: latency, Faults: test.faults, Seed: 7, Answer: func(modelserver.Ask, int) string { return "fruit" }})
 			file := strings.NewReplacer("concurrency = 8", "concurrency = 64", "n     = 2", "n = 1\n"+test.when).Replace(paidPipeline)
 			var items strings.Builder
 			items.WriteString("id\ttext\n")

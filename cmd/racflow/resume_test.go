@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // paidPipeline asks a model about every item, in at most 8 calls at a time.
@@ -60,7 +60,7 @@ const paidItems = 120
 // paid is a folder with the pipeline, and a server for it.
 type paid struct {
 	dir    string
-	server *openaitest.Server
+	server *modelserver.Server
 	hold   atomic.Bool   // the second half of the answers, until it is released
 	free   chan struct{} // closed when it is
 }
@@ -74,9 +74,9 @@ func newPaidItems(t *testing.T, n int) *paid {
 	t.Helper()
 	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
-	p.server = openaitest.Serve(t, openaitest.Options{
+	p.server = modelserver.Serve(t, modelserver.Options{
 		Latency: 40 * time.Millisecond,
-		Answer: func(a openaitest.Ask, choice int) string {
+		Answer: func(a modelserver.Ask, choice int) string {
 			if p.hold.Load() && a.Number >= paidItems/2 {
 				<-p.free
 			}

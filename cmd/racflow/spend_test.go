@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // spendItems are items on which the free voters agree more or less: of number i, i%10 of
@@ -20,7 +20,7 @@ import (
 const spendItems = 100
 
 // newSpend is newPaid with such items, and an election that shows how sure it is.
-func newSpend(t *testing.T, o openaitest.Options) *paid {
+func newSpend(t *testing.T, o modelserver.Options) *paid {
 	t.Helper()
 	p := newPaid(t)
 	var items strings.Builder
@@ -36,9 +36,9 @@ func newSpend(t *testing.T, o openaitest.Options) *paid {
 		}
 	}
 	if o.Answer == nil {
-		o.Answer = func(openaitest.Ask, int) string { return "vehicle" }
+		o.Answer = func(modelserver.Ask, int) string { return "vehicle" }
 	}
-	p.server = openaitest.Serve(t, o)
+	p.server = modelserver.Serve(t, o)
 	return p
 }
 
@@ -72,7 +72,7 @@ func readSpent(t *testing.T, output string) []spent {
 // may ask nobody.
 func leastSure(t *testing.T, n int) []string {
 	t.Helper()
-	p := newSpend(t, openaitest.Options{})
+	p := newSpend(t, modelserver.Options{})
 	code, stderr := p.run(t, "--calls", "0")
 	if code != 0 || p.server.Calls() != 0 || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0 of 0 calls\n") {
 		t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
@@ -119,7 +119,7 @@ func TestCalls(t *testing.T) {
 	want := leastSure(t, 20)
 	var first string
 	for i := range 2 {
-		p := newSpend(t, openaitest.Options{Latency: time.Duration(i) * 10 * time.Millisecond})
+		p := newSpend(t, modelserver.Options{Latency: time.Duration(i) * 10 * time.Millisecond})
 		code, stderr := p.run(t, "--calls", "20")
 		if code != 0 || p.server.Calls() != 20 || !strings.Contains(stderr, "\n20 of 100 items sent to llm, chosen by confidence: 20 of 20 calls\n") {
 			t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
@@ -145,7 +145,7 @@ func TestCalls(t *testing.T) {
 func TestBudget(t *testing.T) {
 	want := leastSure(t, spendItems)
 	const budget = 0.012
-	p := newSpend(t, openaitest.Options{})
+	p := newSpend(t, modelserver.Options{})
 	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10", 1)
 	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(limited), 0o600); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestSpendWithoutTheService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
-	free := newSpend(t, openaitest.Options{})
+	free := newSpend(t, modelserver.Options{})
 	free.run(t, "--calls", "0")
 	first := readSpent(t, free.output(t))
 	for name, test := range map[string]struct {
@@ -198,7 +198,7 @@ func TestSpendWithoutTheService(t *testing.T) {
 			for i := range faults {
 				faults[i] = served + i
 			}
-			p := ruled(newSpend(t, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: test.status, Calls: faults}}}))
+			p := ruled(newSpend(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: test.status, Calls: faults}}}))
 			code, stderr := p.run(t, "--calls", "50")
 			all := readSpent(t, p.output(t))
 			asked, missing := 0, 0
@@ -220,7 +220,7 @@ func TestSpendWithoutTheService(t *testing.T) {
 					t.Errorf("standard error does not say %q:\n%s", want, stderr)
 				}
 			}
-			healthy := ruled(newSpend(t, openaitest.Options{}))
+			healthy := ruled(newSpend(t, modelserver.Options{}))
 			healthy.run(t, "--calls", "50")
 			p.server = healthy.server
 			if code, stderr := p.run(t, "--resume", "--resume-anyway", "--calls", "50"); code != 0 || p.output(t) != healthy.output(t) {
@@ -236,12 +236,12 @@ func TestResumeSpend(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
-	undisturbed := newSpend(t, openaitest.Options{})
+	undisturbed := newSpend(t, modelserver.Options{})
 	undisturbed.run(t, "--calls", "60")
 	want := undisturbed.output(t)
 	newHeld := func(t *testing.T) (p *paid, release func()) {
 		free := make(chan struct{})
-		p = newSpend(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+		p = newSpend(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 			if a.Number >= 30 {
 				<-free
 			}
@@ -280,7 +280,7 @@ func TestResumeSpend(t *testing.T) {
 		})
 	}
 	t.Run("killed before it asks", func(t *testing.T) {
-		p := newSpend(t, openaitest.Options{})
+		p := newSpend(t, modelserver.Options{})
 		if code, stderr := p.run(t, "--calls", "0"); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
@@ -299,7 +299,7 @@ func TestResumeSpend(t *testing.T) {
 		}
 	})
 	t.Run("with more calls", func(t *testing.T) {
-		p := newSpend(t, openaitest.Options{})
+		p := newSpend(t, modelserver.Options{})
 		p.run(t, "--calls", "25")
 		if code, stderr := p.run(t, "--resume="+p.runID(t), "--calls", "60"); code != 0 || p.output(t) != want || p.server.Calls() != 60 {
 			t.Errorf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
@@ -313,7 +313,7 @@ func TestSpendInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
-	p := newSpend(t, openaitest.Options{})
+	p := newSpend(t, modelserver.Options{})
 	ruled := strings.Replace(p.file(t, "p.hcl"), `use   = "openai"`, "use   = \"openai\"\n when = \"margin < 0.5\"", 1)
 	alone := strings.NewReplacer(`sample "knn" { use = "neighbours" }`, "", `sample "prototype" { use = "prototype" }`, "").Replace(p.file(t, "p.hcl"))
 	unasked := strings.Replace(p.file(t, "p.hcl"), `use   = "openai"`, "use   = \"openai\"\n enabled = false", 1)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // TestAnswersWithoutTheModel spends the budget, or takes the service away: the
@@ -50,7 +50,7 @@ func TestAnswersWithoutTheModel(t *testing.T) {
 	}
 	t.Run("denied", func(t *testing.T) {
 		p := newPaid(t)
-		p.server = openaitest.Serve(t, openaitest.Options{Key: "another"})
+		p.server = modelserver.Serve(t, modelserver.Options{Key: "another"})
 		code, stderr := p.run(t)
 		out := p.output(t)
 		without, failed := strings.Count(out, `"missing":["sample.llm"]`), strings.Count(out, `"error":`)
@@ -84,8 +84,8 @@ func TestAnswersWithoutTheModel(t *testing.T) {
 // TestDroppedAnswers has a model whose answers are paid for and do not count, while
 // other voters decide every item.
 func TestDroppedAnswers(t *testing.T) {
-	emphatic := func(every int) openaitest.Options {
-		return openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	emphatic := func(every int) modelserver.Options {
+		return modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 			if a.Number%every == 0 {
 				return "**fruit**"
 			}
@@ -104,7 +104,7 @@ func TestDroppedAnswers(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPaid(t)
-			p.server = openaitest.Serve(t, emphatic(test.every))
+			p.server = modelserver.Serve(t, emphatic(test.every))
 			c := p.command(t)
 			if c.Args[1] = test.verb; test.verb == "eval" {
 				c.Args = []string{c.Args[0], "eval", "-var", "url=" + p.server.URL, "--input", "rows.tsv", "p.hcl"}

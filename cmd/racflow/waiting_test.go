@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/plugins/sample/openai"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // network is one on which a single service can be reached, with clocks that a test
@@ -162,9 +162,9 @@ func TestFailsFirst(t *testing.T) {
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			p := newPaid(t)
-			p.server = openaitest.Serve(t, openaitest.Options{
-				Answer: func(openaitest.Ask, int) string { return "fruit" },
-				Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: status, Calls: []int{0, 1, 2, 3, 4}}},
+			p.server = modelserver.Serve(t, modelserver.Options{
+				Answer: func(modelserver.Ask, int) string { return "fruit" },
+				Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: status, Calls: []int{0, 1, 2, 3, 4}}},
 			})
 			code, stderr := p.run(t, "--limit", "12")
 			if n := strings.Count(p.output(t), "\n"); code != 0 || n != 12 || p.server.Calls() != 17 {

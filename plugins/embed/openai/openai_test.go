@@ -14,17 +14,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 const key = "sk-0123456789abcdef"
 
 // opened starts a server and opens the stage on it.
-func opened(t *testing.T, o openaitest.Options, arguments string) (*embedder, *openaitest.Server, *apitest.Host) {
+func opened(t *testing.T, o modelserver.Options, arguments string) (*embedder, *modelserver.Server, *apitest.Host) {
 	t.Helper()
-	server, host := openaitest.Serve(t, o), &apitest.Host{}
+	server, host := modelserver.Serve(t, o), &apitest.Host{}
 	e, err := openAt(t, server.URL, host, "", arguments)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func openAt(t *testing.T, address string, host sdk.Host, state, arguments string
 	return stage.(*embedder), nil
 }
 
-func sizes(s *openaitest.Server) (all []int) {
+func sizes(s *modelserver.Server) (all []int) {
 	for _, a := range s.Asks() {
 		all = append(all, len(a.Inputs))
 	}
@@ -67,8 +67,8 @@ func number(n int) (all []string) {
 }
 
 func TestVectors(t *testing.T) {
-	for name, o := range map[string]openaitest.Options{
-		"base64": {}, "base64 is ignored": {Base64: openaitest.Base64Ignored}, "base64 is refused": {Base64: openaitest.Base64Refused},
+	for name, o := range map[string]modelserver.Options{
+		"base64": {}, "base64 is ignored": {Base64: modelserver.Base64Ignored}, "base64 is refused": {Base64: modelserver.Base64Refused},
 		"another order": {Shuffle: true}, "few inputs": {MaxInputs: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestVectors(t *testing.T) {
 }
 
 func TestRequestsAreWithinTheLimits(t *testing.T) {
-	e, server, host := opened(t, openaitest.Options{Vector: unit}, `, "max_inputs": 4, "dimension": 2, "dimensions": 2, "body": "{\"user\": \"me\"}", "query_prefix": "q: ", "passage_prefix": "p: "`)
+	e, server, host := opened(t, modelserver.Options{Vector: unit}, `, "max_inputs": 4, "dimension": 2, "dimensions": 2, "body": "{\"user\": \"me\"}", "query_prefix": "q: ", "passage_prefix": "p: "`)
 	if _, err := e.Embed(t.Context(), sdk.RoleQuery, number(10)); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestRequestsAreWithinTheLimits(t *testing.T) {
 	if _, err := e.Embed(t.Context(), sdk.RolePassage, number(1)); err != nil || server.Calls() != 4 {
 		t.Errorf("%d requests, error %v", server.Calls(), err)
 	}
-	e, _, _ = opened(t, openaitest.Options{}, `, "dimension": 8`)
+	e, _, _ = opened(t, modelserver.Options{}, `, "dimension": 8`)
 	long := strings.Repeat("long ", 60_000)
 	if parts := e.pack([]string{long, long + "a", long + "b", "x", long + long + long}); len(parts) != 3 || len(parts[0]) != 2 || len(parts[1]) != 2 || len(parts[2]) != 1 {
 		t.Errorf("%d requests", len(parts))
@@ -138,12 +138,12 @@ func TestRequestsAreWithinTheLimits(t *testing.T) {
 func TestRowsFailAlone(t *testing.T) {
 	// The endpoint refuses a request with this text in it, whatever else it holds.
 	bad := "refused"
-	e, server, _ := opened(t, openaitest.Options{Vector: func(text string) []float32 {
+	e, server, _ := opened(t, modelserver.Options{Vector: func(text string) []float32 {
 		if strings.Contains(text, "odd") {
 			return []float32{0, 0}
 		}
 		return unit(text)
-	}, Refuse: func(a openaitest.Ask) bool { return slices.Contains(a.Inputs, bad) }}, "")
+	}, Refuse: func(a modelserver.Ask) bool { return slices.Contains(a.Inputs, bad) }}, "")
 	texts := append(number(30), bad, "odd")
 	vectors, err := e.Embed(t.Context(), sdk.RolePassage, texts)
 	var rows sdk.RowErrors
@@ -164,7 +164,7 @@ func TestRowsFailAlone(t *testing.T) {
 }
 
 func TestFewerInputsAreLearnt(t *testing.T) {
-	e, server, _ := opened(t, openaitest.Options{Vector: unit, MaxInputs: 5}, `, "dimension": 2`)
+	e, server, _ := opened(t, modelserver.Options{Vector: unit, MaxInputs: 5}, `, "dimension": 2`)
 	for from := 0; from < 40; from += 20 {
 		if _, err := e.Embed(t.Context(), sdk.RolePassage, number(40)[from:from+20]); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestFewerInputsAreLearnt(t *testing.T) {
 }
 
 func TestARefusalOfEverything(t *testing.T) {
-	e, server, _ := opened(t, openaitest.Options{Refuse: func(openaitest.Ask) bool { return true }}, `, "dimension": 8`)
+	e, server, _ := opened(t, modelserver.Options{Refuse: func(modelserver.Ask) bool { return true }}, `, "dimension": 8`)
 	_, err := e.Embed(t.Context(), sdk.RolePassage, number(200))
 	var rows sdk.RowErrors
 	if err == nil || errors.As(err, &rows) || sdk.CodeOf(err) != sdk.CodeInvalid || server.Calls() > 8 {
@@ -187,21 +187,21 @@ func TestARefusalOfEverything(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
-		fault openaitest.Fault
+		fault modelserver.Fault
 		code  sdk.Code
 		rows  bool
 	}{
-		"fewer vectors": {openaitest.Fault{Kind: openaitest.Fewer}, sdk.CodeTransient, false},
-		"more vectors":  {openaitest.Fault{Kind: openaitest.More}, sdk.CodeTransient, false},
-		"nulls":         {openaitest.Fault{Kind: openaitest.NaN}, sdk.CodeInvalid, true},
-		"429":           {openaitest.Fault{Kind: openaitest.Status, Status: 429, Wait: time.Second, Form: openaitest.Seconds}, sdk.CodeTransient, false},
-		"half a body":   {openaitest.Fault{Kind: openaitest.HalfBody}, sdk.CodeTransient, false},
-		"broken JSON":   {openaitest.Fault{Kind: openaitest.Broken}, sdk.CodeTransient, false},
-		"a page":        {openaitest.Fault{Kind: openaitest.Page}, sdk.CodeInvalid, false},
+		"fewer vectors": {modelserver.Fault{Kind: modelserver.Fewer}, sdk.CodeTransient, false},
+		"more vectors":  {modelserver.Fault{Kind: modelserver.More}, sdk.CodeTransient, false},
+		"nulls":         {modelserver.Fault{Kind: modelserver.NaN}, sdk.CodeInvalid, true},
+		"429":           {modelserver.Fault{Kind: modelserver.Status, Status: 429, Wait: time.Second, Form: modelserver.Seconds}, sdk.CodeTransient, false},
+		"half a body":   {modelserver.Fault{Kind: modelserver.HalfBody}, sdk.CodeTransient, false},
+		"broken JSON":   {modelserver.Fault{Kind: modelserver.Broken}, sdk.CodeTransient, false},
+		"a page":        {modelserver.Fault{Kind: modelserver.Page}, sdk.CodeInvalid, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.fault.Calls = []int{0}
-			e, server, _ := opened(t, openaitest.Options{Faults: []openaitest.Fault{test.fault}, Dimension: 8}, `, "dimension": 8`)
+			e, server, _ := opened(t, modelserver.Options{Faults: []modelserver.Fault{test.fault}, Dimension: 8}, `, "dimension": 8`)
 			texts := []string{"a", "b"}
 			_, err := e.Embed(t.Context(), sdk.RoleQuery, texts)
 			var rows sdk.RowErrors
@@ -224,7 +224,7 @@ func TestErrors(t *testing.T) {
 func TestDimension(t *testing.T) {
 	state := t.TempDir()
 	host := &apitest.Host{Refuse: errors.New("there is no host while opening")}
-	server := openaitest.Serve(t, openaitest.Options{Dimension: 5})
+	server := modelserver.Serve(t, modelserver.Options{Dimension: 5})
 	e, err := openAt(t, server.URL, host, state, "")
 	if err != nil || e.Dimension() != 5 {
 		t.Fatalf("dimension of %v, error %v", e, err)
@@ -249,7 +249,7 @@ func TestDimension(t *testing.T) {
 
 	// The model behind the name changes: the note goes, the next start asks.
 	host.Refuse = nil
-	other := openaitest.Serve(t, openaitest.Options{Dimension: 6})
+	other := modelserver.Serve(t, modelserver.Options{Dimension: 6})
 	if e, err = openAt(t, other.URL, host, state, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestDimension(t *testing.T) {
 		t.Errorf("%d requests, error %v", other.Calls(), err)
 	}
 
-	gone := openaitest.Start(openaitest.Options{})
+	gone := modelserver.Start(modelserver.Options{})
 	gone.Close()
 	if _, err := openAt(t, gone.URL, host, "", ""); err == nil || !strings.Contains(err.Error(), "argument dimension") {
 		t.Errorf("no server: error %v", err)
@@ -269,7 +269,7 @@ func TestDimension(t *testing.T) {
 }
 
 func TestStops(t *testing.T) {
-	e, _, host := opened(t, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Hang, Share: 1}}}, `, "dimension": 8`)
+	e, _, host := opened(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Hang, Share: 1}}}, `, "dimension": 8`)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := e.Embed(ctx, sdk.RoleQuery, []string{"a"}); !errors.Is(err, context.Canceled) {
@@ -317,7 +317,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{})
+	server := modelserver.Serve(t, modelserver.Options{})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
 

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // A long document is shown in windows that many neighbours share.
@@ -27,7 +27,7 @@ func TestWindows(t *testing.T) {
 			passages := document("Guide", lines...)
 			text := passages[0].Document.Text
 			const latency = 3 * time.Millisecond
-			f := opened(t, openaitest.Options{Latency: latency}, `, "context_tokens": 1000`)
+			f := opened(t, modelserver.Options{Latency: latency}, `, "context_tokens": 1000`)
 			if _, err := f.Enrich(t.Context(), passages); err != nil {
 				t.Fatal(err)
 			}

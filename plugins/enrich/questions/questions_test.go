@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 func TestQuestions(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "<chunk 1>") {
 			return `{"1": ["How is a lost card blocked?", "Who blocks it?"], "2": ["What does it cost, and when?"]}`
 		}
@@ -47,6 +47,6 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(openaitest.Ask, int) string { return "Is it free?" }})
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "Is it free?" }})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }

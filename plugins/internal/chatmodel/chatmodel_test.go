@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 func model(t *testing.T, c chatmodel.Config, host sdk.Host) *chatmodel.Model {
@@ -94,7 +94,7 @@ func TestAsk(t *testing.T) {
 	question := chatmodel.Question{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}, MaxTokens: 9}
 	tests := []struct {
 		name  string
-		fault openaitest.Kind
+		fault modelserver.Kind
 		text  string
 		code  sdk.Code
 		want  string // of the answer, or of the error
@@ -105,19 +105,19 @@ func TestAsk(t *testing.T) {
 		{name: "nothing", text: " ", code: sdk.CodeInvalid, want: "wrote nothing"},
 		{name: "cut thoughts", text: "<think>no, or else yes, but then, on the other hand, it may be", code: sdk.CodeInvalid, want: "raise max_tokens"},
 		{name: "a cut text is one", text: strings.Repeat("yes ", 12), want: strings.TrimSpace(strings.Repeat("yes ", 9))},
-		{name: "refused", fault: openaitest.Refusal, text: "yes", code: sdk.CodeInvalid, want: "the model refused: I can't help"},
-		{name: "filtered", fault: openaitest.Filter, text: "yes", code: sdk.CodeInvalid, want: "filter"},
-		{name: "broken off", fault: openaitest.BrokeOff, text: "yes", code: sdk.CodeTransient, want: "broke off"},
-		{name: "no choice", fault: openaitest.Fewer, text: "yes", code: sdk.CodeTransient, want: "no choices"},
+		{name: "refused", fault: modelserver.Refusal, text: "yes", code: sdk.CodeInvalid, want: "the model refused: I can't help"},
+		{name: "filtered", fault: modelserver.Filter, text: "yes", code: sdk.CodeInvalid, want: "filter"},
+		{name: "broken off", fault: modelserver.BrokeOff, text: "yes", code: sdk.CodeTransient, want: "broke off"},
+		{name: "no choice", fault: modelserver.Fewer, text: "yes", code: sdk.CodeTransient, want: "no choices"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			o := openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }}
+			o := modelserver.Options{Answer: func(modelserver.Ask, int) string { return test.text }}
 			if test.fault != 0 {
-				o.Faults = []openaitest.Fault{{Kind: test.fault, Share: 1}}
+				o.Faults = []modelserver.Fault{{Kind: test.fault, Share: 1}}
 			}
 			host := &apitest.Host{}
-			m := model(t, chatmodel.Config{BaseURL: openaitest.Serve(t, o).URL}, host)
+			m := model(t, chatmodel.Config{BaseURL: modelserver.Serve(t, o).URL}, host)
 			var got string
 			err := m.Ask(t.Context(), question, func(r chatmodel.Reply) (err error) {
 				got, err = r.Written()

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // Asking is Check for a stage that asks a language model: what it asks is compared, too.
 func Asking(t *testing.T, stage sdk.Stage, want string) {
 	t.Helper()
-	server := openaitest.Serve(t, openaitest.Options{Answer: func(openaitest.Ask, int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string {
 		return "<think>Well.</think> 1. a lost card\n2. Who blocks it, and when?\n3. A lost card"
 	}})
 	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
-	f := opened(t, 4, openaitest.Options{Answer: numbered(), Key: key}, `, "headers": {"X-Gateway": "hush-hush"}`)
+	f := opened(t, 4, modelserver.Options{Answer: numbered(), Key: key}, `, "headers": {"X-Gateway": "hush-hush"}`)
 	item := texts(strings.Repeat("the same beginning ", 20))
 	first, err := f.one(t, item)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 		"normalise": "a label is found for the reply's text",
 		"nearest":   "the same",
 	}
-	f := opened(t, 1, openaitest.Options{}, "")
+	f := opened(t, 1, modelserver.Options{}, "")
 	keyOf := func(arguments string) sdk.Key {
 		t.Helper()
 		f.reopen(t, 1, arguments)
@@ -129,7 +129,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 }
 
 func TestWhatIsAskedChangesTheKey(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{}, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true`) // the same is sent, whatever is read
+	f := opened(t, 1, modelserver.Options{}, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true`) // the same is sent, whatever is read
 	seen := map[sdk.Key]string{}
 	labels := []string{"a", "b"}
 	for name, p := range map[string]sdk.Prompt{
@@ -162,8 +162,8 @@ func TestWhatIsAskedChangesTheKey(t *testing.T) {
 }
 
 func TestWhatWasGotStaysKept(t *testing.T) {
-	f := opened(t, 4, openaitest.Options{
-		IgnoreN: true, Answer: numbered(), Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 500, Calls: []int{2}}},
+	f := opened(t, 4, modelserver.Options{
+		IgnoreN: true, Answer: numbered(), Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 500, Calls: []int{2}}},
 	}, "")
 	if _, err := f.one(t, texts("p")); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Fatalf("error %v", err)
@@ -178,7 +178,7 @@ func TestWhatWasGotStaysKept(t *testing.T) {
 }
 
 func TestItemsThatAskTheSameTakeTurns(t *testing.T) {
-	f := opened(t, 3, openaitest.Options{Latency: 5 * time.Millisecond, Answer: numbered()}, "")
+	f := opened(t, 3, modelserver.Options{Latency: 5 * time.Millisecond, Answer: numbered()}, "")
 	var b sdk.Batch
 	for range 8 {
 		b.Items = append(b.Items, texts("p", "q"), texts("q", "p"))
@@ -199,7 +199,7 @@ func TestItemsThatAskTheSameTakeTurns(t *testing.T) {
 }
 
 func TestAnswersCountThatCannotBeKept(t *testing.T) {
-	f := opened(t, 2, openaitest.Options{}, "")
+	f := opened(t, 2, modelserver.Options{}, "")
 	f.host.Full = errors.New("the disk is full")
 	for range 2 {
 		if samples, err := f.one(t, texts("p")); err != nil || len(samples) != 2 {
@@ -212,7 +212,7 @@ func TestAnswersCountThatCannotBeKept(t *testing.T) {
 }
 
 func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{}, "")
+	f := opened(t, 1, modelserver.Options{}, "")
 	if err := f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)); err != nil {
 		t.Fatal(err)
 	}
@@ -224,28 +224,28 @@ func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
 
 // TestFaults lets everything go wrong often and tries again, as the engine does.
 func TestFaults(t *testing.T) {
-	kinds := map[string]openaitest.Fault{
-		"429 in milliseconds": {Kind: openaitest.Status, Status: 429, Wait: time.Millisecond, Form: openaitest.Milliseconds},
-		"429 in seconds":      {Kind: openaitest.Status, Status: 429, Wait: time.Millisecond, Form: openaitest.Seconds},
-		"429 as a date":       {Kind: openaitest.Status, Status: 429, Wait: time.Second, Form: openaitest.Date},
-		"429":                 {Kind: openaitest.Status, Status: 429},
-		"500":                 {Kind: openaitest.Status, Status: 500},
-		"half a body":         {Kind: openaitest.HalfBody},
-		"broken JSON":         {Kind: openaitest.Broken},
-		"a lost connection":   {Kind: openaitest.Drop},
-		"a hang":              {Kind: openaitest.Hang},
-		"a broken answer":     {Kind: openaitest.BrokeOff},
-		"fewer":               {Kind: openaitest.Fewer},
-		"more":                {Kind: openaitest.More},
+	kinds := map[string]modelserver.Fault{
+		"429 in milliseconds": {Kind: modelserver.Status, Status: 429, Wait: time.Millisecond, Form: modelserver.Milliseconds},
+		"429 in seconds":      {Kind: modelserver.Status, Status: 429, Wait: time.Millisecond, Form: modelserver.Seconds},
+		"429 as a date":       {Kind: modelserver.Status, Status: 429, Wait: time.Second, Form: modelserver.Date},
+		"429":                 {Kind: modelserver.Status, Status: 429},
+		"500":                 {Kind: modelserver.Status, Status: 500},
+		"half a body":         {Kind: modelserver.HalfBody},
+		"broken JSON":         {Kind: modelserver.Broken},
+		"a lost connection":   {Kind: modelserver.Drop},
+		"a hang":              {Kind: modelserver.Hang},
+		"a broken answer":     {Kind: modelserver.BrokeOff},
+		"fewer":               {Kind: modelserver.Fewer},
+		"more":                {Kind: modelserver.More},
 	}
 	for name, fault := range kinds {
 		t.Run(name, func(t *testing.T) {
 			fault.Share = .4
-			timeout, hangs := `, "timeout": "1m"`, fault.Kind == openaitest.Hang
+			timeout, hangs := `, "timeout": "1m"`, fault.Kind == modelserver.Hang
 			if hangs { // an answer may come too late as well, and be given twice
 				timeout = `, "timeout": "50ms"`
 			}
-			f := opened(t, 2, openaitest.Options{Faults: []openaitest.Fault{fault}, Seed: 3}, timeout)
+			f := opened(t, 2, modelserver.Options{Faults: []modelserver.Fault{fault}, Seed: 3}, timeout)
 			failures := 0
 			for i := range 12 {
 				item := texts(fmt.Sprint("item ", i))
@@ -260,9 +260,9 @@ func TestFaults(t *testing.T) {
 					t.Errorf("item %d: samples %v, error %v", i, samples, err)
 				}
 			}
-			if counted := fault.Kind != openaitest.Fewer && fault.Kind != openaitest.More; counted && failures == 0 {
+			if counted := fault.Kind != modelserver.Fewer && fault.Kind != modelserver.More; counted && failures == 0 {
 				t.Error("nothing went wrong")
-			} else if counted && !hangs && fault.Kind != openaitest.BrokeOff && f.server.Doubled(2) != 0 {
+			} else if counted && !hangs && fault.Kind != modelserver.BrokeOff && f.server.Doubled(2) != 0 {
 				t.Errorf("given %v", f.server.Given())
 			}
 			if len(keys(f.host)) != 24 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // TestForecast compares what is said of an item with what the server then counts, a
@@ -22,23 +22,23 @@ func TestForecast(t *testing.T) {
 		samples   int
 		arguments string
 		prompts   []sdk.Prompt
-		server    openaitest.Options
+		server    modelserver.Options
 		requests  int
 		out       uint64
 		unknown   string
 	}{
-		"one request":        {6, ``, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 6 * labelTokens, ""},
-		"several":            {6, `, "max_n": 4`, []sdk.Prompt{prompt}, openaitest.Options{}, 2, 6 * labelTokens, ""},
-		"a prompt for each":  {2, ``, []sdk.Prompt{prompt, chat}, openaitest.Options{}, 2, labelTokens + jsonTokens, ""},
-		"a schema":           {2, ``, []sdk.Prompt{chat}, openaitest.Options{}, 1, 2 * jsonTokens, ""},
-		"a schema, by force": {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 18, ""},
-		"a model that thinks": {3, `, "model": "gpt-5-nano"`, []sdk.Prompt{chat}, openaitest.Options{}, 3, 0,
+		"one request":        {6, ``, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 6 * labelTokens, ""},
+		"several":            {6, `, "max_n": 4`, []sdk.Prompt{prompt}, modelserver.Options{}, 2, 6 * labelTokens, ""},
+		"a prompt for each":  {2, ``, []sdk.Prompt{prompt, chat}, modelserver.Options{}, 2, labelTokens + jsonTokens, ""},
+		"a schema":           {2, ``, []sdk.Prompt{chat}, modelserver.Options{}, 1, 2 * jsonTokens, ""},
+		"a schema, by force": {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 18, ""},
+		"a model that thinks": {3, `, "model": "gpt-5-nano"`, []sdk.Prompt{chat}, modelserver.Options{}, 3, 0,
 			"its answers have no limit; max_tokens in its config sets one"},
-		"that thinks so long": {3, `, "model": "gpt-5-nano", "max_tokens": 50`, []sdk.Prompt{chat}, openaitest.Options{}, 3, 150, ""},
-		"no limit":            {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
-		"a limit in body":     {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, labelTokens, "body in its config may let a request take more"},
-		"far too large":       {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, openaitest.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
-		"no prompt":           {1, ``, nil, openaitest.Options{}, 0, 0, ""},
+		"that thinks so long": {3, `, "model": "gpt-5-nano", "max_tokens": 50`, []sdk.Prompt{chat}, modelserver.Options{}, 3, 150, ""},
+		"no limit":            {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
+		"a limit in body":     {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, labelTokens, "body in its config may let a request take more"},
+		"far too large":       {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
+		"no prompt":           {1, ``, nil, modelserver.Options{}, 0, 0, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestForecast(t *testing.T) {
 			}
 		})
 	}
-	f := opened(t, 1, openaitest.Options{}, `, "endpoint": "completions"`)
+	f := opened(t, 1, modelserver.Options{}, `, "endpoint": "completions"`)
 	if _, err := f.Forecast(sdk.Item{Prompts: []sdk.Prompt{chat}}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a chat for the completions endpoint: %v", err)
 	}

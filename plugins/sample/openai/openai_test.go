@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 const key = "sk-0123456789abcdef"
@@ -28,15 +28,15 @@ const key = "sk-0123456789abcdef"
 // fixture is a voter with the server that it asks and the engine that it has.
 type fixture struct {
 	*voter
-	server *openaitest.Server
+	server *modelserver.Server
 	host   *apitest.Host
 	log    *strings.Builder
 }
 
 // opened starts a server and opens the stage on it.
-func opened(t *testing.T, samples int, o openaitest.Options, arguments string) fixture {
+func opened(t *testing.T, samples int, o modelserver.Options, arguments string) fixture {
 	t.Helper()
-	f := fixture{server: openaitest.Serve(t, o), host: &apitest.Host{}, log: &strings.Builder{}}
+	f := fixture{server: modelserver.Serve(t, o), host: &apitest.Host{}, log: &strings.Builder{}}
 	f.reopen(t, samples, arguments)
 	return f
 }
@@ -80,10 +80,10 @@ func texts(prompts ...string) sdk.Item {
 }
 
 // numbered answers with a letter for each choice of a question, in order.
-func numbered() func(openaitest.Ask, int) string {
+func numbered() func(modelserver.Ask, int) string {
 	var mu sync.Mutex
 	given := map[string]int{}
-	return func(a openaitest.Ask, _ int) string {
+	return func(a modelserver.Ask, _ int) string {
 		mu.Lock()
 		defer mu.Unlock()
 		given[a.Text()]++
@@ -105,7 +105,7 @@ func labels(samples []sdk.Sample) []string {
 }
 
 // asked lists n of each request.
-func asked(s *openaitest.Server) []int {
+func asked(s *modelserver.Server) []int {
 	var all []int
 	for _, a := range s.Asks() {
 		all = append(all, a.N)
@@ -141,7 +141,7 @@ func TestRequest(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := opened(t, 2, openaitest.Options{Key: key}, test.arguments)
+			f := opened(t, 2, modelserver.Options{Key: key}, test.arguments)
 			samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
 			if err != nil {
 				t.Fatal(err)
@@ -177,7 +177,7 @@ func TestSchema(t *testing.T) {
 	prompt := sdk.Prompt{Text: "p", Labels: []string{"b \"x\"", "a"}, None: "none", Fields: []string{"reasoning", "label"}}
 	want := `{"type":"object","properties":{"reasoning":{"type":"string"},"label":{"type":"string","enum":["b \"x\"","a","none"]}},"required":["reasoning","label"],"additionalProperties":false}`
 	for _, endpoint := range []string{"chat", "completions"} {
-		f := opened(t, 1, openaitest.Options{}, fmt.Sprintf(`, "endpoint": %q`, endpoint))
+		f := opened(t, 1, modelserver.Options{}, fmt.Sprintf(`, "endpoint": %q`, endpoint))
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
 		if err != nil || !slices.Equal(labels(samples), []string{`b "x"`}) {
 			t.Fatalf("samples %+v, error %v", samples, err)
@@ -209,7 +209,7 @@ func TestAListOfLabels(t *testing.T) {
 		"completions": `root ::= \"{\\\"reasoning\\\": \" string \", \\\"labels\\\": \" \"[\" (label (\", \" label)*)? \"]\" \"}\"`,
 	} {
 		text := `{"reasoning": "so", "labels": ["a", "b"]}`
-		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return text }}, fmt.Sprintf(`, "endpoint": %q, "logprobs": true`, endpoint))
+		f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return text }}, fmt.Sprintf(`, "endpoint": %q, "logprobs": true`, endpoint))
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
 		if diff := cmp.Diff([]sdk.Answer{{Label: "a", Weight: 1}, {Label: "b", Weight: .5}}, samples[0].Answers); err != nil || diff != "" {
 			t.Errorf("%s: error %v, (-want +got):\n%s", endpoint, err, diff)
@@ -260,7 +260,7 @@ func TestHeldToLabels(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return `{"label": "0001"}` }}, fmt.Sprintf(`, "structured": %q`, test.structured))
+			f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return `{"label": "0001"}` }}, fmt.Sprintf(`, "structured": %q`, test.structured))
 			test.prompt.Text = "p"
 			for range 2 {
 				if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}}); err != nil {
@@ -277,14 +277,14 @@ func TestHeldToLabels(t *testing.T) {
 			}
 		})
 	}
-	f := opened(t, 1, openaitest.Options{}, `, "structured": "choice"`)
+	f := opened(t, 1, modelserver.Options{}, `, "structured": "choice"`)
 	if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Fields: fields}}}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("error %v: JSON that is one of the labels", err)
 	}
 }
 
 func TestAServerWithoutSchemas(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{Refuse: func(a openaitest.Ask) bool { return a.Fields != nil }}, "")
+	f := opened(t, 1, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return a.Fields != nil }}, "")
 	prompt := sdk.Prompt{Text: "p", Fields: []string{"label"}}
 	_, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
 	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `structured = "off"`) {
@@ -300,20 +300,20 @@ func TestCountsOfChoices(t *testing.T) {
 	tests := []struct {
 		name      string
 		samples   int
-		options   openaitest.Options
+		options   modelserver.Options
 		arguments string
 		asked     []int
 		say       string
 	}{
-		{"as asked", 5, openaitest.Options{}, "", []int{5}, ""},
-		{"n is ignored", 5, openaitest.Options{IgnoreN: true}, "", []int{5, 4, 3, 2, 1}, "fewer choices than"},
-		{"only one is given", 3, openaitest.Options{MaxN: 1}, "", []int{3, 1, 1, 1}, "refuses n"},
-		{"a few are given", 7, openaitest.Options{MaxN: 4}, "", []int{7, 3, 3, 1}, "refuses n"},
-		{"fewer once", 5, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
-		{"more than asked for", 2, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.More, Share: 1}}}, "", []int{2}, ""},
-		{"max_n", 5, openaitest.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},
-		{"a model that thinks", 3, openaitest.Options{}, `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
-		{"n of 0 asks once", 0, openaitest.Options{}, "", []int{1}, ""},
+		{"as asked", 5, modelserver.Options{}, "", []int{5}, ""},
+		{"n is ignored", 5, modelserver.Options{IgnoreN: true}, "", []int{5, 4, 3, 2, 1}, "fewer choices than"},
+		{"only one is given", 3, modelserver.Options{MaxN: 1}, "", []int{3, 1, 1, 1}, "refuses n"},
+		{"a few are given", 7, modelserver.Options{MaxN: 4}, "", []int{7, 3, 3, 1}, "refuses n"},
+		{"fewer once", 5, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
+		{"more than asked for", 2, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.More, Share: 1}}}, "", []int{2}, ""},
+		{"max_n", 5, modelserver.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},
+		{"a model that thinks", 3, modelserver.Options{}, `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
+		{"n of 0 asks once", 0, modelserver.Options{}, "", []int{1}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestCountsOfChoices(t *testing.T) {
 
 func TestModelsThatThink(t *testing.T) {
 	for _, model := range []string{"o1-mini", "o3", "o4-mini", "gpt-5", "gpt-6-astra", "openai/gpt-5-mini"} {
-		f := opened(t, 1, openaitest.Options{}, fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
+		f := opened(t, 1, modelserver.Options{}, fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
 		if _, err := f.one(t, texts("p")); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
@@ -364,7 +364,7 @@ func TestPassages(t *testing.T) {
 	for name, arguments := range map[string]string{
 		"plainly": "", "with all that is for labels": `, "structured": "choice", "logprobs": true, "stop": ["."]`, "marked": `, "cache_control": true`,
 	} {
-		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return answer }}, arguments)
+		f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return answer }}, arguments)
 		samples, err := f.one(t, item)
 		if err != nil || samples[0].Answers[0] != (sdk.Answer{Label: answer, Weight: 1}) {
 			t.Fatalf("%s: samples %+v, error %v", name, samples, err)
@@ -384,7 +384,7 @@ func TestPassages(t *testing.T) {
 			}
 		}
 	}
-	f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return answer }}, `, "max_tokens": 10`)
+	f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return answer }}, `, "max_tokens": 10`)
 	if samples, err := f.one(t, item); err != nil || !slices.Equal(labels(samples), []string{"(the answer was cut off; raise max_tokens)"}) {
 		t.Errorf("cut off: samples %+v, error %v", samples, err)
 	}
@@ -392,7 +392,7 @@ func TestPassages(t *testing.T) {
 
 // TestABadPromptIsNotNsError: n is not the reason where n = 1 fails, too.
 func TestABadPromptIsNotNsError(t *testing.T) {
-	f := opened(t, 3, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 400, Calls: []int{0, 1}}}}, "")
+	f := opened(t, 3, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 400, Calls: []int{0, 1}}}}, "")
 	if _, err := f.one(t, texts("too long")); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("error %v", err)
 	}
@@ -419,7 +419,7 @@ func TestATooLongPrompt(t *testing.T) {
 				fmt.Fprintf(w, `{"error": {"message": %q}}`, message)
 			}))
 			t.Cleanup(server.Close)
-			f := fixture{server: &openaitest.Server{URL: server.URL}, host: &apitest.Host{}, log: &strings.Builder{}}
+			f := fixture{server: &modelserver.Server{URL: server.URL}, host: &apitest.Host{}, log: &strings.Builder{}}
 			f.reopen(t, 6, "")
 			_, err := f.one(t, texts("p"))
 			if err == nil || !strings.Contains(err.Error(), "max_tokens in the config of the prompt") || calls != 1 {
@@ -430,7 +430,7 @@ func TestATooLongPrompt(t *testing.T) {
 }
 
 func TestPromptsTakeTurns(t *testing.T) {
-	f := opened(t, 5, openaitest.Options{Answer: func(a openaitest.Ask, _ int) string { return a.Text() }}, "")
+	f := opened(t, 5, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string { return a.Text() }}, "")
 	samples, err := f.one(t, texts("p", "q"))
 	if err != nil || !slices.Equal(labels(samples), []string{"p", "q", "p", "q", "p"}) {
 		t.Errorf("answers %v, error %v", labels(samples), err)
@@ -443,7 +443,7 @@ func TestPromptsTakeTurns(t *testing.T) {
 	if samples, err := f.one(t, sdk.Item{}); err != nil || len(samples) != 0 {
 		t.Errorf("without a prompt: %v, error %v", samples, err)
 	}
-	f = opened(t, 1, openaitest.Options{}, `, "endpoint": "completions"`)
+	f = opened(t, 1, modelserver.Options{}, `, "endpoint": "completions"`)
 	chat := sdk.Item{Prompts: []sdk.Prompt{{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "p"}}}}}
 	if _, err := f.one(t, chat); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `endpoint = "chat"`) {
 		t.Errorf("a chat for completions: %v", err)
@@ -451,7 +451,7 @@ func TestPromptsTakeTurns(t *testing.T) {
 }
 
 func TestSeeds(t *testing.T) {
-	f := opened(t, 3, openaitest.Options{IgnoreN: true}, `, "seed": 7`)
+	f := opened(t, 3, modelserver.Options{IgnoreN: true}, `, "seed": 7`)
 	item := texts("p")
 	item.Drawn = 10
 	if _, err := f.one(t, item); err != nil {
@@ -465,7 +465,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestItemsFailAlone(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Status, Status: 500, Calls: []int{1}}}}, "")
+	f := opened(t, 1, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 500, Calls: []int{1}}}}, "")
 	samples, err := f.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{texts("x"), texts("y"), texts("z")}})
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) || len(rows) != 1 {
@@ -483,7 +483,7 @@ func TestItemsFailAlone(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	f := opened(t, 1, openaitest.Options{Faults: []openaitest.Fault{{Kind: openaitest.Hang, Share: 1}}}, "")
+	f := opened(t, 1, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Hang, Share: 1}}}, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	samples, err := f.Sample(ctx, sdk.Batch{Items: []sdk.Item{texts("a"), texts("a"), texts("b")}})
@@ -527,7 +527,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	server := openaitest.Serve(t, openaitest.Options{})
+	server := modelserver.Serve(t, modelserver.Options{})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
 

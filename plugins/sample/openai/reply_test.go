@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/sample/openai/openaitest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 func TestReading(t *testing.T) {
 	plain := sdk.Prompt{Text: "p", Labels: []string{"card_lost", "pin"}, None: "none"}
 	object := sdk.Prompt{Text: "p", Labels: plain.Labels, None: "none", Fields: []string{"reasoning", "label"}}
 	free := sdk.Prompt{Text: "p"}
-	fault := func(k openaitest.Kind) []openaitest.Fault { return []openaitest.Fault{{Kind: k, Share: 1}} }
+	fault := func(k modelserver.Kind) []modelserver.Fault { return []modelserver.Fault{{Kind: k, Share: 1}} }
 	tests := []struct {
 		name      string
 		text      string
-		faults    []openaitest.Fault
+		faults    []modelserver.Fault
 		prompt    sdk.Prompt
 		arguments string
 		want      string // a label; a reason in brackets
@@ -31,17 +31,17 @@ func TestReading(t *testing.T) {
 		{"nothing", " \n", nil, plain, "", "(the model wrote nothing)"},
 		{"JSON", "pin", nil, object, "", "pin"},
 		{"no JSON", "{pin", nil, object, "", `(not a JSON object with "label")`},
-		{"a refusal", "pin", fault(openaitest.Refusal), plain, "", "(the model refused: I can't help with that.)"},
-		{"a filter", "pin", fault(openaitest.Filter), plain, "", "(the server's filter took the answer)"},
-		{"a label that is cut", "card_lost", fault(openaitest.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
-		{"JSON that is cut", "pin", fault(openaitest.Length), object, "", "(the answer was cut off; raise max_tokens)"},
-		{"whole before the cut", "pin\nText: " + strings.Repeat("x", 9), fault(openaitest.Length), plain, "", "pin"},
-		{"just whole", "pinpin", fault(openaitest.Length), plain, "", "pin"},
-		{"any text may be cut", "ab", fault(openaitest.Length), free, "", "a"},
+		{"a refusal", "pin", fault(modelserver.Refusal), plain, "", "(the model refused: I can't help with that.)"},
+		{"a filter", "pin", fault(modelserver.Filter), plain, "", "(the server's filter took the answer)"},
+		{"a label that is cut", "card_lost", fault(modelserver.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
+		{"JSON that is cut", "pin", fault(modelserver.Length), object, "", "(the answer was cut off; raise max_tokens)"},
+		{"whole before the cut", "pin\nText: " + strings.Repeat("x", 9), fault(modelserver.Length), plain, "", "pin"},
+		{"just whole", "pinpin", fault(modelserver.Length), plain, "", "pin"},
+		{"any text may be cut", "ab", fault(modelserver.Length), free, "", "a"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }, Faults: test.faults}, test.arguments)
+			f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return test.text }, Faults: test.faults}, test.arguments)
 			samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
 			if err != nil || !slices.Equal(labels(samples), []string{test.want}) {
 				t.Errorf("answers %+v, error %v, want %s", samples, err, test.want)
@@ -65,7 +65,7 @@ func TestAnswersWeighTheirProbability(t *testing.T) {
 		{"", "pin", sdk.Prompt{Text: "p"}, 1},
 		{`, "logprobs": true, "model": "o3"`, "pin", sdk.Prompt{Text: "p"}, 1},
 	} {
-		f := opened(t, 1, openaitest.Options{Answer: func(openaitest.Ask, int) string { return test.text }}, test.arguments)
+		f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return test.text }}, test.arguments)
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
 		if err != nil {
 			t.Fatal(err)

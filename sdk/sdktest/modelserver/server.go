@@ -1,4 +1,4 @@
-package openaitest
+package modelserver
 
 import (
 	"encoding/json"
@@ -35,6 +35,10 @@ type Options struct {
 
 	Faults []Fault // the first that applies to a request happens
 	Seed   uint64  // of the draws by Fault.Share
+
+	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
+	// and Faults apply to them. Otherwise they get the first label or "answer".
+	Probes bool
 }
 
 // Base64 says what a server does with encoding_format = "base64".
@@ -58,6 +62,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	asks     []Ask
+	probes   []Ask
 	inFlight int
 	most     int
 	given    map[string]int
@@ -94,8 +99,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return // the client is gone
 	}
 	a := s.arrive(r, body)
-	defer s.leave()
-	fault := s.fault(a.Number)
+	defer s.leave(a)
+	var fault Fault
+	if !a.apart {
+		fault = s.fault(a.Number)
+	}
 	if !s.wait(r, s.options.Latency) {
 		return
 	}
@@ -117,7 +125,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply, refusal := s.reply(a, fault)
-	if s.options.Refuse != nil && s.options.Refuse(a) {
+	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
 		refusal = "refused, as the test says"
 	}
 	if refusal != "" {

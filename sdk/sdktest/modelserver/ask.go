@@ -1,4 +1,4 @@
-package openaitest
+package modelserver
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 // Ask is one request as it came.
 type Ask struct {
-	Number int // of the request, from 0
+	Number int // of the request, from 0; probes that are apart have their own
 	At     time.Time
 	Path   string
 	Header http.Header
@@ -24,6 +24,7 @@ type Ask struct {
 	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
 	Inputs   []string  // of /embeddings
 
+	apart      bool // a probe that is not counted
 	dimensions int
 	base64     bool
 	maxTokens  int

@@ -1,4 +1,4 @@
-package openaitest
+package modelserver
 
 import (
 	"context"
@@ -132,5 +132,42 @@ func TestCounts(t *testing.T) {
 	beginning := strings.Repeat("0123456789abcdef", 10) // 160 characters: two blocks
 	if a, b, c := cached(beginning+"a"), cached(beginning+"b"), cached("x"+beginning); a != 0 || b != 32 || c != 0 {
 		t.Errorf("cached tokens %v, %v, %v", a, b, c)
+	}
+}
+
+// Probes are answered; unless a test says otherwise they are not counted and meet no faults.
+func TestProbes(t *testing.T) {
+	probe := func(s *Server) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/chat/completions", strings.NewReader(hello))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("User-Agent", "racflow (probe)")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(text)
+	}
+	o := Options{Faults: []Fault{{Kind: Status, Status: 503, Calls: []int{0}}}, Answer: func(Ask, int) string { return "of the test" }}
+	s := Serve(t, o)
+	if status, text := probe(s); status != 200 || !strings.Contains(text, `"answer"`) {
+		t.Errorf("status %d, %s", status, text)
+	}
+	if s.Calls() != 0 || len(s.Given()) != 0 || s.MostAtOnce() != 0 || len(s.Probes()) != 1 || s.Probes()[0].Model != "m" {
+		t.Errorf("%d calls, %v given, %d at once, probes %+v", s.Calls(), s.Given(), s.MostAtOnce(), s.Probes())
+	}
+	if status, _, _, _ := post(t, t.Context(), s, "/chat/completions", hello); status != 503 {
+		t.Errorf("the first request that is no probe got status %d, not its fault", status)
+	}
+	o.Probes = true
+	s = Serve(t, o)
+	if status, _ := probe(s); status != 503 {
+		t.Errorf("status %d, not the fault's", status)
+	}
+	if status, text := probe(s); status != 200 || !strings.Contains(text, "of the test") || s.Calls() != 2 || len(s.Probes()) != 2 {
+		t.Errorf("status %d, %s; %d calls, %d probes", status, text, s.Calls(), len(s.Probes()))
 	}
 }

@@ -1,4 +1,4 @@
-package openaitest
+package modelserver
 
 import (
 	"crypto/sha256"
@@ -75,7 +75,7 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 	if len(a.Labels) > 0 {
 		text = a.Labels[0]
 	}
-	if s.options.Answer != nil {
+	if s.options.Answer != nil && !a.apart {
 		text = s.options.Answer(a, choice)
 	}
 	if len(a.Fields) > 0 && !strings.HasPrefix(text, "{") {

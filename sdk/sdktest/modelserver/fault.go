@@ -1,4 +1,4 @@
-package openaitest
+package modelserver
 
 import (
 	"fmt"

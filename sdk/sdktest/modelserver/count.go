@@ -1,27 +1,44 @@
-package openaitest
+package modelserver
 
 import (
 	"crypto/sha256"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
+
+// probing begins the User-Agent of requests that only find out what a model takes.
+const probing = "racflow (probe)"
 
 // arrive records a request.
 func (s *Server) arrive(r *http.Request, body []byte) Ask {
 	a := Ask{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	probe := strings.HasPrefix(r.UserAgent(), probing)
+	a.apart = probe && !s.options.Probes
 	a.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.Number = len(s.asks)
-	s.asks = append(s.asks, a)
-	s.inFlight++
-	s.most = max(s.most, s.inFlight)
+	if a.apart {
+		a.Number = len(s.probes)
+	}
+	if probe {
+		s.probes = append(s.probes, a)
+	}
+	if !a.apart {
+		s.asks = append(s.asks, a)
+		s.inFlight++
+		s.most = max(s.most, s.inFlight)
+	}
 	return a
 }
 
-func (s *Server) leave() {
+func (s *Server) leave(a Ask) {
+	if a.apart {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight--
@@ -36,6 +53,9 @@ const block = 64
 func (s *Server) charge(a Ask, choices int) (in, cached int) {
 	whole := a.Whole()
 	defer func() { in += s.tokens(a.schemaText) }() // as for services that show it to the model
+	if a.apart {
+		return s.tokens(whole), 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given[whole] += choices
@@ -51,14 +71,23 @@ func (s *Server) charge(a Ask, choices int) (in, cached int) {
 	return s.tokens(whole), cached
 }
 
-// Asks returns the requests so far, in the order in which they came.
+// Asks returns the requests so far, in the order in which they came, without probes
+// unless Options.Probes is set.
 func (s *Server) Asks() []Ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asks)
 }
 
-// Calls is the number of requests so far.
+// Probes returns the requests so far that only find out what a model takes: those whose
+// User-Agent begins with "racflow (probe)".
+func (s *Server) Probes() []Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.probes)
+}
+
+// Calls is the number of Asks.
 func (s *Server) Calls() int { return len(s.Asks()) }
 
 // MostAtOnce is the largest number of requests that were under way together.
