@@ -7,11 +7,15 @@ import (
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/profile"
 	"github.com/racflow/racflow/sdk"
 )
 
-// CacheFolder holds the answers of services, below the state folder.
-const CacheFolder = "cache"
+// Folders below the state folder.
+const (
+	CacheFolder    = "cache"    // the answers of services
+	ProfilesFolder = "profiles" // of the models behind them
+)
 
 // Services are what the stages that call services share: a cache of answers,
 // limits and a budget. Pipelines that are opened one after the other may share
@@ -20,8 +24,9 @@ type Services struct {
 	Mode   governor.Mode
 	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
 
-	mu      sync.Mutex
-	control *governor.Governor // nil: no stage has called a service yet
+	mu       sync.Mutex
+	control  *governor.Governor // nil: no stage has called a service yet
+	profiles *profile.Store
 }
 
 // of returns what all calls share; before the first call there is nothing.
@@ -35,7 +40,8 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, e
 	if err != nil {
 		return nil, err
 	}
-	o := governor.Options{Cache: kept, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
+	v.profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
+	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost
@@ -46,6 +52,16 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, e
 	}
 	v.control = governor.New(w.ctx, o)
 	return v.control, nil
+}
+
+// keepProfiles keeps the profiles that a run goes by in its folder.
+func (v *Services) keepProfiles(folder string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.profiles == nil { // no stage calls a service
+		return nil
+	}
+	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
 // check refuses a bound on what is spent where nobody knows what that is.

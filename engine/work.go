@@ -85,6 +85,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		if book, begun.Earlier, err = p.journal(ctx, last); err != nil {
 			return nil, err
 		}
+		if err := p.workspace.options.Services.keepProfiles(book.Folder()); err != nil {
+			return nil, errors.Join(err, book.Close(nil))
+		}
 		kept, out.Run = book, book.ID()
 		begun.Run, begun.Resumed, begun.Answered = out.Run, o.Resume != "", book.Known()
 	}

@@ -33,6 +33,7 @@ const (
 	CodeDeadline
 	CodeUnavailable // a service that the stage needs is down: not worth another try now
 	CodeStopped     // the stage has to stop: the budget of the run is spent, or its service stays down
+	CodeRefused     // a service will not work on this row: a content filter, a text that is too long
 )
 
 // Error is an error with a code. Err's text should say what to do next.
@@ -47,6 +48,10 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Invalid says that the input is wrong: no retry will help.
 func Invalid(err error) error { return &Error{Code: CodeInvalid, Err: err} }
+
+// Refused says that a service will not work on this row, whoever asks: its content filter
+// took it, or it is too long. A voter abstains then where others have voted.
+func Refused(err error) error { return &Error{Code: CodeRefused, Err: err} }
 
 // Transient says that another try may succeed, not before after has passed.
 func Transient(err error, after time.Duration) error {

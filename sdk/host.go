@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"time"
 )
 
@@ -18,11 +19,21 @@ type Host interface {
 	// CachePut stores a value of at most MaxCached bytes. When it has returned, the
 	// value survives the end of every process.
 	CachePut(ctx context.Context, key Key, value []byte) error
+	// Profile returns what is known of a model behind an endpoint, a JSON object: what
+	// KeepProfile was given, by this run or an earlier one, as a person may have edited it; nil
+	// where nothing is known.
+	Profile(ctx context.Context, endpoint, model string) (json.RawMessage, error)
+	// KeepProfile keeps what was found out about a model, a JSON object of at most MaxProfile bytes
+	// without a secret, in the place of what was known.
+	KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error
 	// Acquire waits until the call may be sent. The caller then sends it and calls
 	// release, once, with its result. An error is the call's: it must not be sent, and
 	// the rows that it was for fail with that error.
 	Acquire(ctx context.Context, call Call) (release func(Result), err error)
 }
+
+// MaxProfile is the size of the largest profile that Host.KeepProfile takes, in bytes.
+const MaxProfile = 64 << 10
 
 // MaxCached is the size of the largest value that Host.CachePut takes, in bytes.
 const MaxCached = 16 << 20
@@ -51,6 +62,8 @@ type Call struct {
 	// Most is what it can take at most: what a budget sets aside for it. The zero
 	// Usage: unknown, as for answers without a limit.
 	Most Usage
+	// Batch says that it goes to where answers come later and cost less.
+	Batch bool
 }
 
 // Result says how a call ended.
@@ -85,6 +98,10 @@ func (alone) CacheGet(_ context.Context, keys []Key) ([][]byte, error) {
 	return make([][]byte, len(keys)), nil
 }
 func (alone) CachePut(context.Context, Key, []byte) error { return nil }
+func (alone) Profile(context.Context, string, string) (json.RawMessage, error) {
+	return nil, nil
+}
+func (alone) KeepProfile(context.Context, string, string, json.RawMessage) error { return nil }
 func (alone) Acquire(ctx context.Context, _ Call) (func(Result), error) {
 	return func(Result) {}, ctx.Err()
 }

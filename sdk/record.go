@@ -34,6 +34,15 @@ type Item struct {
 	Prompts    []Prompt
 	Samples    []Sample // of the voters above, in file order
 	Drawn      int      // samples that this stage has given for the item before; the next has this number
+	// Rejected are the answers among those that were not accepted, in the order in which they
+	// were given.
+	Rejected []Rejection
+}
+
+// Rejection is an answer of a voter that was not accepted.
+type Rejection struct {
+	Text   string // what the model wrote: Sample.Text, or the answer itself
+	Reason string // why it was not accepted
 }
 
 // Candidate is an entry that a search proposes for an item.
@@ -102,6 +111,11 @@ type Sample struct {
 	Voter   string   // the sample block's name; filled in by the engine
 	Answers []Answer // best first
 	Usage   Usage
+	// Text is what a model wrote. It is no result: the engine hands it back in Item.Rejected where
+	// none of the answers is accepted and the voter is asked again. Empty: the answers say it.
+	Text string
+	// Model is the one that gave the sample, where the voter has several.
+	Model string
 }
 
 // Answer is a label with its weight within one sample. Weights of a sample are
@@ -114,6 +128,11 @@ type Answer struct {
 	// be an answer (a refusal, a text that was cut off), the engine for what an
 	// accept rule drops.
 	Reason string
+	// Reading says how a text was read that is not the label letter by letter, in a few words:
+	// "without markup". Empty: it is.
+	Reading string
+	// Explanation is why, in the model's own words, where the voter keeps that.
+	Explanation string
 }
 
 // Usage counts the tokens that a sample cost when it was made, at most 2^40 each;

@@ -32,6 +32,7 @@ type Stage struct {
 	Fits      bool    // an open stage may be a Fitter
 	FitReads  Columns // what a Fitter wants of rows beside id and label
 	Pends     bool    // its results may be Pending
+	PendsIf   string  // the bool argument without which none is; empty: any may be
 
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
@@ -129,6 +130,10 @@ func Fits(columns ...Column) Option {
 
 // Pends declares that a stage's results may be Pending.
 func Pends() Option { return func(s *Stage) { s.Pends = true } }
+
+// PendsIf declares that a stage's results may be Pending where its bool argument of that
+// name is true, and never are where it is false.
+func PendsIf(argument string) Option { return func(s *Stage) { s.Pends, s.PendsIf = true, argument } }
 
 // Open functions get the stage's own config type C, already decoded, defaulted
 // and checked; see Argument for the struct tags.

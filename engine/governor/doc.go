@@ -1,5 +1,5 @@
 // Package governor controls the calls that the stages of a run make to services: limits,
-// budget, circuit breakers and the response cache. A Governor belongs to a run; each stage
+// budget, circuit breakers, profiles of models and the response cache. A Governor belongs to a run; each stage
 // gets the sdk.Host that Stage returns.
 //
 // A call is admitted when all of these allow it:

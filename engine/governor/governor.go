@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/profile"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -24,10 +25,12 @@ const (
 
 // Options are what New needs.
 type Options struct {
-	Cache  *cache.Cache // nil: none
-	Mode   Mode
-	Budget pipeline.Budget
-	Log    *slog.Logger // gets services that are down, and back
+	Cache *cache.Cache // nil: none
+	// Profiles are those of the models that stages ask; nil: nothing is kept.
+	Profiles *profile.Store
+	Mode     Mode
+	Budget   pipeline.Budget
+	Log      *slog.Logger // gets services that are down, and back
 	// Waiting is called when calls have waited for a service for 5 seconds, and
 	// then every 30 seconds. It must not call the Governor. May be nil.
 	Waiting func(Wait)

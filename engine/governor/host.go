@@ -2,6 +2,7 @@ package governor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -114,6 +115,22 @@ func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	defer h.governor.mu.Unlock()
 	h.stage.CachePuts++
 	return nil
+}
+
+// Profile implements sdk.Host.
+func (h *host) Profile(_ context.Context, endpoint, model string) (json.RawMessage, error) {
+	if h.governor.options.Profiles == nil {
+		return nil, nil
+	}
+	return h.governor.options.Profiles.Get(endpoint, model)
+}
+
+// KeepProfile implements sdk.Host.
+func (h *host) KeepProfile(_ context.Context, endpoint, model string, profile json.RawMessage) error {
+	if h.governor.options.Profiles == nil {
+		return nil
+	}
+	return h.governor.options.Profiles.Put(endpoint, model, profile)
 }
 
 var errOffline = errors.New("its response is not in the cache and the run is offline; run it online to ask for it")

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -87,6 +88,16 @@ func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), 
 		r.Reason = h.secrets.Message(r.Reason)
 		release(r)
 	}, nil
+}
+
+// KeepProfile implements sdk.Host. A profile with a secret in it is not kept.
+func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
+	for _, text := range []string{endpoint, model, string(profile)} {
+		if h.secrets.Message(text) != text {
+			return nil
+		}
+	}
+	return h.Host.KeepProfile(ctx, endpoint, model, profile)
 }
 
 // CachePut implements sdk.Host. A value with a secret in it is not cached: what it was the

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -20,10 +21,11 @@ import (
 
 // shared is a host that caches in memory and notes how calls end.
 type shared struct {
-	mu    sync.Mutex
-	cache map[sdk.Key][]byte
-	calls []sdk.Call
-	ends  chan sdk.Result
+	mu       sync.Mutex
+	cache    map[sdk.Key][]byte
+	profiles map[string]json.RawMessage
+	calls    []sdk.Call
+	ends     chan sdk.Result
 }
 
 func (s *shared) CacheGet(_ context.Context, keys []sdk.Key) ([][]byte, error) {
@@ -43,6 +45,19 @@ func (s *shared) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	return nil
 }
 
+func (s *shared) Profile(_ context.Context, endpoint, model string) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.profiles[endpoint+" "+model], nil
+}
+
+func (s *shared) KeepProfile(_ context.Context, endpoint, model string, profile json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.profiles[endpoint+" "+model] = profile
+	return nil
+}
+
 func (s *shared) Acquire(_ context.Context, c sdk.Call) (func(sdk.Result), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +69,7 @@ func (s *shared) Acquire(_ context.Context, c sdk.Call) (func(sdk.Result), error
 // its death what it holds.
 func TestServices(t *testing.T) {
 	h, _ := newHost(t)
-	s := &shared{cache: map[sdk.Key][]byte{}, ends: make(chan sdk.Result, 9)}
+	s := &shared{cache: map[sdk.Key][]byte{}, profiles: map[string]json.RawMessage{}, ends: make(chan sdk.Result, 9)}
 	p := start(t, h, Spec{Host: s, Config: []byte(`{"token": "hush-hush"}`), Secrets: []string{"hush-hush"}})
 	if got, err := ask(t, p, "cache"); err != nil || got != "an answer" || len(s.cache) != 1 {
 		t.Errorf("got %q, %v, %d values", got, err, len(s.cache))

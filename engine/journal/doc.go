@@ -19,6 +19,7 @@
 //	provisional.jsonl  the items that were answered without a voter that had to
 //	                stop, as in journal.jsonl and with the voters that are missing;
 //	                begun anew when the run is resumed, which asks them again
+//	profiles/       what the run knows of the models that it asks (package profile)
 //	totals.json     how the run ended. Missing: it was cut off.
 //
 // A run that spends where it counts (package spend) has two lines of an item that it asked

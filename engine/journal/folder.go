@@ -98,6 +98,9 @@ func (r Runs) Resume(id string) (*Journal, error) {
 	return j, nil
 }
 
+// Folder is where the run is kept.
+func (j *Journal) Folder() string { return j.dir }
+
 // Manifest reads what a run was.
 func (r Runs) Manifest(id string) (Manifest, error) {
 	var m Manifest

@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -292,6 +293,16 @@ func (c checked) CachePut(ctx context.Context, req *stagepb.CachePutRequest) (*s
 	return example(c.t, "CachePut.reply", reply), err
 }
 
+func (c checked) ProfileGet(ctx context.Context, req *stagepb.ProfileGetRequest) (*stagepb.ProfileGetReply, error) {
+	reply, err := c.HostService.ProfileGet(ctx, example(c.t, "ProfileGet.request", req))
+	return example(c.t, "ProfileGet.reply", reply), err
+}
+
+func (c checked) ProfilePut(ctx context.Context, req *stagepb.ProfilePutRequest) (*stagepb.ProfilePutReply, error) {
+	reply, err := c.HostService.ProfilePut(ctx, example(c.t, "ProfilePut.request", req))
+	return example(c.t, "ProfilePut.reply", reply), err
+}
+
 func (c checked) Acquire(stream stagepb.Host_AcquireServer) error {
 	return c.HostService.Acquire(&checkedStream{Host_AcquireServer: stream, t: c.t})
 }
@@ -317,7 +328,7 @@ func (c *checkedStream) Send(reply *stagepb.AcquireReply) error {
 
 func replayHost(t *testing.T) {
 	t.Helper()
-	e := &engine{kept: map[sdk.Key][]byte{}, slot: make(chan struct{}, 1), ended: make(chan sdk.Result, 1)}
+	e := &engine{kept: map[sdk.Key][]byte{}, profiles: map[string]json.RawMessage{}, slot: make(chan struct{}, 1), ended: make(chan sdk.Result, 1)}
 	host, _ := startWith(t, e, func(s *remote.HostService) func(*grpc.Server) {
 		return func(g *grpc.Server) { stagepb.RegisterHostServer(g, checked{s, t}) }
 	})
@@ -328,7 +339,13 @@ func replayHost(t *testing.T) {
 	if values, err := host.CacheGet(t.Context(), []sdk.Key{key, {}}); err != nil || string(values[0]) != "an answer" || values[1] != nil {
 		t.Errorf("got %q, %v", values, err)
 	}
-	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}})
+	if err := host.KeepProfile(t.Context(), "http://model.example/v1", "a-model", json.RawMessage(`{"thinking": true}`)); err != nil {
+		t.Error(err)
+	}
+	if profile, err := host.Profile(t.Context(), "http://model.example/v1", "a-model"); err != nil || string(profile) != `{"thinking": true}` {
+		t.Errorf("got %s, %v", profile, err)
+	}
+	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}, Batch: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -106,6 +107,40 @@ func (s *HostService) CachePut(ctx context.Context, req *stagepb.CachePutRequest
 		return &stagepb.CachePutReply{Failure: wire.EncodeFailure(err)}, nil
 	}
 	return &stagepb.CachePutReply{}, nil
+}
+
+// ProfileGet implements the service.
+func (s *HostService) ProfileGet(ctx context.Context, req *stagepb.ProfileGetRequest) (*stagepb.ProfileGetReply, error) {
+	h, err := s.of(ctx)
+	if err != nil {
+		return nil, err
+	}
+	profile, err := h.Profile(ctx, req.GetEndpoint(), req.GetModel())
+	if err != nil {
+		return &stagepb.ProfileGetReply{Failure: wire.EncodeFailure(err)}, nil
+	}
+	return &stagepb.ProfileGetReply{ProfileJson: profile}, nil
+}
+
+// ProfilePut implements the service.
+func (s *HostService) ProfilePut(ctx context.Context, req *stagepb.ProfilePutRequest) (*stagepb.ProfilePutReply, error) {
+	h, err := s.of(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]json.RawMessage
+	switch profile := req.GetProfileJson(); {
+	case len(profile) > sdk.MaxProfile:
+		err = sdk.Invalid(errors.New("the profile is too large to be kept"))
+	case json.Unmarshal(profile, &object) != nil || object == nil:
+		err = sdk.Invalid(errors.New("the profile is not a JSON object"))
+	default:
+		err = h.KeepProfile(ctx, req.GetEndpoint(), req.GetModel(), profile)
+	}
+	if err != nil {
+		return &stagepb.ProfilePutReply{Failure: wire.EncodeFailure(err)}, nil
+	}
+	return &stagepb.ProfilePutReply{}, nil
 }
 
 // Acquire implements the service.

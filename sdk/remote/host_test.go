@@ -2,10 +2,12 @@ package remote_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,10 +27,11 @@ import (
 
 // engine is a host that admits one call at a time.
 type engine struct {
-	mu    sync.Mutex
-	kept  map[sdk.Key][]byte
-	slot  chan struct{}
-	ended chan sdk.Result
+	mu       sync.Mutex
+	kept     map[sdk.Key][]byte
+	profiles map[string]json.RawMessage
+	slot     chan struct{}
+	ended    chan sdk.Result
 }
 
 func (e *engine) CacheGet(_ context.Context, keys []sdk.Key) ([][]byte, error) {
@@ -45,6 +48,22 @@ func (e *engine) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.kept[key] = value
+	return nil
+}
+
+func (e *engine) Profile(_ context.Context, endpoint, model string) (json.RawMessage, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if endpoint == "down" {
+		return nil, errors.New("the profile is damaged")
+	}
+	return e.profiles[endpoint+" "+model], nil
+}
+
+func (e *engine) KeepProfile(_ context.Context, endpoint, model string, profile json.RawMessage) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.profiles[endpoint+" "+model] = profile
 	return nil
 }
 
@@ -127,6 +146,23 @@ func TestCache(t *testing.T) {
 	}
 	if err := host.CachePut(t.Context(), a, make([]byte, sdk.MaxCached+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a value that is too large: %v", err)
+	}
+}
+
+// A profile that is no object, or is too large, is refused; nothing is known of another model.
+func TestProfiles(t *testing.T) {
+	e := &engine{profiles: map[string]json.RawMessage{}}
+	host, _ := start(t, e)
+	for _, profile := range []string{"", "[]", "null", `{"n": `, `{"n": "` + strings.Repeat("x", sdk.MaxProfile) + `"}`} {
+		if err := host.KeepProfile(t.Context(), "a", "m", json.RawMessage(profile)); sdk.CodeOf(err) != sdk.CodeInvalid {
+			t.Errorf("%.20s: %v", profile, err)
+		}
+	}
+	if profile, err := host.Profile(t.Context(), "a", "m"); err != nil || profile != nil || len(e.profiles) != 0 {
+		t.Errorf("got %s, %v of %d", profile, err, len(e.profiles))
+	}
+	if _, err := host.Profile(t.Context(), "down", "m"); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("error %v", err)
 	}
 }
 

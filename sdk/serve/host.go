@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -67,6 +68,21 @@ func (h *host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 		return sdk.Invalid(fmt.Errorf("a value of %d MiB, more than the %d that are cached", len(value)>>20, sdk.MaxCached>>20))
 	}
 	reply, err := h.client.CachePut(h.with(ctx), &stagepb.CachePutRequest{Key: key[:], Value: value})
+	return outcome(ctx, reply.GetFailure(), err)
+}
+
+// Profile implements sdk.Host.
+func (h *host) Profile(ctx context.Context, endpoint, model string) (json.RawMessage, error) {
+	reply, err := h.client.ProfileGet(h.with(ctx), &stagepb.ProfileGetRequest{Endpoint: wire.Valid(endpoint), Model: wire.Valid(model)})
+	if err := outcome(ctx, reply.GetFailure(), err); err != nil || len(reply.GetProfileJson()) == 0 {
+		return nil, err
+	}
+	return reply.GetProfileJson(), nil
+}
+
+// KeepProfile implements sdk.Host.
+func (h *host) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
+	reply, err := h.client.ProfilePut(h.with(ctx), &stagepb.ProfilePutRequest{Endpoint: wire.Valid(endpoint), Model: wire.Valid(model), ProfileJson: profile})
 	return outcome(ctx, reply.GetFailure(), err)
 }
 

@@ -58,6 +58,7 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	if reads.Has(sdk.ColumnSamples) {
 		rows.Samples = packSamples(n, func(i int) []sdk.Sample { return items[i].Samples })
 	}
+	rows.Rejected = packRejected(items)
 	for i := range items {
 		if items[i].Drawn > 0 && rows.Drawn == nil {
 			rows.Drawn = make([]uint32, n)
@@ -103,6 +104,10 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 	if err != nil {
 		return sdk.Batch{}, err
 	}
+	rejected, err := unpackRejected(rows.GetRejected(), n)
+	if err != nil {
+		return sdk.Batch{}, err
+	}
 	items := make([]sdk.Item, n)
 	for i := range items {
 		meta, err := decodeMeta(at(rows.GetMeta(), i))
@@ -112,7 +117,7 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 		items[i] = sdk.Item{
 			ID: rows.Id[i], Text: at(rows.GetText(), i), Meta: meta, Vector: at(vectors, i),
 			Candidates: lists[0][i], Prototypes: lists[1][i], Random: lists[2][i],
-			Prompts: prompts[i], Samples: samples[i], Drawn: int(at(rows.GetDrawn(), i)),
+			Prompts: prompts[i], Samples: samples[i], Drawn: int(at(rows.GetDrawn(), i)), Rejected: rejected[i],
 		}
 	}
 	return sdk.Batch{Items: items, Labels: rows.GetLabels()}, nil

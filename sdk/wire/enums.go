@@ -50,6 +50,7 @@ var (
 
 		sdk.CodeUnavailable: stagepb.Code_CODE_UNAVAILABLE,
 		sdk.CodeStopped:     stagepb.Code_CODE_STOPPED,
+		sdk.CodeRefused:     stagepb.Code_CODE_REFUSED,
 	}
 	statuses = map[sdk.Status]stagepb.Status{
 		sdk.StatusOK:   stagepb.Status_STATUS_OK,

@@ -45,28 +45,34 @@ func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
 				out.Answer = append(out.Answer, names.number(a.Label))
 				out.Weight = append(out.Weight, a.Weight)
 				out.Accepted = append(out.Accepted, a.Accepted)
-				if a.Reason != "" && out.Reason == nil {
-					out.Reason = make([]string, answers)
-				}
-				if a.Reason != "" {
-					out.Reason[len(out.Answer)-1] = Valid(a.Reason)
-				}
+				set(&out.Reason, len(out.Answer)-1, answers, Valid(a.Reason))
+				set(&out.Reading, len(out.Answer)-1, answers, Valid(a.Reading))
+				set(&out.Explanation, len(out.Answer)-1, answers, Valid(a.Explanation))
 			}
 			out.AnswerOffsets = append(out.AnswerOffsets, uint32(len(out.Answer)))
 			out.Voter = append(out.Voter, Valid(s.Voter))
 			out.InputTokens = append(out.InputTokens, s.Usage.InputTokens)
 			out.OutputTokens = append(out.OutputTokens, s.Usage.OutputTokens)
-			if s.Usage.CachedTokens > 0 && out.CachedTokens == nil {
-				out.CachedTokens = make([]uint64, samples)
-			}
-			if s.Usage.CachedTokens > 0 {
-				out.CachedTokens[len(out.Voter)-1] = s.Usage.CachedTokens
-			}
+			set(&out.CachedTokens, len(out.Voter)-1, samples, s.Usage.CachedTokens)
+			set(&out.Text, len(out.Voter)-1, samples, Valid(s.Text))
+			set(&out.Model, len(out.Voter)-1, samples, Valid(s.Model))
 		}
 		out.Offsets = append(out.Offsets, uint32(len(out.Voter)))
 	}
 	out.Names = names.names
 	return out
+}
+
+// set sets value i of a column that is absent where all n values are zero.
+func set[T comparable](column *[]T, i, n int, value T) {
+	var zero T
+	if value == zero {
+		return
+	}
+	if *column == nil {
+		*column = make([]T, n)
+	}
+	(*column)[i] = value
 }
 
 func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
@@ -86,6 +92,10 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		optional("samples.output_tokens", len(in.OutputTokens), total),
 		optional("samples.cached_tokens", len(in.CachedTokens), total),
 		optional("samples.reason", len(in.Reason), len(in.Answer)),
+		optional("samples.reading", len(in.Reading), len(in.Answer)),
+		optional("samples.explanation", len(in.Explanation), len(in.Answer)),
+		optional("samples.text", len(in.Text), total),
+		optional("samples.model", len(in.Model), total),
 		whole("samples.weight", len(in.Weight), len(in.Answer)),
 		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
 	} {
@@ -98,7 +108,10 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		if int(in.Answer[i]) >= len(in.Names) {
 			return nil, fmt.Errorf("column samples: answer %d of %d names", in.Answer[i], len(in.Names))
 		}
-		answers[i] = sdk.Answer{Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i), Reason: at(in.Reason, i)}
+		answers[i] = sdk.Answer{
+			Label: in.Names[in.Answer[i]], Weight: in.Weight[i], Accepted: at(in.Accepted, i),
+			Reason: at(in.Reason, i), Reading: at(in.Reading, i), Explanation: at(in.Explanation, i),
+		}
 	}
 	all := make([]sdk.Sample, total)
 	for i := range all {
@@ -108,6 +121,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 			Usage: sdk.Usage{
 				InputTokens: at(in.InputTokens, i), CachedTokens: at(in.CachedTokens, i), OutputTokens: at(in.OutputTokens, i),
 			},
+			Text: at(in.Text, i), Model: at(in.Model, i),
 		}
 	}
 	lists := make([][]sdk.Sample, n)

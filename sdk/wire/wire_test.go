@@ -42,10 +42,11 @@ func fullBatch() sdk.Batch {
 				},
 				Samples: []sdk.Sample{
 					{Voter: "knn", Answers: []sdk.Answer{{Label: "card", Weight: .75, Accepted: true}, {Label: "pin", Weight: .25}}},
-					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}},
+					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}, Text: "**card**", Model: "small"},
+					{Voter: "llm", Answers: []sdk.Answer{{Label: "pin", Weight: 1, Reading: "without markup", Explanation: "it says so"}}},
 				},
 			},
-			{ID: "2", Text: "", Vector: []float32{0, 0}},
+			{ID: "2", Text: "", Vector: []float32{0, 0}, Drawn: 2, Rejected: []sdk.Rejection{{Text: "cards", Reason: "no label"}, {Text: "?"}}},
 		},
 	}
 }

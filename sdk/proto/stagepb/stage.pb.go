@@ -541,6 +541,7 @@ const (
 	Code_CODE_INTERNAL    Code = 5 // a bug of the plugin
 	Code_CODE_UNAVAILABLE Code = 6 // a service that the plugin needs is down: not worth another try now
 	Code_CODE_STOPPED     Code = 7 // the run has to end: its budget is spent, or a service stays away
+	Code_CODE_REFUSED     Code = 8 // a service will not work on this row: a content filter, a text that is too long
 )
 
 // Enum value maps for Code.
@@ -554,6 +555,7 @@ var (
 		5: "CODE_INTERNAL",
 		6: "CODE_UNAVAILABLE",
 		7: "CODE_STOPPED",
+		8: "CODE_REFUSED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED": 0,
@@ -564,6 +566,7 @@ var (
 		"CODE_INTERNAL":    5,
 		"CODE_UNAVAILABLE": 6,
 		"CODE_STOPPED":     7,
+		"CODE_REFUSED":     8,
 	}
 )
 
@@ -784,7 +787,8 @@ type StageInfo struct {
 	Fits           bool                   `protobuf:"varint,11,opt,name=fits,proto3" json:"fits,omitempty"`                                          // it has Fit: of the kinds embed, sample, rerank and elect
 	// What it wants of the rows of Fit beside id and label: COLUMN_TEXT, COLUMN_VECTOR, COLUMN_SAMPLES.
 	FitReads      []Column `protobuf:"varint,12,rep,packed,name=fit_reads,json=fitReads,proto3,enum=racflow.stage.v2.Column" json:"fit_reads,omitempty"`
-	Pends         bool     `protobuf:"varint,13,opt,name=pends,proto3" json:"pends,omitempty"` // its replies may be `pending`: of the kinds embed, sample and enrich
+	Pends         bool     `protobuf:"varint,13,opt,name=pends,proto3" json:"pends,omitempty"`                   // its replies may be `pending`: of the kinds embed, sample and enrich
+	PendsIf       string   `protobuf:"bytes,14,opt,name=pends_if,json=pendsIf,proto3" json:"pends_if,omitempty"` // the bool argument without which no reply is `pending`; empty: any may be
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -908,6 +912,13 @@ func (x *StageInfo) GetPends() bool {
 		return x.Pends
 	}
 	return false
+}
+
+func (x *StageInfo) GetPendsIf() string {
+	if x != nil {
+		return x.PendsIf
+	}
+	return ""
 }
 
 // Argument describes one argument of a stage's config block.
@@ -3560,6 +3571,214 @@ func (x *CachePutReply) GetFailure() *Failure {
 	return nil
 }
 
+type ProfileGetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Endpoint      string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"` // the service's address, without a secret
+	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`       // as the service names it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileGetRequest) Reset() {
+	*x = ProfileGetRequest{}
+	mi := &file_stage_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileGetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileGetRequest) ProtoMessage() {}
+
+func (x *ProfileGetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileGetRequest.ProtoReflect.Descriptor instead.
+func (*ProfileGetRequest) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ProfileGetRequest) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *ProfileGetRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+type ProfileGetReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProfileJson   []byte                 `protobuf:"bytes,1,opt,name=profile_json,json=profileJson,proto3" json:"profile_json,omitempty"` // an object; empty: nothing is known
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileGetReply) Reset() {
+	*x = ProfileGetReply{}
+	mi := &file_stage_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileGetReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileGetReply) ProtoMessage() {}
+
+func (x *ProfileGetReply) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileGetReply.ProtoReflect.Descriptor instead.
+func (*ProfileGetReply) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ProfileGetReply) GetProfileJson() []byte {
+	if x != nil {
+		return x.ProfileJson
+	}
+	return nil
+}
+
+func (x *ProfileGetReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+type ProfilePutRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Endpoint      string                 `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	ProfileJson   []byte                 `protobuf:"bytes,3,opt,name=profile_json,json=profileJson,proto3" json:"profile_json,omitempty"` // an object of at most 64 KiB, without a secret
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfilePutRequest) Reset() {
+	*x = ProfilePutRequest{}
+	mi := &file_stage_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfilePutRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfilePutRequest) ProtoMessage() {}
+
+func (x *ProfilePutRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfilePutRequest.ProtoReflect.Descriptor instead.
+func (*ProfilePutRequest) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ProfilePutRequest) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *ProfilePutRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ProfilePutRequest) GetProfileJson() []byte {
+	if x != nil {
+		return x.ProfileJson
+	}
+	return nil
+}
+
+type ProfilePutReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Failure       *Failure               `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfilePutReply) Reset() {
+	*x = ProfilePutReply{}
+	mi := &file_stage_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfilePutReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfilePutReply) ProtoMessage() {}
+
+func (x *ProfilePutReply) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfilePutReply.ProtoReflect.Descriptor instead.
+func (*ProfilePutReply) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ProfilePutReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 type AcquireRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -3573,7 +3792,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3804,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3817,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AcquireRequest) GetBody() isAcquireRequest_Body {
@@ -3651,7 +3870,7 @@ type AcquireReply struct {
 
 func (x *AcquireReply) Reset() {
 	*x = AcquireReply{}
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3882,7 @@ func (x *AcquireReply) String() string {
 func (*AcquireReply) ProtoMessage() {}
 
 func (x *AcquireReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3895,7 @@ func (x *AcquireReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireReply.ProtoReflect.Descriptor instead.
 func (*AcquireReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{47}
+	return file_stage_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AcquireReply) GetFailure() *Failure {
@@ -3695,13 +3914,14 @@ type Call struct {
 	// holds only where they are given.
 	MostInputTokens  uint64 `protobuf:"varint,3,opt,name=most_input_tokens,json=mostInputTokens,proto3" json:"most_input_tokens,omitempty"`
 	MostOutputTokens uint64 `protobuf:"varint,4,opt,name=most_output_tokens,json=mostOutputTokens,proto3" json:"most_output_tokens,omitempty"`
+	Batch            bool   `protobuf:"varint,5,opt,name=batch,proto3" json:"batch,omitempty"` // it goes to where answers come later and cost less
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +3933,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +3946,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{48}
+	return file_stage_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Call) GetEndpoint() string {
@@ -3757,6 +3977,13 @@ func (x *Call) GetMostOutputTokens() uint64 {
 	return 0
 }
 
+func (x *Call) GetBatch() bool {
+	if x != nil {
+		return x.Batch
+	}
+	return false
+}
+
 // Result says how a call ended.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3773,7 +4000,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4012,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4025,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{49}
+	return file_stage_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Result) GetStatus() Status {
@@ -3884,6 +4111,7 @@ type Rows struct {
 	Samples       *Samples    `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
 	Verdicts      *Verdicts   `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
 	Drawn         []uint32    `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
+	Rejected      *Rejected   `protobuf:"bytes,22,opt,name=rejected,proto3" json:"rejected,omitempty"`                      // Sample: the answers of the stage for the row that were not accepted, when it is asked again
 	HeldOut       []bool      `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
 	Rankings      *Rankings   `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
 	Chunks        *Chunks     `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
@@ -3894,7 +4122,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3906,7 +4134,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3919,7 +4147,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{50}
+	return file_stage_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -4041,6 +4269,13 @@ func (x *Rows) GetDrawn() []uint32 {
 	return nil
 }
 
+func (x *Rows) GetRejected() *Rejected {
+	if x != nil {
+		return x.Rejected
+	}
+	return nil
+}
+
 func (x *Rows) GetHeldOut() []bool {
 	if x != nil {
 		return x.HeldOut
@@ -4084,7 +4319,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4096,7 +4331,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4109,7 +4344,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{51}
+	return file_stage_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -4151,7 +4386,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4163,7 +4398,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4176,7 +4411,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{52}
+	return file_stage_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -4206,7 +4441,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4218,7 +4453,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4466,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{53}
+	return file_stage_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -4274,7 +4509,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4286,7 +4521,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4299,7 +4534,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{54}
+	return file_stage_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -4392,7 +4627,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4404,7 +4639,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4417,7 +4652,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{55}
+	return file_stage_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -4464,7 +4699,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4476,7 +4711,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4489,7 +4724,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{56}
+	return file_stage_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -4510,7 +4745,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4522,7 +4757,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4535,7 +4770,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{57}
+	return file_stage_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Message) GetRole() string {
@@ -4571,7 +4806,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4583,7 +4818,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4596,7 +4831,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{58}
+	return file_stage_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -4638,7 +4873,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4650,7 +4885,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4663,7 +4898,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{59}
+	return file_stage_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Passages) GetIds() []string {
@@ -4686,13 +4921,18 @@ type Samples struct {
 	OutputTokens  []uint64               `protobuf:"varint,9,rep,packed,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	CachedTokens  []uint64               `protobuf:"varint,10,rep,packed,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // absent: none
 	Reason        []string               `protobuf:"bytes,11,rep,name=reason,proto3" json:"reason,omitempty"`                                         // per answer: why it is not accepted; absent: none
+	// Per answer: how the text was read where it was not the answer letter by letter, as "without markup".
+	Reading       []string `protobuf:"bytes,12,rep,name=reading,proto3" json:"reading,omitempty"`
+	Explanation   []string `protobuf:"bytes,13,rep,name=explanation,proto3" json:"explanation,omitempty"` // per answer: why, in the model's own words
+	Text          []string `protobuf:"bytes,14,rep,name=text,proto3" json:"text,omitempty"`               // per sample: what the model wrote; it may be shown to it again in Rejected
+	Model         []string `protobuf:"bytes,15,rep,name=model,proto3" json:"model,omitempty"`             // per sample: which model gave it, of a voter that has several
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4704,7 +4944,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4717,7 +4957,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{60}
+	return file_stage_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -4797,6 +5037,95 @@ func (x *Samples) GetReason() []string {
 	return nil
 }
 
+func (x *Samples) GetReading() []string {
+	if x != nil {
+		return x.Reading
+	}
+	return nil
+}
+
+func (x *Samples) GetExplanation() []string {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+func (x *Samples) GetText() []string {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *Samples) GetModel() []string {
+	if x != nil {
+		return x.Model
+	}
+	return nil
+}
+
+// Rejected are answers that were not accepted, in the order in which they were given.
+type Rejected struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	Text          []string               `protobuf:"bytes,2,rep,name=text,proto3" json:"text,omitempty"`     // what the model wrote
+	Reason        []string               `protobuf:"bytes,3,rep,name=reason,proto3" json:"reason,omitempty"` // why it was not accepted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rejected) Reset() {
+	*x = Rejected{}
+	mi := &file_stage_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rejected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rejected) ProtoMessage() {}
+
+func (x *Rejected) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
+func (*Rejected) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *Rejected) GetOffsets() []uint32 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *Rejected) GetText() []string {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *Rejected) GetReason() []string {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
 type Verdicts struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Answer    []string               `protobuf:"bytes,1,rep,name=answer,proto3" json:"answer,omitempty"`                // empty: none
@@ -4811,7 +5140,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4823,7 +5152,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4836,7 +5165,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{61}
+	return file_stage_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -4879,7 +5208,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v2.StageInfoR\x06stages\x12\x14\n" +
 	"\x05minor\x18\x04 \x01(\rR\x05minor\x12\x1f\n" +
 	"\vleast_minor\x18\x05 \x01(\rR\n" +
-	"leastMinor\"\xbd\x03\n" +
+	"leastMinor\"\xd8\x03\n" +
 	"\tStageInfo\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v2.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -4894,7 +5223,8 @@ const file_stage_proto_rawDesc = "" +
 	"\tvalidates\x18\t \x01(\bR\tvalidates\x12\x12\n" +
 	"\x04fits\x18\v \x01(\bR\x04fits\x125\n" +
 	"\tfit_reads\x18\f \x03(\x0e2\x18.racflow.stage.v2.ColumnR\bfitReads\x12\x14\n" +
-	"\x05pends\x18\r \x01(\bR\x05pends\"\xf9\x04\n" +
+	"\x05pends\x18\r \x01(\bR\x05pends\x12\x19\n" +
+	"\bpends_if\x18\x0e \x01(\tR\apendsIf\"\xf9\x04\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1e.racflow.stage.v2.ArgumentTypeR\x04type\x12\x10\n" +
@@ -5102,18 +5432,31 @@ const file_stage_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"D\n" +
 	"\rCachePutReply\x123\n" +
+	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"E\n" +
+	"\x11ProfileGetRequest\x12\x1a\n" +
+	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\"i\n" +
+	"\x0fProfileGetReply\x12!\n" +
+	"\fprofile_json\x18\x01 \x01(\fR\vprofileJson\x123\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"h\n" +
+	"\x11ProfilePutRequest\x12\x1a\n" +
+	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12!\n" +
+	"\fprofile_json\x18\x03 \x01(\fR\vprofileJson\"F\n" +
+	"\x0fProfilePutReply\x123\n" +
 	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"z\n" +
 	"\x0eAcquireRequest\x12,\n" +
 	"\x04call\x18\x01 \x01(\v2\x16.racflow.stage.v2.CallH\x00R\x04call\x122\n" +
 	"\x06result\x18\x02 \x01(\v2\x18.racflow.stage.v2.ResultH\x00R\x06resultB\x06\n" +
 	"\x04body\"C\n" +
 	"\fAcquireReply\x123\n" +
-	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\x94\x01\n" +
+	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xaa\x01\n" +
 	"\x04Call\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\rR\x06tokens\x12*\n" +
 	"\x11most_input_tokens\x18\x03 \x01(\x04R\x0fmostInputTokens\x12,\n" +
-	"\x12most_output_tokens\x18\x04 \x01(\x04R\x10mostOutputTokens\"\xf9\x01\n" +
+	"\x12most_output_tokens\x18\x04 \x01(\x04R\x10mostOutputTokens\x12\x14\n" +
+	"\x05batch\x18\x05 \x01(\bR\x05batch\"\xf9\x01\n" +
 	"\x06Result\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.racflow.stage.v2.StatusR\x06status\x12$\n" +
 	"\x0eretry_after_ms\x18\x02 \x01(\rR\fretryAfterMs\x12!\n" +
@@ -5121,7 +5464,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\xfe\x05\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\xb6\x06\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -5144,7 +5487,8 @@ const file_stage_proto_rawDesc = "" +
 	"\aprompts\x18\x0e \x01(\v2\x19.racflow.stage.v2.PromptsR\aprompts\x123\n" +
 	"\asamples\x18\x0f \x01(\v2\x19.racflow.stage.v2.SamplesR\asamples\x126\n" +
 	"\bverdicts\x18\x10 \x01(\v2\x1a.racflow.stage.v2.VerdictsR\bverdicts\x12\x14\n" +
-	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x12\x19\n" +
+	"\x05drawn\x18\x11 \x03(\rR\x05drawn\x126\n" +
+	"\brejected\x18\x16 \x01(\v2\x1a.racflow.stage.v2.RejectedR\brejected\x12\x19\n" +
 	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
@@ -5193,7 +5537,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06fields\x18\x03 \x03(\tR\x06fields\x126\n" +
 	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v2.PassagesR\bpassages\"\x1c\n" +
 	"\bPassages\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xc7\x02\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xad\x03\n" +
 	"\aSamples\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05voter\x18\x02 \x03(\tR\x05voter\x12%\n" +
@@ -5206,7 +5550,15 @@ const file_stage_proto_rawDesc = "" +
 	"\routput_tokens\x18\t \x03(\x04R\foutputTokens\x12#\n" +
 	"\rcached_tokens\x18\n" +
 	" \x03(\x04R\fcachedTokens\x12\x16\n" +
-	"\x06reason\x18\v \x03(\tR\x06reason\"x\n" +
+	"\x06reason\x18\v \x03(\tR\x06reason\x12\x18\n" +
+	"\areading\x18\f \x03(\tR\areading\x12 \n" +
+	"\vexplanation\x18\r \x03(\tR\vexplanation\x12\x12\n" +
+	"\x04text\x18\x0e \x03(\tR\x04text\x12\x14\n" +
+	"\x05model\x18\x0f \x03(\tR\x05model\"P\n" +
+	"\bRejected\x12\x18\n" +
+	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
+	"\x04text\x18\x02 \x03(\tR\x04text\x12\x16\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason\"x\n" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
@@ -5288,7 +5640,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x12FUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fFUSION_WEIGHTED\x10\x01\x12\x0e\n" +
 	"\n" +
-	"FUSION_RRF\x10\x02*\xa4\x01\n" +
+	"FUSION_RRF\x10\x02*\xb6\x01\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCODE_INVALID\x10\x01\x12\x12\n" +
@@ -5297,7 +5649,8 @@ const file_stage_proto_rawDesc = "" +
 	"\rCODE_DEADLINE\x10\x04\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\x05\x12\x14\n" +
 	"\x10CODE_UNAVAILABLE\x10\x06\x12\x10\n" +
-	"\fCODE_STOPPED\x10\a*\x89\x01\n" +
+	"\fCODE_STOPPED\x10\a\x12\x10\n" +
+	"\fCODE_REFUSED\x10\b*\x89\x01\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tSTATUS_OK\x10\x01\x12\x0f\n" +
@@ -5327,10 +5680,14 @@ const file_stage_proto_rawDesc = "" +
 	"\x03Get\x12\x1c.racflow.stage.v2.GetRequest\x1a\x1b.racflow.stage.v2.RowsReply\x12B\n" +
 	"\x04Scan\x12\x1d.racflow.stage.v2.ScanRequest\x1a\x1b.racflow.stage.v2.ScanReply\x12c\n" +
 	"\x0fListCollections\x12(.racflow.stage.v2.ListCollectionsRequest\x1a&.racflow.stage.v2.ListCollectionsReply\x12C\n" +
-	"\x04Drop\x12\x1d.racflow.stage.v2.DropRequest\x1a\x1c.racflow.stage.v2.WriteReply2\xf7\x01\n" +
+	"\x04Drop\x12\x1d.racflow.stage.v2.DropRequest\x1a\x1c.racflow.stage.v2.WriteReply2\xa3\x03\n" +
 	"\x04Host\x12N\n" +
 	"\bCacheGet\x12!.racflow.stage.v2.CacheGetRequest\x1a\x1f.racflow.stage.v2.CacheGetReply\x12N\n" +
-	"\bCachePut\x12!.racflow.stage.v2.CachePutRequest\x1a\x1f.racflow.stage.v2.CachePutReply\x12O\n" +
+	"\bCachePut\x12!.racflow.stage.v2.CachePutRequest\x1a\x1f.racflow.stage.v2.CachePutReply\x12T\n" +
+	"\n" +
+	"ProfileGet\x12#.racflow.stage.v2.ProfileGetRequest\x1a!.racflow.stage.v2.ProfileGetReply\x12T\n" +
+	"\n" +
+	"ProfilePut\x12#.racflow.stage.v2.ProfilePutRequest\x1a!.racflow.stage.v2.ProfilePutReply\x12O\n" +
 	"\aAcquire\x12 .racflow.stage.v2.AcquireRequest\x1a\x1e.racflow.stage.v2.AcquireReply(\x010\x01B.Z,github.com/racflow/racflow/sdk/proto/stagepbb\x06proto3"
 
 var (
@@ -5346,7 +5703,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                      // 0: racflow.stage.v2.Kind
 	(ArgumentType)(0),              // 1: racflow.stage.v2.ArgumentType
@@ -5404,22 +5761,27 @@ var file_stage_proto_goTypes = []any{
 	(*CachedValue)(nil),            // 53: racflow.stage.v2.CachedValue
 	(*CachePutRequest)(nil),        // 54: racflow.stage.v2.CachePutRequest
 	(*CachePutReply)(nil),          // 55: racflow.stage.v2.CachePutReply
-	(*AcquireRequest)(nil),         // 56: racflow.stage.v2.AcquireRequest
-	(*AcquireReply)(nil),           // 57: racflow.stage.v2.AcquireReply
-	(*Call)(nil),                   // 58: racflow.stage.v2.Call
-	(*Result)(nil),                 // 59: racflow.stage.v2.Result
-	(*Rows)(nil),                   // 60: racflow.stage.v2.Rows
-	(*Chunks)(nil),                 // 61: racflow.stage.v2.Chunks
-	(*Terms)(nil),                  // 62: racflow.stage.v2.Terms
-	(*Rankings)(nil),               // 63: racflow.stage.v2.Rankings
-	(*Candidates)(nil),             // 64: racflow.stage.v2.Candidates
-	(*Prompts)(nil),                // 65: racflow.stage.v2.Prompts
-	(*Chat)(nil),                   // 66: racflow.stage.v2.Chat
-	(*Message)(nil),                // 67: racflow.stage.v2.Message
-	(*Allowed)(nil),                // 68: racflow.stage.v2.Allowed
-	(*Passages)(nil),               // 69: racflow.stage.v2.Passages
-	(*Samples)(nil),                // 70: racflow.stage.v2.Samples
-	(*Verdicts)(nil),               // 71: racflow.stage.v2.Verdicts
+	(*ProfileGetRequest)(nil),      // 56: racflow.stage.v2.ProfileGetRequest
+	(*ProfileGetReply)(nil),        // 57: racflow.stage.v2.ProfileGetReply
+	(*ProfilePutRequest)(nil),      // 58: racflow.stage.v2.ProfilePutRequest
+	(*ProfilePutReply)(nil),        // 59: racflow.stage.v2.ProfilePutReply
+	(*AcquireRequest)(nil),         // 60: racflow.stage.v2.AcquireRequest
+	(*AcquireReply)(nil),           // 61: racflow.stage.v2.AcquireReply
+	(*Call)(nil),                   // 62: racflow.stage.v2.Call
+	(*Result)(nil),                 // 63: racflow.stage.v2.Result
+	(*Rows)(nil),                   // 64: racflow.stage.v2.Rows
+	(*Chunks)(nil),                 // 65: racflow.stage.v2.Chunks
+	(*Terms)(nil),                  // 66: racflow.stage.v2.Terms
+	(*Rankings)(nil),               // 67: racflow.stage.v2.Rankings
+	(*Candidates)(nil),             // 68: racflow.stage.v2.Candidates
+	(*Prompts)(nil),                // 69: racflow.stage.v2.Prompts
+	(*Chat)(nil),                   // 70: racflow.stage.v2.Chat
+	(*Message)(nil),                // 71: racflow.stage.v2.Message
+	(*Allowed)(nil),                // 72: racflow.stage.v2.Allowed
+	(*Passages)(nil),               // 73: racflow.stage.v2.Passages
+	(*Samples)(nil),                // 74: racflow.stage.v2.Samples
+	(*Rejected)(nil),               // 75: racflow.stage.v2.Rejected
+	(*Verdicts)(nil),               // 76: racflow.stage.v2.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
@@ -5435,110 +5797,117 @@ var file_stage_proto_depIdxs = []int32{
 	0,  // 10: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
 	19, // 11: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
 	3,  // 12: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
-	60, // 13: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 14: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 15: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 16: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 17: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 18: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
-	60, // 19: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 13: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 14: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 15: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 16: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 17: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 18: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 19: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
 	49, // 20: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
-	60, // 21: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
+	64, // 21: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
 	48, // 22: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
 	49, // 23: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
 	32, // 24: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
 	50, // 25: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
 	49, // 26: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
-	60, // 27: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
+	64, // 27: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
 	50, // 28: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
 	49, // 29: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
 	48, // 30: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
 	49, // 31: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
 	6,  // 32: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
 	7,  // 33: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
-	60, // 34: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
+	64, // 34: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
 	43, // 35: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
 	4,  // 36: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
 	43, // 37: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
 	5,  // 38: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
 	44, // 39: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
-	60, // 40: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
+	64, // 40: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
 	49, // 41: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
 	49, // 42: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
 	8,  // 43: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
 	53, // 44: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
 	49, // 45: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
 	49, // 46: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
-	58, // 47: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
-	59, // 48: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
-	49, // 49: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
-	9,  // 50: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	64, // 51: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	64, // 52: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	64, // 53: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	65, // 54: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	70, // 55: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	71, // 56: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	63, // 57: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	61, // 58: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	62, // 59: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	66, // 60: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	68, // 61: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	67, // 62: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	69, // 63: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 64: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 65: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	17, // 66: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	20, // 67: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	22, // 68: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	23, // 69: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	24, // 70: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	25, // 71: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	26, // 72: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	27, // 73: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	28, // 74: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	29, // 75: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	33, // 76: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	35, // 77: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	36, // 78: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	37, // 79: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	42, // 80: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	45, // 81: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	46, // 82: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	38, // 83: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	40, // 84: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	51, // 85: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	54, // 86: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	56, // 87: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 88: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	16, // 89: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	18, // 90: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	21, // 91: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	31, // 92: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	31, // 93: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	31, // 94: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	31, // 95: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	31, // 96: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	31, // 97: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	31, // 98: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	30, // 99: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	34, // 100: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	41, // 101: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	41, // 102: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	41, // 103: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	31, // 104: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	31, // 105: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	47, // 106: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	39, // 107: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	41, // 108: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	52, // 109: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	55, // 110: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	57, // 111: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	88, // [88:112] is the sub-list for method output_type
-	64, // [64:88] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	49, // 47: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
+	49, // 48: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
+	62, // 49: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
+	63, // 50: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
+	49, // 51: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
+	9,  // 52: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
+	68, // 53: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	68, // 54: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	68, // 55: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	69, // 56: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	74, // 57: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	76, // 58: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	75, // 59: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	67, // 60: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	65, // 61: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	66, // 62: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	70, // 63: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	72, // 64: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	71, // 65: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	73, // 66: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10, // 67: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14, // 68: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	17, // 69: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	20, // 70: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	22, // 71: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	23, // 72: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	24, // 73: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	25, // 74: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	26, // 75: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	27, // 76: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	28, // 77: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	29, // 78: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	33, // 79: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	35, // 80: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	36, // 81: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	37, // 82: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	42, // 83: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	45, // 84: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	46, // 85: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	38, // 86: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	40, // 87: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	51, // 88: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	54, // 89: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	56, // 90: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	58, // 91: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	60, // 92: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11, // 93: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	16, // 94: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	18, // 95: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	21, // 96: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	31, // 97: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	31, // 98: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	31, // 99: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	31, // 100: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	31, // 101: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	31, // 102: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	31, // 103: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	30, // 104: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	34, // 105: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	41, // 106: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	41, // 107: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	41, // 108: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	31, // 109: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	31, // 110: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	47, // 111: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	39, // 112: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	41, // 113: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	52, // 114: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	55, // 115: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	57, // 116: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	59, // 117: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	61, // 118: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	93, // [93:119] is the sub-list for method output_type
+	67, // [67:93] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -5552,7 +5921,7 @@ func file_stage_proto_init() {
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[46].OneofWrappers = []any{
+	file_stage_proto_msgTypes[50].OneofWrappers = []any{
 		(*AcquireRequest_Call)(nil),
 		(*AcquireRequest_Result)(nil),
 	}
@@ -5562,7 +5931,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   62,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -960,9 +960,11 @@ var Stage_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Host_CacheGet_FullMethodName = "/racflow.stage.v2.Host/CacheGet"
-	Host_CachePut_FullMethodName = "/racflow.stage.v2.Host/CachePut"
-	Host_Acquire_FullMethodName  = "/racflow.stage.v2.Host/Acquire"
+	Host_CacheGet_FullMethodName   = "/racflow.stage.v2.Host/CacheGet"
+	Host_CachePut_FullMethodName   = "/racflow.stage.v2.Host/CachePut"
+	Host_ProfileGet_FullMethodName = "/racflow.stage.v2.Host/ProfileGet"
+	Host_ProfilePut_FullMethodName = "/racflow.stage.v2.Host/ProfilePut"
+	Host_Acquire_FullMethodName    = "/racflow.stage.v2.Host/Acquire"
 )
 
 // HostClient is the client API for Host service.
@@ -978,6 +980,11 @@ type HostClient interface {
 	// CachePut stores a value of at most 16 MiB. When it has replied, the value survives the end of
 	// every process.
 	CachePut(ctx context.Context, in *CachePutRequest, opts ...grpc.CallOption) (*CachePutReply, error)
+	// ProfileGet reads what is known of a model behind a service: what an earlier run has found out, or a
+	// person has written.
+	ProfileGet(ctx context.Context, in *ProfileGetRequest, opts ...grpc.CallOption) (*ProfileGetReply, error)
+	// ProfilePut keeps what was found out about a model, in a file that people can read and edit.
+	ProfilePut(ctx context.Context, in *ProfilePutRequest, opts ...grpc.CallOption) (*ProfilePutReply, error)
 	// Acquire waits until a call to a service may be sent. The plugin sends the call; the engine's one
 	// reply comes when it may be sent, or has a failure: then it must not. The plugin then
 	// makes the call, sends its result, ends its side of the stream, and waits for the end of the other. A
@@ -1014,6 +1021,26 @@ func (c *hostClient) CachePut(ctx context.Context, in *CachePutRequest, opts ...
 	return out, nil
 }
 
+func (c *hostClient) ProfileGet(ctx context.Context, in *ProfileGetRequest, opts ...grpc.CallOption) (*ProfileGetReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProfileGetReply)
+	err := c.cc.Invoke(ctx, Host_ProfileGet_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ProfilePut(ctx context.Context, in *ProfilePutRequest, opts ...grpc.CallOption) (*ProfilePutReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProfilePutReply)
+	err := c.cc.Invoke(ctx, Host_ProfilePut_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) Acquire(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AcquireRequest, AcquireReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Host_ServiceDesc.Streams[0], Host_Acquire_FullMethodName, cOpts...)
@@ -1040,6 +1067,11 @@ type HostServer interface {
 	// CachePut stores a value of at most 16 MiB. When it has replied, the value survives the end of
 	// every process.
 	CachePut(context.Context, *CachePutRequest) (*CachePutReply, error)
+	// ProfileGet reads what is known of a model behind a service: what an earlier run has found out, or a
+	// person has written.
+	ProfileGet(context.Context, *ProfileGetRequest) (*ProfileGetReply, error)
+	// ProfilePut keeps what was found out about a model, in a file that people can read and edit.
+	ProfilePut(context.Context, *ProfilePutRequest) (*ProfilePutReply, error)
 	// Acquire waits until a call to a service may be sent. The plugin sends the call; the engine's one
 	// reply comes when it may be sent, or has a failure: then it must not. The plugin then
 	// makes the call, sends its result, ends its side of the stream, and waits for the end of the other. A
@@ -1061,6 +1093,12 @@ func (UnimplementedHostServer) CacheGet(context.Context, *CacheGetRequest) (*Cac
 }
 func (UnimplementedHostServer) CachePut(context.Context, *CachePutRequest) (*CachePutReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method CachePut not implemented")
+}
+func (UnimplementedHostServer) ProfileGet(context.Context, *ProfileGetRequest) (*ProfileGetReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ProfileGet not implemented")
+}
+func (UnimplementedHostServer) ProfilePut(context.Context, *ProfilePutRequest) (*ProfilePutReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ProfilePut not implemented")
 }
 func (UnimplementedHostServer) Acquire(grpc.BidiStreamingServer[AcquireRequest, AcquireReply]) error {
 	return status.Error(codes.Unimplemented, "method Acquire not implemented")
@@ -1122,6 +1160,42 @@ func _Host_CachePut_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_ProfileGet_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProfileGetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ProfileGet(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ProfileGet_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ProfileGet(ctx, req.(*ProfileGetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ProfilePut_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProfilePutRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ProfilePut(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ProfilePut_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ProfilePut(ctx, req.(*ProfilePutRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_Acquire_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(HostServer).Acquire(&grpc.GenericServerStream[AcquireRequest, AcquireReply]{ServerStream: stream})
 }
@@ -1143,6 +1217,14 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CachePut",
 			Handler:    _Host_CachePut_Handler,
+		},
+		{
+			MethodName: "ProfileGet",
+			Handler:    _Host_ProfileGet_Handler,
+		},
+		{
+			MethodName: "ProfilePut",
+			Handler:    _Host_ProfilePut_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

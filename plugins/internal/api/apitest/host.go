@@ -4,6 +4,7 @@ package apitest
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -17,13 +18,14 @@ type Host struct {
 	Refuse error // that Acquire returns
 	Full   error // that CachePut returns
 
-	mu      sync.Mutex
-	cached  map[sdk.Key][]byte
-	calls   []sdk.Call
-	results []sdk.Result
-	events  []string
-	open    int
-	refused int
+	mu       sync.Mutex
+	cached   map[sdk.Key][]byte
+	profiles map[string]json.RawMessage
+	calls    []sdk.Call
+	results  []sdk.Result
+	events   []string
+	open     int
+	refused  int
 }
 
 var _ sdk.Host = (*Host)(nil)
@@ -55,6 +57,24 @@ func (h *Host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	h.cached[key] = slices.Clone(value)
 	h.events = append(h.events, "cache")
 	return nil
+}
+
+// Profile implements sdk.Host.
+func (h *Host) Profile(ctx context.Context, endpoint, model string) (json.RawMessage, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.profiles[endpoint+" "+model], ctx.Err()
+}
+
+// KeepProfile implements sdk.Host.
+func (h *Host) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.profiles == nil {
+		h.profiles = map[string]json.RawMessage{}
+	}
+	h.profiles[endpoint+" "+model] = slices.Clone(profile)
+	return ctx.Err()
 }
 
 // Acquire implements sdk.Host.
