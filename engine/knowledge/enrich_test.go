@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,14 +136,17 @@ func (e *enriched) look() (k *knowledge.Knowledge, asked, embedded []string) {
 	return k, e.adder.asked, embedded
 }
 
-// fails opens the knowledge, which does not work out. Its processes end with it.
+// fails opens the knowledge, which does not work out. Its processes end with it, and time
+// passes only while all of them wait.
 func (e *enriched) fails() (err error) {
 	e.t.Helper()
 	e.adder.asked = nil
 	e.t.Run("failing", func(t *testing.T) {
-		own := e.stages
-		own.t = t
-		_, err = knowledge.Open(t.Context(), e.block, own, knowledge.Options{})
+		synctest.Test(t, func(t *testing.T) {
+			own := e.stages
+			own.t = t
+			_, err = knowledge.Open(t.Context(), e.block, own, knowledge.Options{})
+		})
 	})
 	if err == nil {
 		e.t.Fatal("the build worked out")
