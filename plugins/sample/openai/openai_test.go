@@ -312,7 +312,7 @@ func TestCountsOfChoices(t *testing.T) {
 		{"fewer once", 5, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
 		{"more than asked for", 2, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.More, Share: 1}}}, "", []int{2}, ""},
 		{"max_n", 5, modelserver.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},
-		{"a model that thinks", 3, modelserver.Options{}, `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
+		{"a model that thinks", 3, modelserver.Named(reasoning...), `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
 		{"n of 0 asks once", 0, modelserver.Options{}, "", []int{1}, ""},
 	}
 	for _, test := range tests {
@@ -343,9 +343,12 @@ func TestCountsOfChoices(t *testing.T) {
 	}
 }
 
+// reasoning is what OpenAI's reasoning models refuse.
+var reasoning = []string{"refuses-temperature", "refuses-max-tokens", "refuses-stop", "refuses-logprobs", "refuses-n"}
+
 func TestModelsThatThink(t *testing.T) {
 	for _, model := range []string{"o1-mini", "o3", "o4-mini", "gpt-5", "gpt-6-astra", "openai/gpt-5-mini"} {
-		f := opened(t, 1, modelserver.Options{}, fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
+		f := opened(t, 1, modelserver.Named(reasoning...), fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
 		if _, err := f.one(t, texts("p")); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}

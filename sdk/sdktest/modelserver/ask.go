@@ -24,13 +24,20 @@ type Ask struct {
 	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
 	Inputs   []string  // of /embeddings
 
-	apart      bool // a probe that is not counted
-	dimensions int
-	base64     bool
-	maxTokens  int
-	logprobs   bool
-	schemaText string // as sent
-	invalid    string
+	apart       bool // a probe that is not counted
+	dimensions  int
+	base64      bool
+	maxTokens   int
+	logprobs    bool
+	stop        []string
+	effort      string
+	stream      bool
+	streamUsage bool
+	format      string // type of response_format
+	tool        string // that the model is to call
+	schemaText  string // as sent
+	sent        map[string]json.RawMessage
+	invalid     string
 }
 
 // Message is one of a chat.
@@ -92,115 +99,4 @@ func (a Ask) Whole() string {
 		fmt.Fprintf(&b, "%s: %s\n", m.Role, m.Content)
 	}
 	return b.String()
-}
-
-// request is the body of all three endpoints.
-type request struct {
-	Model               string          `json:"model"`
-	Prompt              string          `json:"prompt"`
-	Messages            []Message       `json:"messages"`
-	N                   *int            `json:"n"`
-	Temperature         *float64        `json:"temperature"`
-	TopP                *float64        `json:"top_p"`
-	Stop                []string        `json:"stop"`
-	MaxTokens           *int            `json:"max_tokens"`
-	MaxCompletionTokens *int            `json:"max_completion_tokens"`
-	Logprobs            json.RawMessage `json:"logprobs"`
-	ResponseFormat      struct {
-		Type       string `json:"type"`
-		JSONSchema struct {
-			Name   string          `json:"name"`
-			Strict bool            `json:"strict"`
-			Schema json.RawMessage `json:"schema"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-	StructuredOutputs struct {
-		Choice []string `json:"choice"`
-	} `json:"structured_outputs"`
-	Input          []string `json:"input"`
-	Dimensions     int      `json:"dimensions"`
-	EncodingFormat string   `json:"encoding_format"`
-}
-
-// read reads the body; an error of it goes into a.invalid.
-func (a *Ask) read() {
-	var r request
-	if err := json.Unmarshal(a.Body, &r); err != nil {
-		a.invalid = "the body: " + err.Error()
-		return
-	}
-	a.Model, a.Prompt, a.Messages, a.N = r.Model, r.Prompt, r.Messages, 1
-	if r.N != nil {
-		a.N = *r.N
-	}
-	for _, limit := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
-		if limit != nil {
-			a.maxTokens = *limit
-		}
-	}
-	a.logprobs = len(r.Logprobs) > 0 && string(r.Logprobs) != "null" && string(r.Logprobs) != "false" && string(r.Logprobs) != "0"
-	marked := 0
-	for _, m := range a.Messages {
-		if m.Marked {
-			marked++
-		}
-	}
-	if marked > 4 { // as Anthropic's endpoint has it
-		a.invalid = "cache_control: at most 4 parts may be marked"
-	}
-	a.Inputs, a.dimensions, a.base64 = r.Input, r.Dimensions, r.EncodingFormat == "base64"
-	a.Labels = r.StructuredOutputs.Choice
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {
-		if strings.HasPrefix(a.Model, prefix) && (r.Temperature != nil || r.TopP != nil || r.MaxTokens != nil || r.Stop != nil || a.N != 1 || a.logprobs) {
-			a.invalid = "unsupported parameter: this model takes no temperature, top_p, max_tokens, stop, logprobs and n"
-		}
-	}
-	switch r.ResponseFormat.Type {
-	case "json_schema":
-		if !r.ResponseFormat.JSONSchema.Strict || r.ResponseFormat.JSONSchema.Name == "" {
-			a.invalid = "json_schema: it must have a name and be strict"
-			return
-		}
-		a.schemaText = string(r.ResponseFormat.JSONSchema.Schema)
-		a.schema(r.ResponseFormat.JSONSchema.Schema)
-	case "", "text":
-	default:
-		a.invalid = "response_format: unknown type " + r.ResponseFormat.Type
-	}
-}
-
-// schema reads a JSON schema and checks it by the rules of strict ones.
-func (a *Ask) schema(raw json.RawMessage) {
-	var s struct {
-		Type       string   `json:"type"`
-		Required   []string `json:"required"`
-		Additional *bool    `json:"additionalProperties"`
-		Properties map[string]struct {
-			Type  string   `json:"type"`
-			Enum  []string `json:"enum"`
-			Items struct { // of a list
-				Enum []string `json:"enum"`
-			} `json:"items"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(raw, &s); err != nil || s.Type != "object" || s.Additional == nil || *s.Additional || len(s.Required) != len(s.Properties) {
-		a.invalid = "json_schema: the root must be an object with all properties required and no additional ones"
-		return
-	}
-	a.Fields = s.Required
-	for name, p := range s.Properties {
-		if p.Type == "array" {
-			p.Enum = p.Items.Enum
-		}
-		size := 0
-		for _, value := range p.Enum {
-			size += len([]rune(value))
-		}
-		if len(p.Enum) > 1000 || len(p.Enum) > 250 && size > 15000 {
-			a.invalid = fmt.Sprintf("json_schema: the enum of %q is too large", name)
-		}
-		if name == "label" || name == "labels" {
-			a.Labels = p.Enum
-		}
-	}
 }

@@ -2,13 +2,19 @@
 // completions and embeddings on loopback. It answers by a function of the test, with the
 // latency and the faults that the test injects, and records its requests.
 //
-// It refuses what OpenAI's own service refuses: JSON schemas that are not strict or too
-// large, fields that reasoning models do not take, empty inputs. It counts a token for
+// What services of language models do differently has names (Behaviours), so that a
+// test of a stage can be run
+// against each of them:
+//
+//	server := modelserver.Serve(t, modelserver.Named("refuses-temperature", "thinks-in-tags"))
+//
+// Whatever its behaviours, it refuses what OpenAI's own service refuses: JSON schemas
+// that are not strict or too large, empty inputs. It counts a token for
 // every four characters, and reports the tokens of a common beginning with an earlier
-// prompt as cached.
+// prompt as cached. No behaviour depends on a model's name.
 //
 // Probes, the requests by which racflow finds out what a model takes, are answered but
 // not counted, unless a test asks for it.
 //
-// It does not stream, and its answers do not depend on temperature or seed.
+// Its answers do not depend on temperature or seed.
 package modelserver

@@ -1,12 +1,9 @@
 package modelserver
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -14,16 +11,36 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
+// completion is the reply of the two endpoints for texts, before it is written whole or as
+// a stream.
+type completion struct {
+	model   string
+	chat    bool
+	choices []choice
+	usage   object // nil: none
+}
+
+// choice is one answer.
+type choice struct {
+	text     string
+	thoughts string // beside the text
+	refusal  string
+	call     string // arguments of a tool call, in place of the text
+	tool     string // that is called
+	finish   string
+	logprobs object
+}
+
 // complete returns the reply of the two endpoints for texts.
-func (s *Server) complete(a Ask, fault Fault) (object, string) {
+func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	n := a.N
 	switch {
 	case s.options.IgnoreN:
 		n = 1
 	case n < 1 || n > 128 || s.options.MaxN > 0 && n > s.options.MaxN:
-		return nil, fmt.Sprintf("n: %d is not allowed", n)
+		return completion{}, fmt.Errorf("n: %d is not allowed", n)
 	case a.Whole() == "":
-		return nil, "there is nothing to answer"
+		return completion{}, fmt.Errorf("there is nothing to answer")
 	}
 	switch fault.Kind {
 	case Fewer:
@@ -31,46 +48,85 @@ func (s *Server) complete(a Ask, fault Fault) (object, string) {
 	case More:
 		n++
 	}
-	choices, out := []object{}, 0
+	c, out, thought := completion{model: a.Model, chat: len(a.Messages) > 0}, 0, 0
 	for i := range n {
-		text, finish := s.text(a, i, fault), "stop"
-		if limit := s.perToken() * a.maxTokens; limit > 0 && len(text) > limit {
-			text, finish = text[:limit], "length"
-		}
-		out += s.tokens(text)
-		choice := object{"index": i, "text": text}
-		if len(a.Messages) > 0 {
-			message := object{"role": "assistant", "content": text}
-			if fault.Kind == Refusal {
-				message = object{"role": "assistant", "content": nil, "refusal": "I can't help with that."}
-			}
-			choice = object{"index": i, "message": message}
-		}
-		switch fault.Kind {
-		case Length:
-			finish = "length"
-		case Filter:
-			finish = "content_filter"
-		case BrokeOff:
-			finish = "error"
-		}
-		choice["finish_reason"] = finish
-		if a.logprobs {
-			choice["logprobs"] = logprobs(text, len(a.Messages) > 0)
-		}
-		choices = append(choices, choice)
+		choice, thoughts := s.choice(a, i, fault)
+		out += s.tokens(choice.text) + s.tokens(choice.call) + s.tokens(thoughts)
+		thought += s.tokens(thoughts)
+		c.choices = append(c.choices, choice)
 	}
 	if fault.Kind == HalfBody || fault.Kind == Broken {
 		n = 0 // they do not arrive
 	}
 	in, cached := s.charge(a, n)
-	return object{"object": "completion", "model": a.Model, "choices": choices, "usage": object{
-		"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out, "prompt_tokens_details": object{"cached_tokens": cached},
-	}}, ""
+	c.usage = s.usage(in, cached, out, thought)
+	return c, nil
 }
 
-// text is that of one choice.
-func (s *Server) text(a Ask, choice int, fault Fault) string {
+// usage is what a reply says of its tokens; thought are those of out that nobody sees, or
+// that stand apart.
+func (s *Server) usage(in, cached, out, thought int) object {
+	switch s.options.Usage {
+	case UsageMissing:
+		return nil
+	case UsageAbsurd:
+		return object{"prompt_tokens": in, "completion_tokens": math.MaxInt64, "total_tokens": math.MaxInt64}
+	}
+	usage := object{
+		"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out, "prompt_tokens_details": object{"cached_tokens": cached},
+	}
+	if thought > 0 {
+		usage["completion_tokens_details"] = object{"reasoning_tokens": thought}
+	}
+	return usage
+}
+
+// choice is one answer, with the model's thoughts where they stand apart from it.
+func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts string) {
+	text := s.text(a, number)
+	inside, thoughts := s.think(a)
+	c = choice{text: inside + text, finish: "stop"}
+	if s.options.Stops {
+		for _, stop := range a.stop {
+			if before, _, found := strings.Cut(c.text, stop); found {
+				c.text = before
+			}
+		}
+	}
+	if limit := s.perToken() * a.maxTokens; limit > 0 && len(thoughts)+len(c.text) > limit {
+		thoughts = thoughts[:min(limit, len(thoughts))]
+		c.text, c.finish = c.text[:limit-len(thoughts)], "length"
+	}
+	if s.options.Thinks == InAField {
+		c.thoughts = thoughts
+	}
+	switch fault.Kind {
+	case Length:
+		c.text, c.finish = c.text[:len(c.text)/2], "length"
+	case BrokeOff:
+		c.text, c.finish = c.text[:len(c.text)/2], "error"
+	case Filter:
+		c.text, c.finish = "", "content_filter"
+	case Refusal:
+		c.text, c.refusal = "", "I can't help with that."
+	}
+	if a.logprobs {
+		c.logprobs = logprobs(c.text, len(a.Messages) > 0)
+	}
+	if (a.tool != "" || s.options.Shape == AsToolCall) && c.text != "" && c.finish == "stop" {
+		c.call, c.tool, c.text, c.finish = c.text, a.tool, "", "tool_calls"
+		if !strings.HasPrefix(c.call, "{") {
+			c.call = fmt.Sprintf(`{"label": %s}`, quote(c.call))
+		}
+		if c.tool == "" {
+			c.tool = "answer"
+		}
+	}
+	return c, thoughts
+}
+
+// text is what the model says at last.
+func (s *Server) text(a Ask, choice int) string {
 	text := "answer"
 	if len(a.Labels) > 0 {
 		text = a.Labels[0]
@@ -78,7 +134,8 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 	if s.options.Answer != nil && !a.apart {
 		text = s.options.Answer(a, choice)
 	}
-	if len(a.Fields) > 0 && !strings.HasPrefix(text, "{") {
+	object := len(a.Fields) > 0 && !s.options.IgnoreFormat
+	if object && !strings.HasPrefix(text, "{") {
 		var parts []string // in the order of the schema
 		for _, field := range a.Fields {
 			value := quote("because")
@@ -92,11 +149,8 @@ func (s *Server) text(a Ask, choice int, fault Fault) string {
 		}
 		text = "{" + strings.Join(parts, ", ") + "}"
 	}
-	switch fault.Kind {
-	case Length, BrokeOff:
-		return text[:len(text)/2]
-	case Refusal, Filter:
-		return ""
+	for _, form := range s.options.Forms {
+		text = form(text, object)
 	}
 	return text
 }
@@ -134,70 +188,4 @@ func logprobs(text string, chat bool) object {
 		values[i] = math.Log(.9)
 	}
 	return object{"tokens": pieces, "token_logprobs": values}
-}
-
-// embed returns the reply of the endpoint for embeddings.
-func (s *Server) embed(a Ask, fault Fault) (object, string) {
-	limit := s.options.MaxInputs
-	if limit == 0 {
-		limit = 2048
-	}
-	switch {
-	case len(a.Inputs) == 0 || len(a.Inputs) > limit:
-		return nil, fmt.Sprintf("input: %d texts are not allowed", len(a.Inputs))
-	case slices.Contains(a.Inputs, ""):
-		return nil, "input: a text is empty"
-	case a.base64 && s.options.Base64 == Base64Refused:
-		return nil, "encoding_format: base64 is unknown"
-	}
-	data, in := []object{}, 0
-	for i, text := range a.Inputs {
-		in += s.tokens(text)
-		vector := s.vector(text, a.dimensions)
-		var value any = vector
-		if fault.Kind == NaN {
-			value = make([]any, len(vector))
-		} else if a.base64 && s.options.Base64 == Base64Given {
-			var raw []byte
-			for _, v := range vector {
-				raw = le32(raw, v)
-			}
-			value = base64.StdEncoding.EncodeToString(raw)
-		}
-		data = append(data, object{"object": "embedding", "index": i, "embedding": value})
-	}
-	if s.options.Shuffle {
-		slices.Reverse(data)
-	}
-	switch fault.Kind {
-	case Fewer:
-		data = data[1:]
-	case More:
-		data = append(data, data[0])
-	}
-	return object{"object": "list", "model": a.Model, "data": data, "usage": object{"prompt_tokens": in, "total_tokens": in}}, ""
-}
-
-func le32(to []byte, v float32) []byte {
-	bits := math.Float32bits(v)
-	return append(to, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
-}
-
-func (s *Server) vector(text string, dimensions int) []float32 {
-	if s.options.Vector != nil {
-		return s.options.Vector(text)
-	}
-	n := 8
-	if s.options.Dimension > 0 {
-		n = s.options.Dimension
-	}
-	if dimensions > 0 {
-		n = dimensions
-	}
-	draw := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(text))))
-	vector := make([]float32, n)
-	for i := range vector {
-		vector[i] = float32(draw.NormFloat64())
-	}
-	return vector
 }

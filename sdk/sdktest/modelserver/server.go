@@ -2,6 +2,8 @@ package modelserver
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,46 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
-
-// Options say how a server behaves. The zero Options answer at once and right.
-type Options struct {
-	Latency time.Duration // of every reply
-	Key     string        // that requests must bring; empty: any
-	// Answer gives the text of one choice; without one it is the first label
-	// that the request allows, or "answer". Where the request asks for a JSON
-	// object, a text that is none becomes its label.
-	Answer func(a Ask, choice int) string
-	// Vector gives the embedding of a text; without one it is drawn from the
-	// text's hash, with Dimension numbers (8 if that is 0).
-	Vector    func(text string) []float32
-	Dimension int
-
-	Refuse func(Ask) bool // requests that are answered with 400; nil: none
-
-	Bytes     bool // a token is one byte, not four
-	IgnoreN   bool // one choice, whatever n says
-	MaxN      int  // a larger n is refused; 0: none
-	MaxInputs int  // of one request for embeddings; more are refused; 0: 2,048
-	Base64    Base64
-	Shuffle   bool // embeddings come in another order, with their index
-
-	Faults []Fault // the first that applies to a request happens
-	Seed   uint64  // of the draws by Fault.Share
-
-	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
-	// and Faults apply to them. Otherwise they get the first label or "answer".
-	Probes bool
-}
-
-// Base64 says what a server does with encoding_format = "base64".
-type Base64 uint8
-
-// What a server does with it.
-const (
-	Base64Given   Base64 = iota // it obeys
-	Base64Ignored               // it sends numbers
-	Base64Refused               // it answers 400
 )
 
 // Server is a running server.
@@ -102,7 +64,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.leave(a)
 	var fault Fault
 	if !a.apart {
-		fault = s.fault(a.Number)
+		fault = s.fault(a)
 	}
 	if !s.wait(r, s.options.Latency) {
 		return
@@ -111,52 +73,53 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case fault.Kind == Hang:
 		s.wait(r, time.Hour)
 		return
-	case fault.Kind == Drop:
-		panic(http.ErrAbortHandler)
-	case fault.Kind == Status:
-		fault.refuse(w)
-		return
-	case fault.Kind == Page:
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, "<html><body>Sign in to the network</body></html>")
+	case fault.ends(w):
 		return
 	case s.options.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.options.Key:
-		refuse(w, http.StatusUnauthorized, "wrong key: "+r.Header.Get("Authorization"))
+		refuse(w, http.StatusUnauthorized, errors.New("wrong key: "+r.Header.Get("Authorization")))
 		return
 	}
-	reply, refusal := s.reply(a, fault)
-	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
-		refusal = "refused, as the test says"
+	err = s.unsupported(a)
+	var reply []byte
+	if err == nil {
+		reply, err = s.reply(a, fault)
 	}
-	if refusal != "" {
-		refuse(w, http.StatusBadRequest, refusal)
+	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
+		err = errors.New("refused, as the test says")
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if a.stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
 	fault.send(w, reply)
 }
 
 // reply returns what the request asks for, or why it is refused.
-func (s *Server) reply(a Ask, fault Fault) (reply []byte, refusal string) {
-	var object any
+func (s *Server) reply(a Ask, fault Fault) ([]byte, error) {
 	switch {
 	case a.invalid != "":
-		return nil, a.invalid
-	case strings.HasSuffix(a.Path, "/chat/completions"), strings.HasSuffix(a.Path, "/completions"):
-		object, refusal = s.complete(a, fault)
+		return nil, errors.New(a.invalid)
+	case strings.HasSuffix(a.Path, "/completions"):
+		c, err := s.complete(a, fault)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.stream:
+			return s.stream(c, a.streamUsage), nil
+		}
+		return json.Marshal(s.whole(c))
 	case strings.HasSuffix(a.Path, "/embeddings"):
-		object, refusal = s.embed(a, fault)
-	default:
-		refusal = "there is no " + a.Path
+		vectors, err := s.embed(a, fault)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(vectors)
 	}
-	if refusal != "" {
-		return nil, refusal
-	}
-	reply, err := json.Marshal(object)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return reply, ""
+	return nil, fmt.Errorf("there is no %s", a.Path)
 }
 
 // wait reports whether the time passed before the client left.
@@ -173,11 +136,4 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	case <-s.closed:
 	}
 	return false
-}
-
-func refuse(w http.ResponseWriter, status int, message string) {
-	text, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error"}})
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(text)
 }
