@@ -64,6 +64,10 @@ type Call struct {
 	Most Usage
 	// Batch says that it goes to where answers come later and cost less.
 	Batch bool
+	// Alternative says that the caller asks another service where this one does not serve it.
+	// Where this one is down or wants a pause the call is refused at once, and what the
+	// service does never stops the stage.
+	Alternative bool
 }
 
 // Result says how a call ended.

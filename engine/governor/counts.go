@@ -31,11 +31,12 @@ type stage struct {
 	unbounded bool  // its calls do not say what they take at most, and that was reported
 }
 
-func (s *stage) count(o sdk.Result, p pipeline.Price) {
-	switch o.Status {
-	case sdk.StatusOK:
+// count adds a call. Who has an alternative to a service is not denied by it.
+func (s *stage) count(o sdk.Result, p pipeline.Price, alternative bool) {
+	switch {
+	case o.Status == sdk.StatusOK:
 		s.served, s.denied = true, 0
-	case sdk.StatusDenied:
+	case o.Status == sdk.StatusDenied && !alternative:
 		s.denied++
 	}
 	s.Calls++

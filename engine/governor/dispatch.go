@@ -2,6 +2,7 @@ package governor
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -106,7 +107,10 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 		}
 		pause, err := w.breaker.ready(now)
 		waits := pause > 0
-		if err != nil && w.host.required {
+		switch {
+		case waits && w.call.Alternative:
+			err = w.breaker.unavailable(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Second), w.breaker.because()))
+		case err != nil && w.host.required && !w.call.Alternative:
 			waits = true
 			if pause, err = w.breaker.requiredWait(now); err != nil {
 				c.stop(w.host, err)

@@ -345,7 +345,7 @@ func replayHost(t *testing.T) {
 	if profile, err := host.Profile(t.Context(), "http://model.example/v1", "a-model"); err != nil || string(profile) != `{"thinking": true}` {
 		t.Errorf("got %s, %v", profile, err)
 	}
-	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}, Batch: true})
+	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}, Batch: true, Alternative: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func DecodeCached(all []*stagepb.CachedValue, n int) ([][]byte, error) {
 func EncodeCall(c sdk.Call) *stagepb.Call {
 	return &stagepb.Call{
 		Endpoint: Valid(c.Endpoint), Tokens: uint32(min(max(c.Tokens, 0), 1<<31)),
-		MostInputTokens: c.Most.InputTokens, MostOutputTokens: c.Most.OutputTokens, Batch: c.Batch,
+		MostInputTokens: c.Most.InputTokens, MostOutputTokens: c.Most.OutputTokens, Batch: c.Batch, Alternative: c.Alternative,
 	}
 }
 
@@ -62,7 +62,7 @@ func EncodeCall(c sdk.Call) *stagepb.Call {
 func DecodeCall(c *stagepb.Call) sdk.Call {
 	return sdk.Call{
 		Endpoint: c.GetEndpoint(), Tokens: int(c.GetTokens()),
-		Most: sdk.Usage{InputTokens: c.GetMostInputTokens(), OutputTokens: c.GetMostOutputTokens()}, Batch: c.GetBatch(),
+		Most: sdk.Usage{InputTokens: c.GetMostInputTokens(), OutputTokens: c.GetMostOutputTokens()}, Batch: c.GetBatch(), Alternative: c.GetAlternative(),
 	}
 }
 

@@ -3914,7 +3914,8 @@ type Call struct {
 	// holds only where they are given.
 	MostInputTokens  uint64 `protobuf:"varint,3,opt,name=most_input_tokens,json=mostInputTokens,proto3" json:"most_input_tokens,omitempty"`
 	MostOutputTokens uint64 `protobuf:"varint,4,opt,name=most_output_tokens,json=mostOutputTokens,proto3" json:"most_output_tokens,omitempty"`
-	Batch            bool   `protobuf:"varint,5,opt,name=batch,proto3" json:"batch,omitempty"` // it goes to where answers come later and cost less
+	Batch            bool   `protobuf:"varint,5,opt,name=batch,proto3" json:"batch,omitempty"`             // it goes to where answers come later and cost less
+	Alternative      bool   `protobuf:"varint,6,opt,name=alternative,proto3" json:"alternative,omitempty"` // the stage has another service to ask: it waits for this one neither when it is down nor when it wants a pause
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3980,6 +3981,13 @@ func (x *Call) GetMostOutputTokens() uint64 {
 func (x *Call) GetBatch() bool {
 	if x != nil {
 		return x.Batch
+	}
+	return false
+}
+
+func (x *Call) GetAlternative() bool {
+	if x != nil {
+		return x.Alternative
 	}
 	return false
 }
@@ -5450,13 +5458,14 @@ const file_stage_proto_rawDesc = "" +
 	"\x06result\x18\x02 \x01(\v2\x18.racflow.stage.v2.ResultH\x00R\x06resultB\x06\n" +
 	"\x04body\"C\n" +
 	"\fAcquireReply\x123\n" +
-	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xaa\x01\n" +
+	"\afailure\x18\x01 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xcc\x01\n" +
 	"\x04Call\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\rR\x06tokens\x12*\n" +
 	"\x11most_input_tokens\x18\x03 \x01(\x04R\x0fmostInputTokens\x12,\n" +
 	"\x12most_output_tokens\x18\x04 \x01(\x04R\x10mostOutputTokens\x12\x14\n" +
-	"\x05batch\x18\x05 \x01(\bR\x05batch\"\xf9\x01\n" +
+	"\x05batch\x18\x05 \x01(\bR\x05batch\x12 \n" +
+	"\valternative\x18\x06 \x01(\bR\valternative\"\xf9\x01\n" +
 	"\x06Result\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.racflow.stage.v2.StatusR\x06status\x12$\n" +
 	"\x0eretry_after_ms\x18\x02 \x01(\rR\fretryAfterMs\x12!\n" +

@@ -1,0 +1,53 @@
+package governor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestAlternative: a call whose caller has another service to ask waits for none that is down
+// or wants a pause, and its denials do not stop a required stage.
+func TestAlternative(t *testing.T) {
+	good := sdk.Result{Status: sdk.StatusOK}
+	results := map[string]sdk.Result{
+		"down":   {Status: sdk.StatusDown, Reason: "connection refused"},
+		"busy":   {Status: sdk.StatusBusy, RetryAfter: time.Minute},
+		"denied": {Status: sdk.StatusDenied, Reason: "401: check api_key"},
+	}
+	for name, result := range results {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := newControl(Options{})
+				h := c.Stage(Stage{Name: "sample.llm", Required: true})
+				refused := 0
+				for range 2 * deniedInARow {
+					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true})
+					switch {
+					case err == nil:
+						release(result)
+					case sdk.CodeOf(err) != sdk.CodeUnavailable:
+						t.Fatalf("error %v", err)
+					default:
+						refused++
+					}
+				}
+				if (refused > 0) != (name != "denied") {
+					t.Errorf("%d calls were refused", refused)
+				}
+				begin := time.Now()
+				waited, err := ask(t, h, good)
+				if err != nil || waited > 0 || time.Since(begin) > time.Second {
+					t.Errorf("the other service: waited %s, error %v", waited, err)
+				}
+				if release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1"}); err != nil {
+					t.Errorf("a call without an alternative does not wait: %v", err)
+				} else {
+					release(good)
+				}
+			})
+		})
+	}
+}
