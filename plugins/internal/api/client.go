@@ -16,10 +16,11 @@ import (
 // Config says where a service is and what every request to it carries.
 type Config struct {
 	Service
-	BaseURL  string   // up to and with the version
-	Reserved []string // fields that Body must not set
-	MaxReply int64    // bytes; 0: 16 MiB
-	Host     sdk.Host // nil: sdk.Alone
+	BaseURL  string                       // up to and with the version
+	Key      func(key string) http.Header // how APIKey is shown; nil: as a bearer's
+	Reserved []string                     // fields that Body must not set
+	MaxReply int64                        // bytes; 0: 16 MiB
+	Host     sdk.Host                     // nil: sdk.Alone
 	Log      *slog.Logger
 }
 

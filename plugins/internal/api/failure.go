@@ -49,6 +49,15 @@ func (c *Client) lost(req *http.Request, err error) error {
 	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }
 
+// isStream reports whether a success is a stream of events.
+func isStream(res *http.Response, body []byte) bool {
+	if res.StatusCode != http.StatusOK || json.Valid(body) {
+		return false
+	}
+	begin := bytes.TrimSpace(body)
+	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") || bytes.HasPrefix(begin, []byte("data:")) || bytes.HasPrefix(begin, []byte("event:"))
+}
+
 // resultOf reads a reply: its error says why it is not a success in JSON.
 func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	if res.StatusCode >= 300 {
@@ -63,7 +72,7 @@ func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.R
 	case int64(len(body)) > c.config.MaxReply:
 		return sdk.Result{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
 	case json.Valid(body):
-		return sdk.Result{Status: sdk.StatusOK, Usage: usage(body)}, nil
+		return sdk.Result{Status: sdk.StatusOK}, nil
 	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
 		return sdk.Result{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
@@ -102,6 +111,7 @@ type errorObject struct {
 	Message string `json:"message"`
 	Code    any    `json:"code"`
 	Type    string `json:"type"`
+	Param   any    `json:"param"` // the field that is wrong
 }
 
 // readError reads the error in a reply: an object with a message, or a text.
@@ -129,7 +139,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	case res.StatusCode == http.StatusPaymentRequired || code == noQuota:
 		text += "; the account has insufficient quota"
 	}
-	err := &statusError{res.StatusCode, text}
+	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text}
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
 		switch res.StatusCode {
@@ -201,13 +211,41 @@ func location(res *http.Response) string {
 	return to.Scheme + "://" + to.Host + to.Path
 }
 
+// Refusal is what a server says of a request that it does not answer.
+type Refusal struct {
+	Status  int
+	Param   string // the field that is wrong, where it names one so
+	Code    string // in the server's word
+	Message string // whole, without secrets: it may repeat much of the request
+}
+
+// RefusalOf is what a server said that an error is about; false: it said nothing.
+func RefusalOf(err error) (Refusal, bool) {
+	e := new(statusError)
+	if !errors.As(err, &e) {
+		return Refusal{}, false
+	}
+	return e.refusal, true
+}
+
 // statusError is a server's refusal, in words.
 type statusError struct {
-	status int
-	text   string
+	refusal Refusal
+	text    string
 }
 
 func (e *statusError) Error() string { return e.text }
+
+// parameter is the field that an error reply in OpenAI's form names.
+func parameter(body []byte) string {
+	var reply struct{ Error json.RawMessage }
+	if json.Unmarshal(body, &reply) != nil {
+		return ""
+	}
+	e, _ := readError(reply.Error)
+	name, _ := e.Param.(string)
+	return name
+}
 
 // BadRequest reports whether an error is a server's that refuses the request's fields
 // or its size.
@@ -216,7 +254,7 @@ func BadRequest(err error) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	switch e.status {
+	switch e.refusal.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		return true
 	}
@@ -231,7 +269,7 @@ func TooLong(err error) bool {
 		return false
 	}
 	text := strings.ToLower(e.text)
-	return e.status == http.StatusRequestEntityTooLarge || strings.Contains(text, "context") || strings.Contains(text, "too long")
+	return e.refusal.Status == http.StatusRequestEntityTooLarge || strings.Contains(text, "context") || strings.Contains(text, "too long")
 }
 
 // retryable follows OpenAI's own clients: x-should-retry first, then the status. An
@@ -269,12 +307,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // excerpt makes a server's text fit to be shown: on one line, short, and without
 // the secrets, which some servers repeat.
 func (c *Client) excerpt(text string) string {
-	for _, secret := range c.secrets {
-		text = strings.ReplaceAll(text, secret, redacted)
-	}
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(c.hide(text)), " "), "?")
 	if runes := []rune(text); len(runes) > maxExcerpt {
 		text = string(runes[:maxExcerpt]) + "..."
+	}
+	return text
+}
+
+// hide takes the secrets out of a text.
+func (c *Client) hide(text string) string {
+	for _, secret := range c.secrets {
+		text = strings.ReplaceAll(text, secret, redacted)
 	}
 	return text
 }

@@ -40,7 +40,7 @@ func FuzzUsage(f *testing.F) {
 	f.Add([]byte(`{"usage": {"total_tokens": 5}}`))
 	f.Add([]byte(`{"usage": null}`))
 	f.Fuzz(func(t *testing.T, reply []byte) {
-		if u := usage(reply); u.CachedTokens > u.InputTokens || u.OutputTokens > 1<<62 {
+		if u := Usage(reply); u.CachedTokens > u.InputTokens || u.OutputTokens > 1<<62 {
 			t.Errorf("%s gives %+v", reply, u)
 		}
 	})

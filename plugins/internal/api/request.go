@@ -20,10 +20,17 @@ type Request struct {
 	Client *Client
 	Fields map[string]any // of the body, before those of Config.Body; a nil removes one
 	Tokens int            // most of the reply; those of the body are estimated
+	Header http.Header    // further headers
 	// Bounded says that the request limits the reply to Tokens, and that its body is all
 	// that the service reads.
 	Bounded  bool
 	SkipHost bool // the call needs no permission and is not counted: the stage is opening
+	Whole    bool // the body has the fields of Config.Body already
+	// Join makes one reply of a stream of events; nil: a stream is no reply.
+	Join func(events []byte) ([]byte, error)
+	// Read reads a reply and returns what it says of its cost; nil: it is decoded, and
+	// says it as OpenAI does.
+	Read func(reply []byte) (sdk.Usage, error)
 	// OnReply is called with the decoded reply before the call is released, so that no more
 	// answers than those of calls under way can be lost before they are cached. Post returns
 	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
@@ -48,7 +55,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	if err != nil {
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
-	c.setHeaders(req)
+	c.setHeaders(req, r.Header)
 	release := func(sdk.Result) {}
 	if !r.SkipHost {
 		if release, err = c.config.Host.Acquire(ctx, r.call(text)); err != nil {
@@ -68,14 +75,17 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		}
 		release(result)
 	}()
-	answer, result, err := c.send(req)
+	answer, result, err := c.send(req, r.Join)
 	if err != nil {
 		return err
 	}
+	result.Usage, err = r.read(answer, reply)
 	if result.Usage.Plausible() { // the Host gets any, and reports what cannot be
 		r.usage = result.Usage
 	}
-	err = r.read(answer, reply)
+	if err == nil && r.OnReply != nil {
+		err = r.OnReply()
+	}
 	result.Status = c.statusOf(err)
 	return err
 }
@@ -126,20 +136,21 @@ func (c *Client) Plain() bool {
 	return true
 }
 
-// read decodes a reply that is a success, and calls OnReply.
-func (r *Request) read(answer []byte, reply any) error {
-	if err := json.Unmarshal(answer, reply); err != nil {
+func (r *Request) read(answer []byte, reply any) (sdk.Usage, error) {
+	read := r.Read
+	if read == nil {
+		read = func(answer []byte) (sdk.Usage, error) { return Usage(answer), json.Unmarshal(answer, reply) }
+	}
+	usage, err := read(answer)
+	if err != nil {
 		text := r.Client.excerpt(err.Error())
-		return sdk.Invalid(&noAnswerError{fmt.Sprintf("the server's reply has another form: %s; check base_url", text)})
+		err = sdk.Invalid(&noAnswerError{fmt.Sprintf("the server's reply has another form: %s; check base_url", text)})
 	}
-	if r.OnReply != nil {
-		return r.OnReply()
-	}
-	return nil
+	return usage, err
 }
 
 // send returns a reply that is a success, without secrets, and the result of the call.
-func (c *Client) send(req *http.Request) ([]byte, sdk.Result, error) {
+func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]byte, sdk.Result, error) {
 	lost := sdk.Result{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -151,17 +162,21 @@ func (c *Client) send(req *http.Request) ([]byte, sdk.Result, error) {
 	if err != nil {
 		return nil, lost, c.lost(req, err)
 	}
+	if join != nil && isStream(res, text) {
+		if text, err = join(text); err != nil {
+			return nil, lost, c.lost(req, err)
+		}
+	}
 	result, err := c.resultOf(res, text, time.Now())
 	return c.redact(text), result, err
 }
 
-// encode is a body as it is sent: with Fields, and those of Config.Body.
+// encode is a body as it is sent: with the fields of Config.Body.
 func (r *Request) encode(body any) ([]byte, error) {
 	text, err := json.Marshal(body)
-	if err != nil || len(r.Fields)+len(r.Client.fields) == 0 {
+	if err != nil || r.Whole || len(r.Fields)+len(r.Client.fields) == 0 {
 		return text, err
 	}
-	// Values stay as they are: the order of a schema's properties matters.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
@@ -177,21 +192,25 @@ func (r *Request) encode(body any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func (c *Client) setHeaders(req *http.Request) {
+func (c *Client) setHeaders(req *http.Request, further http.Header) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "racflow")
-	if c.config.APIKey != "" {
+	if c.config.APIKey != "" && c.config.Key == nil {
 		req.Header.Set("Authorization", "Bearer "+c.config.APIKey)
 	}
+	if c.config.Key != nil {
+		maps.Copy(req.Header, c.config.Key(c.config.APIKey))
+	}
+	maps.Copy(req.Header, further)
 	for name, value := range c.config.Headers {
 		req.Header.Set(name, value)
 	}
 }
 
-// usage reads what a reply says of its cost; zero where it says nothing. An impossible
-// number stays one, so that whoever counts can tell that it is wrong.
-func usage(reply []byte) sdk.Usage {
+// Usage reads what a reply says of its cost in OpenAI's form; zero where it says nothing.
+// An impossible number stays one, so that whoever counts can tell that it is wrong.
+func Usage(reply []byte) sdk.Usage {
 	var r struct {
 		Usage struct {
 			Prompt     float64 `json:"prompt_tokens"`
@@ -207,8 +226,14 @@ func usage(reply []byte) sdk.Usage {
 	if u.Prompt == 0 && u.Completion == 0 { // some services for embeddings
 		u.Prompt = u.Total
 	}
-	input := count(u.Prompt)
-	return sdk.Usage{InputTokens: input, CachedTokens: min(count(u.Details.Cached), input), OutputTokens: count(u.Completion)}
+	input := Count(u.Prompt)
+	return sdk.Usage{InputTokens: input, CachedTokens: min(Count(u.Details.Cached), input), OutputTokens: Count(u.Completion)}
 }
 
-func count(n float64) uint64 { return uint64(min(max(n, 0), 1<<62)) }
+// Count is a number of tokens as a service reports it: one that cannot be stays one.
+func Count(n float64) uint64 {
+	if !(n >= 0 && n < 1<<62) {
+		return 1 << 62
+	}
+	return uint64(n)
+}
