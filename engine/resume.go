@@ -48,7 +48,7 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 		if s.Price == nil || *s.Price != price {
 			p.workspace.log.Warn("the price in the file is another than when the run began, which counts to its end; a new run counts by the file's", "stage", kept.Stage)
 		}
-		s.Price = &price
+		s.Price, s.PriceFrom = &price, "the run's beginning"
 	}
 	return last, nil
 }

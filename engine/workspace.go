@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/price"
 )
 
 // Workspace is what files are loaded and stages started with: a state folder,
@@ -115,9 +116,13 @@ func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline
 // LoadOptions are what Read loads files with, for tools that load texts.
 func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	dir, err := os.Getwd()
+	if err != nil {
+		return pipeline.Options{}, err
+	}
+	prices, err := price.Open()
 	return pipeline.Options{
 		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: os.LookupEnv, Dir: dir, Input: w.options.Input, Set: w.options.Set,
-		Catalog: w.catalog, Secrets: w.host.Secrets(),
+		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
 	}, err
 }
 

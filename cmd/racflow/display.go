@@ -106,6 +106,7 @@ func (d *display) off(p *pipeline.Pipeline) {
 func (d *display) begun(b engine.Begun) {
 	d.done, d.failures = 0, 0
 	d.off(b.Pipeline)
+	d.prices(b.Pipeline)
 	if b.Earlier != "" {
 		d.print("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
 	}
@@ -113,6 +114,15 @@ func (d *display) begun(b engine.Begun) {
 		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
 	}
 	d.progress.Restart()
+}
+
+// prices says what calls cost where the file does not say it.
+func (d *display) prices(p *pipeline.Pipeline) {
+	for i, s := range p.Stages {
+		if s.Enabled && p.Used(i) && s.PriceFrom != "" {
+			d.print("%s.%s: %s", s.Block, s.Name, report.Price(s))
+		}
+	}
 }
 
 func (d *display) answered(batch []outcome.Result, total int) {

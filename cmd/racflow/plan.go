@@ -24,6 +24,20 @@ from requests that fail and are sent again; where nobody knows that, it says why
 answer has no limit, as of a model that thinks without max_tokens, a plugin does not
 say what a request takes, or there are more items than were looked at.
 
+Prices are those of the price block of a stage; else of the user's file of prices; else,
+for well-known models at their own services, of a table that comes with racflow, whose
+day is shown. The user's file is the one that RACFLOW_PRICES names, or prices.tsv in the
+folder racflow of the user's configuration (~/.config on Linux): lines of columns that tabs
+separate, the first of which names them. Prices are for a million tokens, and a model * is every other model
+of a host:
+
+    host	model	input	cached	output	batch
+    api.openai.com	gpt-4o-mini	0.15	0.075	0.6	0.5
+    llm.example.com:8443	*	0		0
+
+A limit on money (max_cost, --max-cost, --budget) is refused where a stage that calls a
+service has no price from anywhere.
+
 --calls N or --budget MONEY shows what that comes to in a run, beside half and twice
 as much, nothing, and no limit: how many items are sent and, where the election gives
 a confidence, how many wrong answers are expected among them. Where the input has

@@ -123,6 +123,13 @@ type Limit struct {
 	Range       hcl.Range
 }
 
+// Prices know what models cost that the file says nothing of: package price.
+type Prices interface {
+	// Find returns the price of a model at the service of an address, and where it is
+	// written; false: nobody says.
+	Find(address, model string) (p Price, from string, ok bool)
+}
+
 // Price is what a million tokens cost, in whatever money the file counts in.
 type Price struct {
 	Input, Cached, Output float64
@@ -171,6 +178,8 @@ type Stage struct {
 
 	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: one for each of its endpoints
 	Price *Price `identity:"-,what is reported of its calls"` // nil: nothing that is known
+	// PriceFrom is where the price is written that the file does not say; empty: in the file.
+	PriceFrom string `identity:"-,what is reported of its calls"`
 
 	When      *rule.Rule `identity:"run"` // rules; nil: not given
 	Keep      *rule.Rule `identity:"run"`

@@ -27,6 +27,7 @@ type Options struct {
 	Set      []Override                       // of arguments, by target
 	Text     []byte                           // of the file, as an editor has it; nil: what the disk has
 	Catalog  Catalog
+	Prices   Prices          // of what the file does not say; nil: nobody knows
 	Secrets  *redact.Secrets // gets those of the file; may be nil
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -104,6 +105,31 @@ func (l *loader) readPrice(b stageBody) *Price {
 	return &p
 }
 
+// findPrice finds what the model of a stage costs at its service, where the file does not
+// say it.
+func (l *loader) findPrice(s *Stage) {
+	if s.Price != nil || l.Prices == nil || !s.Info.Network {
+		return
+	}
+	var named [2]string
+	for i, name := range []string{"base_url", "model"} {
+		a, _ := argument(s.Info, name)
+		if json.Unmarshal(a.Default, &named[i]) != nil {
+			named[i] = "" // there is no default, or it is of another type
+		}
+	}
+	given := struct {
+		BaseURL *string `json:"base_url"`
+		Model   *string `json:"model"`
+	}{&named[0], &named[1]}
+	if json.Unmarshal(s.Config.Public, &given) != nil || named[1] == "" {
+		return
+	}
+	if p, from, ok := l.Prices.Find(named[0], named[1]); ok {
+		s.Price, s.PriceFrom = &p, from
+	}
+}
+
 // budget reads the bounds of what a run may cost.
 func (a arguments) budget() Budget {
 	b := Budget{Tokens: a.whole("max_tokens", 0, 1, maxTokens)}
@@ -156,7 +182,7 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 }
 
 // PriceAdvice says what to do where a price is missing.
-const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'`
+const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'; or write a file of prices for all pipelines, as racflow plan --help says`
 
 // Unpriced names the enabled stages that call services and have no price. A price of
 // 0 is one: what the file declares to be free.

@@ -139,6 +139,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	s.Price = l.readPrice(b)
 	s.Kind = sdk.Kind(s.Block)
 	l.readUse(s, b, a)
+	l.findPrice(s)
 	return s
 }
 

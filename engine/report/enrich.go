@@ -21,14 +21,14 @@ func (p planned) writeEnrich(w io.Writer) error {
 	for _, k := range p.Knowledge {
 		for _, a := range k.Asks {
 			used, assumed := estimate.Enrichment(a.Stage, a.Passages, a.Characters)
-			cost := "no price given"
+			paid := "no price given"
 			if a.Stage.Price != nil {
 				c := a.Stage.Price.Of(used)
 				total += c
-				cost = money(c)
+				paid = cost(c)
 			}
 			guessed = guessed || assumed
-			fmt.Fprintf(tw, "enrich.%s of knowledge.%s\t%s\t%d\t%d\t%d\t%s\n", a.Stage.Name, k.Name, a.Stage.Use, a.Passages, used.InputTokens, used.OutputTokens, cost)
+			fmt.Fprintf(tw, "enrich.%s of knowledge.%s\t%s\t%d\t%d\t%d\t%s\n", a.Stage.Name, k.Name, a.Stage.Use, a.Passages, used.InputTokens, used.OutputTokens, paid)
 		}
 	}
 	if err := tw.Flush(); err != nil {

@@ -23,7 +23,7 @@ func (p planned) writeForecast(w io.Writer) error {
 	fmt.Fprintf(tw, "\nESTIMATE\tITEMS\tREQUESTS\tANSWERS\tTOKENS IN\tTOKENS OUT\tCOST\n")
 	total, priced, shown := 0.0, 0, ""
 	for _, c := range calls {
-		out, cost := "not known", price(c, c.Cost)
+		out, paid := "not known", price(c, c.Cost)
 		if c.Limited {
 			out = fmt.Sprint(c.Likely.OutputTokens)
 		}
@@ -31,16 +31,16 @@ func (p planned) writeForecast(w io.Writer) error {
 			total += c.Cost
 			priced++
 			if !c.Limited {
-				cost += " without its answers"
+				paid += " without its answers"
 			}
 		}
-		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Stage.Name, c.Items, c.Requests, c.Answers, c.Likely.InputTokens, out, cost)
+		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Stage.Name, c.Items, c.Requests, c.Answers, c.Likely.InputTokens, out, paid)
 		if shown == "" && c.Voter.Shown != nil {
 			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*c.Voter.Shown))
 		}
 	}
 	if priced > 1 {
-		fmt.Fprintf(tw, "all\t\t\t\t\t\t%s\n", money(total))
+		fmt.Fprintf(tw, "all\t\t\t\t\t\t%s\n", cost(total))
 	}
 	most := writeMost(tw, calls)
 	if err := tw.Flush(); err != nil {
@@ -65,7 +65,7 @@ func price(c plan.Call, amount float64) string {
 	if c.Stage.Price == nil {
 		return "no price given"
 	}
-	return money(amount)
+	return cost(amount)
 }
 
 // bound is what a run takes at most.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/terminal"
 )
@@ -50,20 +51,33 @@ func services(s *pipeline.Stage) string {
 		}
 		parts = append(parts, text)
 	}
-	if p := s.Price; p != nil {
-		text := "a million tokens cost " + money(p.Input) + " in"
-		if p.Cached != p.Input {
-			text += ", " + money(p.Cached) + " cached"
-		}
-		if s.Block == "sample" || s.Block == "enrich" {
-			text += ", " + money(p.Output) + " out"
-		}
+	if text := Price(s); text != "" {
 		parts = append(parts, text)
 	}
 	if s.Resamples > 0 {
 		parts = append(parts, "at most "+terminal.Plural(s.Resamples, "resample"))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Price says what the calls of a stage cost, and where that is written if not in its block;
+// empty: nobody says.
+func Price(s *pipeline.Stage) string {
+	p := s.Price
+	if p == nil {
+		return ""
+	}
+	text := "a million tokens cost " + money(p.Input) + " in"
+	if p.Cached != p.Input {
+		text += ", " + money(p.Cached) + " cached"
+	}
+	if s.Block == "sample" || s.Block == "enrich" {
+		text += ", " + money(p.Output) + " out"
+	}
+	if s.PriceFrom != "" {
+		text += " (" + s.PriceFrom + ")"
+	}
+	return text
 }
 
 func budget(b pipeline.Budget) string {
@@ -77,4 +91,16 @@ func budget(b pipeline.Budget) string {
 	return strings.Join(parts, ", ")
 }
 
-func money(amount float64) string { return strconv.FormatFloat(amount, 'g', 6, 64) }
+// money shows a price or a limit, as somebody wrote it.
+func money(amount float64) string {
+	six, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 6, 64), 64) // it was written by that
+	return strconv.FormatFloat(six, 'f', -1, 64)
+}
+
+// cost shows what something comes to.
+func cost(amount float64) string {
+	if amount == 0 {
+		return "0"
+	}
+	return governor.Money(amount)
+}

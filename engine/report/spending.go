@@ -23,7 +23,7 @@ func writeSpending(w io.Writer, s *plan.Spending) error {
 		{"BUDGET", s.Limit.Money != nil, amount},
 		{"ITEMS SENT", true, func(row plan.Spent) string { return fmt.Sprint(row.Items) }},
 		{"CALLS", s.Limit.Money != nil, func(row plan.Spent) string { return fmt.Sprint(row.Calls) }},
-		{"COST", paid, func(row plan.Spent) string { return money(row.Cost) }},
+		{"COST", paid, func(row plan.Spent) string { return cost(row.Cost) }},
 		{"ERRORS EXPECTED AMONG THEM", s.Confident, func(row plan.Spent) string { return fmt.Sprintf("%.0f", row.Doubt) }},
 		{"ERRORS AMONG THEM", s.Labelled > 0, func(row plan.Spent) string { return fmt.Sprint(row.Errors) }},
 		{"ACCURACY AT MOST", s.Labelled > 0, func(row plan.Spent) string { return fmt.Sprintf("%.3f", row.Accuracy) }},

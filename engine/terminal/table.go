@@ -12,7 +12,7 @@ func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 
 
 // Plural is a number of things by their name: 1 entry, 2 entries.
 func Plural(n int, name string) string {
-	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok {
+	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok && !strings.HasSuffix(stem, "a") { // but 2 days
 		name = stem + "ies"
 	} else if n != 1 {
 		name += "s"
