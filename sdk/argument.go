@@ -13,12 +13,13 @@ import (
 // ArgumentType is the type of a config argument, as a person writes it.
 type ArgumentType string
 
-// The types of arguments, and the Go types they are decoded to.
+// The types of arguments, and the Go types they are decoded to. A pointer stays nil where
+// a file gives nothing.
 const (
 	TypeString     ArgumentType = "string"            // string
-	TypeInt        ArgumentType = "int"               // int
-	TypeFloat      ArgumentType = "float"             // float64
-	TypeBool       ArgumentType = "bool"              // bool
+	TypeInt        ArgumentType = "int"               // int, *int
+	TypeFloat      ArgumentType = "float"             // float64, *float64
+	TypeBool       ArgumentType = "bool"              // bool, *bool
 	TypeDuration   ArgumentType = "duration"          // time.Duration, written "1m30s"
 	TypePath       ArgumentType = "path"              // Path
 	TypeStringList ArgumentType = "list(string)"      // []string
@@ -126,7 +127,11 @@ func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
 		Conflicts: list("conflicts"), Requires: list("requires"), Since: f.Tag.Get("since"),
 	}
 	var known bool
-	if a.Type, known = goTypes[f.Type]; !known && f.Type.Kind() == reflect.Struct {
+	if a.Type, known = goTypes[f.Type]; !known && f.Type.Kind() == reflect.Pointer {
+		a.Type, known = goTypes[f.Type.Elem()]
+		known = known && slices.Contains([]ArgumentType{TypeInt, TypeFloat, TypeBool}, a.Type)
+	}
+	if !known && f.Type.Kind() == reflect.Struct {
 		a.Type, a.Fields, known = TypeBlock, arguments(f.Type), true
 	}
 	if !known {

@@ -141,6 +141,46 @@ func TestDescription(t *testing.T) {
 	}
 }
 
+// What a file does not give stays nil, and 0 and false are values.
+func TestOptionalArguments(t *testing.T) {
+	type given struct {
+		On    *bool    `config:"on"`
+		Count *int     `config:"count" min:"0"`
+		Share *float64 `config:"share"`
+	}
+	type config struct {
+		given
+		Block given `config:"block"`
+	}
+	var got config
+	s := SampleStage("s", "d", func(_ context.Context, _ Setup, c config) (Sampler, error) {
+		got = c
+		return nil, nil
+	})
+	for _, a := range s.Arguments[:3] {
+		if a.Type != map[string]ArgumentType{"on": TypeBool, "count": TypeInt, "share": TypeFloat}[a.Name] {
+			t.Errorf("%s has type %s", a.Name, a.Type)
+		}
+	}
+	some := given{new(false), new(0), nil}
+	for object, want := range map[string]config{
+		`{}`: {},
+		`{"on": false, "count": 0, "share": null}`: {given: some},
+		`{"block": {"on": false, "count": 0}}`:     {Block: some},
+	} {
+		got = config{}
+		if _, err := s.Open(t.Context(), Setup{}, []byte(object)); err != nil {
+			t.Errorf("%s: %v", object, err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+	if _, err := s.Open(t.Context(), Setup{}, []byte(`{"count": -1}`)); err == nil || !strings.Contains(err.Error(), "at least 0") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A struct that cannot be described is a mistake in a program.
 func TestImpossibleConfigs(t *testing.T) {
 	for name, describe := range map[string]func(){
@@ -148,6 +188,11 @@ func TestImpossibleConfigs(t *testing.T) {
 		"unknown type": func() {
 			arguments(reflect.TypeFor[struct {
 				F []uint8 `config:"f"`
+			}]())
+		},
+		"a pointer to a text": func() {
+			arguments(reflect.TypeFor[struct {
+				F *string `config:"f"`
 			}]())
 		},
 		"wrong default": func() {
