@@ -1,0 +1,54 @@
+package profile
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+)
+
+// Refused learns from an error, and reports whether to send the request again: the profile
+// makes another one of it now than was sent.
+func (k *Keeper) Refused(ctx context.Context, r, sent dialect.Request, err error) bool {
+	said, told := api.RefusalOf(err)
+	if !told || !api.BadRequest(err) {
+		return false
+	}
+	k.keep(ctx, func(p Profile) Profile {
+		after, _ := p.Refused(sent, said)
+		k.warn(p, after)
+		return after
+	})
+	return k.differs(ctx, r, sent)
+}
+
+// Saw learns from a reply, and reports whether to send the request again: thoughts that
+// nobody had foreseen left no room for an answer, and the profile makes room now.
+func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect.Reply) bool {
+	k.mu.Lock()
+	k.served = true
+	k.mu.Unlock()
+	k.keep(ctx, func(p Profile) Profile { return p.Saw(sent, reply) })
+	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
+	return starved && sent.MaxTokens == r.MaxTokens && k.differs(ctx, r, sent)
+}
+
+// differs reports whether a request is to be sent otherwise than it was.
+func (k *Keeper) differs(ctx context.Context, r, sent dialect.Request) bool {
+	p, _, _ := k.current(false)
+	return ctx.Err() == nil && !reflect.DeepEqual(p.Apply(r), sent)
+}
+
+// warn reports what the model turned out to refuse.
+func (k *Keeper) warn(before, after Profile) {
+	for _, f := range fields {
+		if *f.of(&before) != No && *f.of(&after) == No {
+			k.config.Warn("refused "+f.name, "the model refuses a field of the request: it is asked without", "field", f.name, "model", k.config.Model)
+		}
+	}
+	if before.Structured != after.Structured {
+		k.config.Warn("refused "+string(before.Structured), "the model refuses this form of structured answers: it is asked in another way", "now", after.Structured, "model", k.config.Model)
+	}
+}
