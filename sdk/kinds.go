@@ -100,6 +100,7 @@ type TrainingRow struct {
 type Pending struct {
 	Handle    string        // names the work; without a secret, at most 64 KiB
 	PollAfter time.Duration // the least time to wait; 0: no opinion
+	Note      string        // how far the work is, in a few words for people; empty: unknown
 }
 
 func (p *Pending) Error() string {

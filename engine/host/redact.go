@@ -32,6 +32,9 @@ func (p *Process) hide(reply proto.Message) {
 		r.Pending = nil // it would be written to the disk
 		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
 	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // its note is for people, as a failure is
+		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
+	}
 	if p.out.secrets.InResults() && redactMessage(reply, p.out.secrets.Result) {
 		p.masked.Do(func() {
 			p.out.log.Warn("a secret stood in the stage's results, which hold " + redact.Placeholder + " in its place")

@@ -191,7 +191,7 @@ func TestExamples(t *testing.T) {
 	}
 	files.name = "Sample-pending"
 	later := new(sdk.Pending)
-	if _, err := voter.Sample(ctx, sdk.Batch{Items: []sdk.Item{{ID: "3", Text: "later"}}}); !errors.As(err, &later) || *later != (sdk.Pending{Handle: "batch-17", PollAfter: time.Hour}) {
+	if _, err := voter.Sample(ctx, sdk.Batch{Items: []sdk.Item{{ID: "3", Text: "later"}}}); !errors.As(err, &later) || *later != (sdk.Pending{Handle: "batch-17", PollAfter: time.Hour, Note: "2 of 9 rows are done"}) {
 		t.Errorf("got %v", err)
 	}
 	files.name = "Sample-collected"

@@ -124,7 +124,7 @@ func (everything) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error)
 // Sample votes, fails rows without candidates, and takes its time for the text "later".
 func (everything) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	if b.Items[0].Text == "later" {
-		return nil, &sdk.Pending{Handle: "batch-17", PollAfter: time.Hour}
+		return nil, &sdk.Pending{Handle: "batch-17", PollAfter: time.Hour, Note: "2 of 9 rows are done"}
 	}
 	out, failed := make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{}
 	for i, it := range b.Items {

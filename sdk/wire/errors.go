@@ -90,7 +90,7 @@ func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
 // EncodePending makes a message of results that come later.
 func EncodePending(p *sdk.Pending) *stagepb.Pending {
 	after := (p.PollAfter + time.Millisecond - 1) / time.Millisecond
-	return &stagepb.Pending{Handle: Valid(p.Handle), PollAfterMs: uint32(min(max(after, 0), math.MaxUint32))}
+	return &stagepb.Pending{Handle: Valid(p.Handle), PollAfterMs: uint32(min(max(after, 0), math.MaxUint32)), Note: Valid(p.Note)}
 }
 
 // DecodePending is the inverse of EncodePending.
@@ -98,5 +98,5 @@ func DecodePending(p *stagepb.Pending) (*sdk.Pending, error) {
 	if n := len(p.GetHandle()); n == 0 || n > MaxHandle {
 		return nil, fmt.Errorf("a handle of pending work has 1 to %d bytes, and this one %d", MaxHandle, n)
 	}
-	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond}, nil
+	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond, Note: p.GetNote()}, nil
 }

@@ -2150,6 +2150,7 @@ type Pending struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Handle        string                 `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"` // without a secret, at most 64 KiB
 	PollAfterMs   uint32                 `protobuf:"varint,2,opt,name=poll_after_ms,json=pollAfterMs,proto3" json:"poll_after_ms,omitempty"`
+	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"` // how far the work is, in a few words for people; absent: nobody knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2196,6 +2197,13 @@ func (x *Pending) GetPollAfterMs() uint32 {
 		return x.PollAfterMs
 	}
 	return 0
+}
+
+func (x *Pending) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 type OpenCollectionRequest struct {
@@ -5327,10 +5335,11 @@ const file_stage_proto_rawDesc = "" +
 	"\x04rows\x18\x01 \x01(\v2\x16.racflow.stage.v2.RowsR\x04rows\x122\n" +
 	"\x06errors\x18\x02 \x03(\v2\x1a.racflow.stage.v2.RowErrorR\x06errors\x123\n" +
 	"\afailure\x18\x03 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\x123\n" +
-	"\apending\x18\x04 \x01(\v2\x19.racflow.stage.v2.PendingR\apending\"E\n" +
+	"\apending\x18\x04 \x01(\v2\x19.racflow.stage.v2.PendingR\apending\"Y\n" +
 	"\aPending\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\"\n" +
-	"\rpoll_after_ms\x18\x02 \x01(\rR\vpollAfterMs\"q\n" +
+	"\rpoll_after_ms\x18\x02 \x01(\rR\vpollAfterMs\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"q\n" +
 	"\x15OpenCollectionRequest\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
