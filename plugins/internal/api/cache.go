@@ -25,6 +25,13 @@ func (c *Client) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error)
 		}
 		all = append(all, found...)
 	}
+	if by := courierOf(ctx); by != nil {
+		for i, key := range keys {
+			if all[i] != nil && by.Forgets(key) {
+				all[i] = nil
+			}
+		}
+	}
 	return all, nil
 }
 

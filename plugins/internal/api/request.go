@@ -31,6 +31,9 @@ type Request struct {
 	// Read reads a reply and returns what it says of its cost; nil: it is decoded, and
 	// says it as OpenAI does.
 	Read func(reply []byte) (sdk.Usage, error)
+	// Answer names what the reply is for where a Courier takes the request: a cache key of it. Two
+	// requests with the same one are one, and equal requests with different ones are several.
+	Answer sdk.Key
 	// OnReply is called with the decoded reply before the call is released, so that no more
 	// answers than those of calls under way can be lost before they are cached. Post returns
 	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
@@ -50,6 +53,9 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	text, err := r.encode(body)
 	if err != nil {
 		return sdk.Invalid(err)
+	}
+	if by := courierOf(ctx); by != nil && !r.SkipHost {
+		return r.deliver(by, path, text, reply)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.BaseURL+path, bytes.NewReader(text))
 	if err != nil {
@@ -79,13 +85,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	if err != nil {
 		return err
 	}
-	result.Usage, err = r.read(answer, reply)
-	if result.Usage.Plausible() { // the Host gets any, and reports what cannot be
-		r.usage = result.Usage
-	}
-	if err == nil && r.OnReply != nil {
-		err = r.OnReply()
-	}
+	result.Usage, err = r.accept(answer, reply)
 	result.Status = c.statusOf(err)
 	return err
 }
@@ -134,6 +134,18 @@ func (c *Client) Plain() bool {
 		}
 	}
 	return true
+}
+
+// accept reads a reply that is a success, and calls OnReply.
+func (r *Request) accept(answer []byte, reply any) (sdk.Usage, error) {
+	usage, err := r.read(answer, reply)
+	if usage.Plausible() { // the Host gets any, and reports what cannot be
+		r.usage = usage
+	}
+	if err == nil && r.OnReply != nil {
+		err = r.OnReply()
+	}
+	return usage, err
 }
 
 func (r *Request) read(answer []byte, reply any) (sdk.Usage, error) {
