@@ -15,6 +15,7 @@ type Ask struct {
 	Path   string
 	Header http.Header
 	Body   []byte
+	Batch  string // that it is a line of; empty: it came alone
 
 	Model    string
 	Prompt   string    // of /completions

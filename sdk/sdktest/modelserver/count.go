@@ -17,6 +17,7 @@ func (s *Server) arrive(r *http.Request, body []byte) Ask {
 	a := Ask{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
 	probe := strings.HasPrefix(r.UserAgent(), probing)
 	a.apart = probe && !s.options.Probes
+	a.Batch, _ = r.Context().Value(batchKey{}).(string)
 	a.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,6 +40,8 @@ type Options struct {
 	Faults []Fault // the first that applies to a request happens
 	Seed   uint64  // of the draws by Fault.Share
 
+	Batches Batches // files of requests that are answered later
+
 	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
 	// and Faults apply to them. Otherwise they get the first label or "answer".
 	Probes bool

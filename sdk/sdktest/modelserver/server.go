@@ -18,6 +18,7 @@ type Server struct {
 	URL string // base address, with /v1 at its end
 
 	options Options
+	jobs    jobs
 	http    *httptest.Server
 	closed  chan struct{}
 	close   func()
@@ -56,6 +57,9 @@ func Start(o Options) *Server {
 func (s *Server) Close() { s.close() }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.serveBatches(w, r) {
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client is gone
