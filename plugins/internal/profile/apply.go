@@ -25,7 +25,7 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 	default:
 		r.MaxTokensField = string(p.Limit)
 	}
-	if r.MaxTokens > 0 {
+	if r.MaxTokens > 0 { // also a person's limit, which is that of the answer: no model can think in the ten tokens of a label
 		r.MaxTokens += p.ThoughtTokens()
 	}
 	if r.Schema != nil && r.Form == dialect.FormSchema {

@@ -35,6 +35,17 @@ func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect
 	return starved && sent.MaxTokens == r.MaxTokens && k.differs(ctx, r, sent)
 }
 
+// Obeyed learns that a model gives structured answers in a form, after it refused the
+// stricter ones without saying that it was for them.
+func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
+	k.keep(ctx, func(p Profile) Profile {
+		after := p
+		after.Structured = structureOf(form)
+		k.warn(p, after)
+		return after
+	})
+}
+
 // differs reports whether a request is to be sent otherwise than it was.
 func (k *Keeper) differs(ctx context.Context, r, sent dialect.Request) bool {
 	p, _, _ := k.current(false)
