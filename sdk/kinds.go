@@ -167,9 +167,11 @@ type Drawer interface {
 }
 
 // Draw says which random examples a stage wants with each item. The engine
-// draws them: the same ones for the same item, seed and knowledge.
+// draws them: the same ones for the same item, seed and knowledge. An entry that is
+// added to the knowledge, changed or removed changes only the parts that have it, or had it.
 type Draw struct {
 	Count  int  // examples per item
+	Parts  int  // of the same size, one after the other, such as one for each prompt; 0: one
 	Shared bool // the same ones for all items
 	Seed   uint64
 }

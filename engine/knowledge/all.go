@@ -35,6 +35,9 @@ type all struct {
 	once    sync.Once
 	err     error
 	entries []sdk.Candidate
+
+	hash   sync.Once
+	hashes []uint64 // of the entries' ids
 }
 
 // All returns every entry as a candidate that nothing has scored, in the order of

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge"
@@ -542,28 +541,6 @@ func TestPlanWritesNothing(t *testing.T) {
 		if d := cmp.Diff(want, k.Report); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
-	}
-}
-
-func TestRandomExamples(t *testing.T) {
-	b := newBench(t)
-	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
-	first, err := k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(first[0], first[2], cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("the same item gets other examples:\n%s", d)
-	}
-	seen := map[string]bool{}
-	for _, c := range first[1] {
-		seen[c.ID] = c.Text != "" && c.Label != ""
-	}
-	if len(seen) != 3 {
-		t.Errorf("three examples with text and label wanted, got %+v", first[1])
-	}
-	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}, false); err != nil || len(all[0]) != 4 {
-		t.Errorf("more than there are: %d, %v", len(all[0]), err)
 	}
 }
 

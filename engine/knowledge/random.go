@@ -1,44 +1,151 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// Random draws different entries for each item id. The same id and seed get the
-// same draw as long as the knowledge is the same. others: an item that is an entry
-// itself does not get that one.
+// Random draws entries for each item id by rendezvous hashing (Thaler and Ravishankar,
+// "Using name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking
+// 6(1), 1998): an entry's weight is a hash of the seed, the item and the entry's id, and
+// the heaviest are drawn. So one that is added to the knowledge, changed or removed
+// changes those draws alone that have it, or had it. The hash also assigns each entry to
+// one part of the draw, which keeps the others as they are. Only where the knowledge has
+// too few entries for a part does it get those that are left over from others.
+//
+// others: an item that is an entry itself does not get that one.
 func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, others bool) ([][]sdk.Candidate, error) {
 	all, err := k.All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("random examples: %w", err)
 	}
+	k.all.hash.Do(func() {
+		k.all.hashes = make([]uint64, len(all))
+		for i := range all {
+			k.all.hashes[i] = hashOf(0, all[i].ID)
+		}
+	})
+	lottery := lottery{hashes: k.all.hashes, parts: max(1, draw.Parts)}
+	lottery.each = (draw.Count + lottery.parts - 1) / lottery.parts
 	draws := make([][]sdk.Candidate, len(ids))
+	if draw.Count <= 0 {
+		return draws, nil
+	}
 	for i, id := range ids {
-		h := fnv.New64a()
-		if !draw.Shared {
-			h.Write([]byte(id))
+		if draw.Shared && !others && i > 0 {
+			draws[i] = draws[0]
+			continue
 		}
-		rng := rand.New(rand.NewPCG(draw.Seed, h.Sum64()))
-		drawn := map[int]bool{}
-		count := min(draw.Count, len(all))
+		item, own := hashOf(draw.Seed, id), -1
+		if draw.Shared {
+			item = hashOf(draw.Seed, "")
+		}
 		if others {
-			if own := slices.IndexFunc(all, func(c sdk.Candidate) bool { return c.ID == id }); own >= 0 {
-				drawn[own] = true
-				count = min(draw.Count+1, len(all))
-			}
+			own = slices.IndexFunc(all, func(c sdk.Candidate) bool { return c.ID == id })
 		}
-		for len(drawn) < count {
-			if at := rng.IntN(len(all)); !drawn[at] {
-				drawn[at] = true
-				draws[i] = append(draws[i], all[at])
-			}
+		drawn := lottery.draw(item, own)
+		draws[i] = make([]sdk.Candidate, min(len(drawn), draw.Count))
+		for j := range draws[i] {
+			draws[i][j] = all[drawn[j].entry]
 		}
 	}
 	return draws, nil
+}
+
+// lottery draws entries by the hashes of their ids.
+type lottery struct {
+	hashes []uint64
+	parts  int // of a draw
+	each   int // entries of a part
+}
+
+// ticket is an entry with its weight in one draw.
+type ticket struct {
+	weight uint64
+	entry  int
+}
+
+// heavier sorts the heaviest first; of equals, which are next to impossible, the one whose
+// id comes first.
+func heavier(a, b ticket) int {
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.entry, b.entry))
+}
+
+// draw returns the heaviest entries of an item, part by part; own is left out.
+func (l lottery) draw(item uint64, own int) []ticket {
+	parts, full := make([][]ticket, l.parts), 0
+	least := uint64(0) // that an entry has to weigh in any part
+	for i, h := range l.hashes {
+		w := mix(h ^ item)
+		if w < least || i == own {
+			continue
+		}
+		of := &parts[l.part(w)]
+		at, _ := slices.BinarySearchFunc(*of, ticket{w, i}, heavier)
+		switch {
+		case at == l.each:
+			continue
+		case len(*of) == l.each:
+			*of = (*of)[:l.each-1]
+		case len(*of) == l.each-1:
+			full++
+		}
+		if *of = slices.Insert(*of, at, ticket{w, i}); full == l.parts {
+			least = (*of)[l.each-1].weight
+			for _, other := range parts {
+				least = min(least, other[l.each-1].weight)
+			}
+		}
+	}
+	if full < l.parts {
+		l.fill(parts, item, own)
+	}
+	return slices.Concat(parts...)
+}
+
+// part is that of an entry: by bits of its weight that do not order it.
+func (l lottery) part(weight uint64) int { return int(weight & (1<<32 - 1) * uint64(l.parts) >> 32) }
+
+// fill gives the parts that are not full the heaviest entries that no part has.
+func (l lottery) fill(parts [][]ticket, item uint64, own int) {
+	taken := map[int]bool{own: true}
+	for _, part := range parts {
+		for _, t := range part {
+			taken[t.entry] = true
+		}
+	}
+	var rest []ticket
+	for i, h := range l.hashes {
+		if !taken[i] {
+			rest = append(rest, ticket{mix(h ^ item), i})
+		}
+	}
+	slices.SortFunc(rest, heavier)
+	for i := range parts {
+		n := min(l.each-len(parts[i]), len(rest))
+		parts[i], rest = append(parts[i], rest[:n]...), rest[n:]
+	}
+}
+
+// hashOf is the hash of an id, or of a seed with an item's.
+func hashOf(seed uint64, id string) uint64 {
+	h := fnv.New64a()
+	h.Write(binary.BigEndian.AppendUint64(nil, seed))
+	h.Write([]byte(id))
+	return mix(h.Sum64())
+}
+
+// mix spreads every bit over all others: the finalizer of SplitMix64 (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
 }

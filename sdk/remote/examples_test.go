@@ -180,7 +180,7 @@ func TestExamples(t *testing.T) {
 	}
 
 	voter, files := refer(t, sdk.KindSample)
-	if voter.Random() != (sdk.Draw{Count: 2, Shared: true, Seed: 7}) {
+	if voter.Random() != (sdk.Draw{Count: 2, Parts: 2, Shared: true, Seed: 7}) {
 		t.Errorf("it wants %+v", voter.Random())
 	}
 	same(map[string]any{"precision": "float32"}, voter.Resolved(), nil)

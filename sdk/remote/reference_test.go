@@ -57,7 +57,7 @@ type fitter struct {
 
 func (everything) Fingerprint() string      { return "of the model" }
 func (everything) Dimension() int           { return 2 }
-func (everything) Random() sdk.Draw         { return sdk.Draw{Count: 2, Shared: true, Seed: 7} }
+func (everything) Random() sdk.Draw         { return sdk.Draw{Count: 2, Parts: 2, Shared: true, Seed: 7} }
 func (everything) Resolved() map[string]any { return map[string]any{"precision": "float32"} }
 
 func (everything) Chunk(_ context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {

@@ -69,7 +69,7 @@ func (s *Stage) Resolved() (values map[string]any) {
 func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
 	s := &Stage{
 		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
-		Examples: sdk.Draw{Count: int(r.GetRandom()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
+		Examples: sdk.Draw{Count: int(r.GetRandom()), Parts: int(r.GetRandomParts()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
 		Chosen:   r.GetResolvedJson(),
 	}
 	if len(s.Chosen) == 0 {

@@ -100,7 +100,8 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	_, reply.Fits = stage.(sdk.Fitter)
 	if d, ok := stage.(sdk.Drawer); ok {
 		draw := d.Random()
-		reply.Random, reply.RandomShared, reply.RandomSeed = uint32(max(draw.Count, 0)), draw.Shared, draw.Seed
+		reply.Random, reply.RandomParts = uint32(max(draw.Count, 0)), uint32(max(draw.Parts, 0))
+		reply.RandomShared, reply.RandomSeed = draw.Shared, draw.Seed
 	}
 	if r, ok := stage.(sdk.Resolver); ok {
 		if reply.ResolvedJson, err = json.Marshal(r.Resolved()); err != nil {

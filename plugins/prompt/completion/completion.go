@@ -54,7 +54,7 @@ type prompter struct {
 
 // Random implements sdk.Drawer.
 func (p *prompter) Random() sdk.Draw {
-	return sdk.Draw{Count: p.config.Random * p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
+	return sdk.Draw{Count: p.config.Random * p.draws, Parts: p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
 }
 
 // Prompt implements sdk.Prompter.

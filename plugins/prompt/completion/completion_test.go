@@ -133,16 +133,16 @@ func TestRedraw(t *testing.T) {
 		draw         sdk.Draw
 		want         []string
 	}{
-		{"item", `"random": 2, "k": 1, "seed": 7, `, 3, sdk.Draw{Count: 2, Seed: 7}, []string{"r1 r2 | n1"}},
-		{"run", `"random": 2, "k": 1, "redraw": "run", `, 3, sdk.Draw{Count: 2, Shared: true}, []string{"r1 r2 | n1"}},
-		{"sample", `"random": 2, "k": 1, "redraw": "sample", `, 3, sdk.Draw{Count: 6}, []string{"r1 r2 | n1", "r3 r4 | n1", "r5 r6 | n1"}},
-		{"sample, no model", `"random": 2, "k": 1, "redraw": "sample", `, 0, sdk.Draw{Count: 2}, []string{"r1 r2 | n1"}},
+		{"item", `"random": 2, "k": 1, "seed": 7, `, 3, sdk.Draw{Count: 2, Parts: 1, Seed: 7}, []string{"r1 r2 | n1"}},
+		{"run", `"random": 2, "k": 1, "redraw": "run", `, 3, sdk.Draw{Count: 2, Parts: 1, Shared: true}, []string{"r1 r2 | n1"}},
+		{"sample", `"random": 2, "k": 1, "redraw": "sample", `, 3, sdk.Draw{Count: 6, Parts: 3}, []string{"r1 r2 | n1", "r3 r4 | n1", "r5 r6 | n1"}},
+		{"sample, no model", `"random": 2, "k": 1, "redraw": "sample", `, 0, sdk.Draw{Count: 2, Parts: 1}, []string{"r1 r2 | n1"}},
 		{
-			"sample, too few in the knowledge", `"random": 4, "k": 0, "redraw": "sample", `, 3, sdk.Draw{Count: 12},
+			"sample, too few in the knowledge", `"random": 4, "k": 0, "redraw": "sample", `, 3, sdk.Draw{Count: 12, Parts: 3},
 			[]string{"r1 r2 r3 r4 |", "r5 r6 r1 r2 |", "r3 r4 r5 r6 |"},
 		},
-		{"sample, fewer than one draw", `"random": 9, "k": 0, "redraw": "sample", `, 2, sdk.Draw{Count: 18}, []string{"r1 r2 r3 r4 r5 r6 |", "r1 r2 r3 r4 r5 r6 |"}},
-		{"none", `"random": 0, "k": 2, "redraw": "sample", `, 2, sdk.Draw{}, []string{"| n2 n1", "| n2 n1"}},
+		{"sample, fewer than one draw", `"random": 9, "k": 0, "redraw": "sample", `, 2, sdk.Draw{Count: 18, Parts: 2}, []string{"r1 r2 r3 r4 r5 r6 |", "r1 r2 r3 r4 r5 r6 |"}},
+		{"none", `"random": 0, "k": 2, "redraw": "sample", `, 2, sdk.Draw{Parts: 2}, []string{"| n2 n1", "| n2 n1"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

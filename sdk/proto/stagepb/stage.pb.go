@@ -1307,7 +1307,10 @@ type ConfigureReply struct {
 	RandomSeed   uint64                 `protobuf:"varint,7,opt,name=random_seed,json=randomSeed,proto3" json:"random_seed,omitempty"`
 	// What the stage chose for arguments that were left to it (a precision, a profile): an object that
 	// Configure of a later process gets among its arguments. Empty: nothing.
-	ResolvedJson  []byte `protobuf:"bytes,8,opt,name=resolved_json,json=resolvedJson,proto3" json:"resolved_json,omitempty"`
+	ResolvedJson []byte `protobuf:"bytes,8,opt,name=resolved_json,json=resolvedJson,proto3" json:"resolved_json,omitempty"`
+	// The examples come in so many parts of the same size, one after the other, and a changed entry
+	// of the knowledge changes only the part that has it, or had it. 0: they are one part.
+	RandomParts   uint32 `protobuf:"varint,9,opt,name=random_parts,json=randomParts,proto3" json:"random_parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1396,6 +1399,13 @@ func (x *ConfigureReply) GetResolvedJson() []byte {
 		return x.ResolvedJson
 	}
 	return nil
+}
+
+func (x *ConfigureReply) GetRandomParts() uint32 {
+	if x != nil {
+		return x.RandomParts
+	}
+	return 0
 }
 
 type ValidateRequest struct {
@@ -5282,7 +5292,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12#\n" +
 	"\rauthority_pem\x18\x03 \x01(\tR\fauthorityPem\x12'\n" +
 	"\x0fcertificate_pem\x18\x04 \x01(\tR\x0ecertificatePem\x12\x17\n" +
-	"\akey_pem\x18\x05 \x01(\tR\x06keyPem\"\xa0\x02\n" +
+	"\akey_pem\x18\x05 \x01(\tR\x06keyPem\"\xc3\x02\n" +
 	"\x0eConfigureReply\x127\n" +
 	"\x06errors\x18\x01 \x03(\v2\x1f.racflow.stage.v2.ArgumentErrorR\x06errors\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -5292,7 +5302,8 @@ const file_stage_proto_rawDesc = "" +
 	"\rrandom_shared\x18\x06 \x01(\bR\frandomShared\x12\x1f\n" +
 	"\vrandom_seed\x18\a \x01(\x04R\n" +
 	"randomSeed\x12#\n" +
-	"\rresolved_json\x18\b \x01(\fR\fresolvedJson\"r\n" +
+	"\rresolved_json\x18\b \x01(\fR\fresolvedJson\x12!\n" +
+	"\frandom_parts\x18\t \x01(\rR\vrandomParts\"r\n" +
 	"\x0fValidateRequest\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v2.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
