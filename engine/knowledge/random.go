@@ -11,7 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Random draws entries for each item id by rendezvous hashing (Thaler and Ravishankar,
+// Random draws entries for each item, named by its id or, where it has none, its text, by
+// rendezvous hashing (Thaler and Ravishankar,
 // "Using name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking
 // 6(1), 1998): an entry's weight is a hash of the seed, the item and the entry's id, and
 // the heaviest are drawn. So one that is added to the knowledge, changed or removed

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 		if s.knowledge != nil && random.Count > 0 {
 			ids := make([]string, len(records))
 			for i, rec := range records {
-				ids[i] = rec.id
+				ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // a line's number would be another one after a line that is added
 			}
 			draws, err := s.knowledge.Random(ctx, ids, random, s.graph.options.Holdout.Of(s.knowledge))
 			if err != nil {

@@ -17,8 +17,10 @@
 //	run     never: all prompts begin with the same examples, so that a server
 //	        that caches prefixes computes theirs once
 //
-// The draw depends on the item's id, the seed and the knowledge alone. With
-// redraw = "sample" no example is drawn twice for an item as long as the
+// The draw depends on the item's id, or its text where it has none, the seed and the
+// knowledge alone. An entry that is added to the knowledge, changed or removed changes
+// those prompts alone that show it, or showed it: all others are answered from the cache.
+// With redraw = "sample" no example is drawn twice for an item as long as the
 // knowledge has enough.
 //
 // max_tokens keeps a prompt within a budget: first the farthest neighbours are
