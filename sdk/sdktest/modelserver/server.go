@@ -1,10 +1,12 @@
 package modelserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,15 +44,29 @@ func Serve(t testing.TB, o Options) *Server {
 
 // Start starts a server on a free port of the loopback interface.
 func Start(o Options) *Server {
+	s, err := Listen(o, "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("modelserver: no port is free: %v", err))
+	}
+	return s
+}
+
+// Listen starts a server on an address, HOST:PORT.
+func Listen(o Options, address string) (*Server, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{options: o, closed: make(chan struct{}), given: map[string]int{}, prefixes: map[[32]byte]bool{}}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}}
+	s.http.Start()
 	s.URL = s.http.URL + "/v1"
 	s.close = sync.OnceFunc(func() {
 		close(s.closed) // requests that hang end
 		s.http.CloseClientConnections()
 		s.http.Close()
 	})
-	return s
+	return s, nil
 }
 
 // Close ends the server and every request that is under way.
