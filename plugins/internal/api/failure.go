@@ -102,6 +102,10 @@ func errorStatus(body []byte) int {
 		return 0
 	case ok && status >= 400 && status < 600:
 		return int(status)
+	case e.Type == "overloaded_error": // as Anthropic's streams say it
+		return overloaded
+	case e.Type == "rate_limit_error":
+		return http.StatusTooManyRequests
 	}
 	return http.StatusBadGateway
 }
@@ -125,6 +129,9 @@ func readError(value json.RawMessage) (e errorObject, text string) {
 // failure is the result of a reply whose status is not a success.
 func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	message, code, standard := errorMessage(body)
+	if strings.Contains(message, noCredit) {
+		code = noQuota
+	}
 	text := fmt.Sprintf("the server answered %d: %s", res.StatusCode, c.excerpt(message))
 	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it came with status 200
 		text = "the server answered with an error: " + c.excerpt(message)
@@ -170,8 +177,9 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 }
 
 const (
-	overloaded = 529                  // a status of Anthropic's that stands in no list
-	noQuota    = "insufficient_quota" // OpenAI's code of a 429 that waiting does not help
+	noCredit   = "credit balance is too low" // Anthropic's words, in a 400, for an account without quota
+	overloaded = 529                         // a status of Anthropic's that stands in no list
+	noQuota    = "insufficient_quota"        // OpenAI's code of a 429 that waiting does not help
 )
 
 // errorMessage finds the message and the code in the forms of error replies:

@@ -19,7 +19,7 @@ type Ask struct {
 
 	Model    string
 	Prompt   string    // of /completions
-	Messages []Message // of /chat/completions
+	Messages []Message // of /chat/completions, and of /messages with the system prompt first
 	N        int       // 1 where it is not given
 	Fields   []string  // of the JSON object that the answer has to be, in order; nil: plain text
 	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
@@ -32,6 +32,7 @@ type Ask struct {
 	logprobs    bool
 	stop        []string
 	effort      string
+	thinking    bool // the request wants it, in Anthropic's form
 	stream      bool
 	streamUsage bool
 	format      string // type of response_format

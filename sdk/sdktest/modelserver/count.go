@@ -18,7 +18,11 @@ func (s *Server) arrive(r *http.Request, body []byte) Ask {
 	probe := strings.HasPrefix(r.UserAgent(), probing)
 	a.apart = probe && !s.options.Probes
 	a.Batch, _ = r.Context().Value(batchKey{}).(string)
-	a.read()
+	if messages(a.Path) {
+		a.readMessages()
+	} else {
+		a.read()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.Number = len(s.asks)

@@ -13,6 +13,10 @@
 // every four characters, and reports the tokens of a common beginning with an earlier
 // prompt as cached. No behaviour depends on a model's name.
 //
+// It speaks Anthropic's Messages API as well, at /messages, with the same options, and refuses what
+// that refuses: fields of OpenAI's, stop texts of white space alone, thinking beside a temperature
+// or a tool that has to be called.
+//
 // Probes, the requests by which racflow finds out what a model takes, are answered but
 // not counted, unless a test asks for it.
 //

@@ -103,8 +103,8 @@ func (f Fault) ends(w http.ResponseWriter) bool {
 	return true
 }
 
-// refuse answers with the fault's status.
-func (f Fault) refuse(w http.ResponseWriter) {
+// waits says how long the fault wants to be left alone.
+func (f Fault) waits(w http.ResponseWriter) {
 	switch f.Form {
 	case Milliseconds:
 		w.Header().Set("retry-after-ms", strconv.FormatInt(f.Wait.Milliseconds(), 10))
@@ -113,6 +113,11 @@ func (f Fault) refuse(w http.ResponseWriter) {
 	case Date:
 		w.Header().Set("retry-after", time.Now().Add(f.Wait).UTC().Format(http.TimeFormat))
 	}
+}
+
+// refuse answers with the fault's status.
+func (f Fault) refuse(w http.ResponseWriter) {
+	f.waits(w)
 	err := &refusal{message: f.Message, code: f.Code}
 	if f.Message == "" {
 		err.message = fmt.Sprintf("status %d, as the test says", f.Status)

@@ -22,6 +22,9 @@ func (s *Server) think(a Ask) (before, apart string) {
 	case "minimal", "none":
 		return "", ""
 	}
+	if a.thinking {
+		return "", thoughts
+	}
 	switch s.options.Thinks {
 	case InTags:
 		return "<think>\n" + thoughts + "\n</think>\n\n", ""

@@ -97,7 +97,7 @@ func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts stri
 		thoughts = thoughts[:min(limit, len(thoughts))]
 		c.text, c.finish = c.text[:limit-len(thoughts)], "length"
 	}
-	if s.options.Thinks == InAField {
+	if s.options.Thinks == InAField || a.thinking {
 		c.thoughts = thoughts
 	}
 	switch fault.Kind {

@@ -80,6 +80,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
+	if messages(r.URL.Path) {
+		s.serveMessages(w, r, body)
+		return
+	}
 	a := s.arrive(r, body)
 	defer s.leave(a)
 	var fault Fault

@@ -1,0 +1,137 @@
+// Package library holds the dialect anthropic, and the scripted server of the tests, against
+// Anthropic's own Go library, which is too large to be part of racflow: what the dialect sends
+// the library knows, and what the server sends the library reads.
+package library
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	anthropic "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	ours "github.com/racflow/racflow/plugins/internal/dialect/anthropic"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+var schema = json.RawMessage(`{"type": "object", "properties": {"label": {"type": "string", "enum": ["a", "b"]}}, "required": ["label"], "additionalProperties": false}`)
+
+var half = .5
+
+var requests = map[string]dialect.Request{
+	"a chat": {
+		Model: "m", MaxTokens: 9, Temperature: &half, TopP: &half, Stop: []string{"END"}, CacheMarks: true,
+		Messages: []sdk.Message{{Role: "system", Text: "s", Shared: true}, {Role: "user", Text: "q"}, {Role: "assistant", Text: "a", Shared: true}, {Role: "user", Text: "r"}},
+	},
+	"a schema":    {Model: "m", Messages: []sdk.Message{{Role: "user", Text: "q"}}, Schema: schema},
+	"a tool":      {Model: "m", Messages: []sdk.Message{{Role: "user", Text: "q"}}, Schema: schema, Form: dialect.FormTool},
+	"a budget":    {Model: "m", Messages: []sdk.Message{{Role: "user", Text: "q"}}, Schema: schema, Form: dialect.FormTool, Effort: "2000"},
+	"an effort":   {Model: "m", Messages: []sdk.Message{{Role: "user", Text: "q"}}, Schema: schema, Effort: "low"},
+	"no thoughts": {Model: "m", Messages: []sdk.Message{{Role: "user", Text: "q"}}, Effort: "none"},
+}
+
+// Every field of a body is one of the library's: none is lost on the way through its types.
+func TestBody(t *testing.T) {
+	for name, r := range requests {
+		body, err := ours.Dialect{}.Body(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read anthropic.MessageNewParams
+		if err := json.Unmarshal(sent, &read); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		again, err := json.Marshal(read)
+		var want, got any
+		if err != nil || json.Unmarshal(sent, &want) != nil || json.Unmarshal(again, &got) != nil {
+			t.Fatalf("%s: %s, %v", name, again, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-sent +through the library):\n%s", name, diff)
+		}
+	}
+}
+
+func client(t *testing.T, o modelserver.Options) anthropic.Client {
+	o.Key = "k"
+	s := modelserver.Serve(t, o)
+	return anthropic.NewClient(option.WithBaseURL(s.URL[:len(s.URL)-len("/v1")]), option.WithAPIKey("k"), option.WithMaxRetries(0))
+}
+
+// params are those of a request, as the library reads them.
+func params(t *testing.T, r dialect.Request) anthropic.MessageNewParams {
+	t.Helper()
+	body, err := ours.Dialect{}.Body(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, _ := json.Marshal(body)
+	var p anthropic.MessageNewParams
+	if err := json.Unmarshal(sent, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What the scripted server sends, whole and as a stream, the library and the dialect read alike.
+func TestServer(t *testing.T) {
+	for name, r := range requests {
+		c := client(t, modelserver.Options{})
+		whole, err := c.Messages.New(t.Context(), params(t, r))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		stream := c.Messages.NewStreaming(t.Context(), params(t, r))
+		var joined anthropic.Message
+		for stream.Next() {
+			if err := joined.Accumulate(stream.Current()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if err := stream.Err(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		read, err := ours.Dialect{}.Read([]byte(whole.RawJSON()), r)
+		if err != nil || len(read.Choices) != 1 {
+			t.Fatalf("%s: %+v, %v", name, read, err)
+		}
+		for form, m := range map[string]*anthropic.Message{"whole": whole, "joined": &joined} {
+			text, thoughts := "", ""
+			for _, block := range m.Content {
+				text += block.Text
+				thoughts += block.Thinking
+				if block.Type == "tool_use" {
+					text += string(block.Input)
+				}
+			}
+			c, u := read.Choices[0], m.Usage
+			text, c.Text = strings.ReplaceAll(text, " ", ""), strings.ReplaceAll(c.Text, " ", "") // spaces of JSON
+			if text != c.Text || text == "" || thoughts != c.Thoughts || (thoughts != "") != (r.Effort != "" && r.Effort != "none") {
+				t.Errorf("%s, %s: %q after %q, want %+v", name, form, text, thoughts, c)
+			}
+			if in := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens; uint64(in) != read.Usage.InputTokens || uint64(u.OutputTokens) != read.Usage.OutputTokens {
+				t.Errorf("%s, %s: usage %s, want %+v", name, form, u.RawJSON(), read.Usage)
+			}
+			if m.StopReason != anthropic.StopReasonEndTurn && m.StopReason != anthropic.StopReasonToolUse {
+				t.Errorf("%s, %s: it stopped for %q", name, form, m.StopReason)
+			}
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	c := client(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 529, First: 1}}})
+	_, err := c.Messages.New(t.Context(), params(t, requests["a chat"]))
+	if e := new(anthropic.Error); !errors.As(err, &e) || e.StatusCode != 529 || e.Type() != "overloaded_error" {
+		t.Errorf("error %v", err)
+	}
+}

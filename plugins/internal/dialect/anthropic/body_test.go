@@ -1,0 +1,139 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/dialect/anthropic"
+	"github.com/racflow/racflow/sdk"
+)
+
+func say(role, text string) sdk.Message { return sdk.Message{Role: role, Text: text} }
+
+func number(x float64) *float64 { return &x }
+
+// Each request, and the body that is sent for it.
+var bodies = map[string]struct {
+	request dialect.Request
+	want    string
+}{
+	"a question": {
+		dialect.Request{Model: "m", Messages: []sdk.Message{say("user", "q")}, MaxTokens: 9, N: 3, Temperature: number(0), TopP: number(.5), MaxTokensField: "max_completion_tokens", Seed: new(int), Logprobs: true},
+		`{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "temperature": 0, "top_p": 0.5}`,
+	},
+	"no limit, as a stream": {
+		dialect.Request{Model: "m", Messages: []sdk.Message{say("user", "q")}, Stream: true},
+		`{"model": "m", "max_tokens": 4096, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "stream": true}`,
+	},
+	"stop texts that are not white space": {
+		dialect.Request{Messages: []sdk.Message{say("user", "q")}, MaxTokens: 9, Stop: []string{"\n", "END", " "}},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "stop_sequences": ["END"]}`,
+	},
+	"system messages, and roles in turns": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{
+			say("system", "s"), say("user", "a"), say("user", ""), say("user", "b"), say("assistant", ""), say("user", "c"), say("assistant", "x"), say("system", "t"), say("user", "d"),
+		}},
+		`{"model": "", "max_tokens": 9, "system": [{"type": "text", "text": "s"}, {"type": "text", "text": "t"}], "messages": [
+			{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]},
+			{"role": "assistant", "content": [{"type": "text", "text": "x"}]}, {"role": "user", "content": [{"type": "text", "text": "d"}]}]}`,
+	},
+	"nothing but system messages": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("system", "s"), say("system", "q")}},
+		`{"model": "", "max_tokens": 9, "system": [{"type": "text", "text": "s"}], "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}]}`,
+	},
+	"marks, the last four": {
+		dialect.Request{MaxTokens: 9, CacheMarks: true, Messages: []sdk.Message{
+			{Role: "system", Text: "s", Shared: true}, {Role: "user", Text: "a", Shared: true}, {Role: "assistant", Text: "b", Shared: true},
+			{Role: "user", Text: "", Shared: true}, {Role: "user", Text: "c", Shared: true}, {Role: "assistant", Text: "d", Shared: true}, {Role: "user", Text: "e"},
+		}},
+		`{"model": "", "max_tokens": 9, "system": [{"type": "text", "text": "s"}], "messages": [
+			{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
+			{"role": "assistant", "content": [{"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}]},
+			{"role": "user", "content": [{"type": "text", "text": "c", "cache_control": {"type": "ephemeral"}}]},
+			{"role": "assistant", "content": [{"type": "text", "text": "d", "cache_control": {"type": "ephemeral"}}]},
+			{"role": "user", "content": [{"type": "text", "text": "e"}]}]}`,
+	},
+	"a schema": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Schema: json.RawMessage(`{"type":"object"}`)},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}`,
+	},
+	"a tool that has to be called": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Schema: json.RawMessage(`{"type":"object"}`), Form: dialect.FormTool},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}],
+			"tools": [{"name": "answer", "description": "Takes the answer.", "input_schema": {"type": "object"}}],
+			"tool_choice": {"type": "tool", "name": "answer", "disable_parallel_tool_use": true}}`,
+	},
+	"a tool for a model that thinks": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Schema: json.RawMessage(`{"type":"object"}`), Form: dialect.FormTool, Effort: "2000", Temperature: number(.7), TopP: number(.9)},
+		`{"model": "", "max_tokens": 2009, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "enabled", "budget_tokens": 2000},
+			"tools": [{"name": "answer", "description": "Takes the answer.", "input_schema": {"type": "object"}}],
+			"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}`,
+	},
+	"a schema in words": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Schema: json.RawMessage(`{}`), Form: dialect.FormObject},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q\n\nAnswer with a JSON object that fits this JSON schema, and with nothing else:\n{}"}]}]}`,
+	},
+	"an effort, and a schema": {
+		dialect.Request{MaxTokens: 9, Usual: true, Messages: []sdk.Message{say("user", "q")}, Effort: "low", Temperature: number(.7), Schema: json.RawMessage(`{}`)},
+		`{"model": "", "max_tokens": 4105, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {}}}}`,
+	},
+	"an effort, and a person's limit": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "max"},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}`,
+	},
+	"a budget that is too small": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "5"},
+		`{"model": "", "max_tokens": 1033, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "enabled", "budget_tokens": 1024}}`,
+	},
+	"no thoughts": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "none", Temperature: number(1)},
+		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "disabled"}, "temperature": 1}`,
+	},
+	"further fields": {
+		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Extra: map[string]any{"top_k": 5, "max_tokens": 7}},
+		`{"model": "", "max_tokens": 7, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "top_k": 5}`,
+	},
+}
+
+func TestBody(t *testing.T) {
+	for name, test := range bodies {
+		body, err := anthropic.Dialect{}.Body(test.request)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text, err := json.Marshal(body)
+		var got, want any
+		if err != nil || json.Unmarshal(text, &got) != nil || json.Unmarshal([]byte(test.want), &want) != nil {
+			t.Fatalf("%s: %s, %v", name, text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestImpossible(t *testing.T) {
+	for want, r := range map[string]dialect.Request{
+		`write endpoint = "chat"`: {Prompt: "to be"},
+		`write "json_schema"`:     {Messages: []sdk.Message{say("user", "q")}, Choice: []string{"a"}},
+	} {
+		if _, err := (anthropic.Dialect{}).Body(r); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestHeader(t *testing.T) {
+	d := anthropic.Dialect{}
+	if h := d.Header("k"); h.Get("x-api-key") != "k" || h.Get("anthropic-version") != "2023-06-01" || d.Path(dialect.Request{}) != "/messages" {
+		t.Errorf("headers %v, path %s", h, d.Path(dialect.Request{}))
+	}
+	if h := d.Header(""); len(h) != 1 {
+		t.Errorf("without a key: %v", h)
+	}
+}
