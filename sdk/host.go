@@ -10,8 +10,8 @@ import (
 
 // Host is what the engine offers to a stage that calls services: limits and a
 // budget that it shares with the other stages of the run, and a response cache that
-// outlives the run. A stage uses it while it works on a batch, not while it
-// opens. Methods may be called by several goroutines at once.
+// outlives the run. A stage may use it while it opens, too. Methods may be called by
+// several goroutines at once.
 type Host interface {
 	// CacheGet returns what CachePut was given under each key, by this run or an
 	// earlier one; nil where there is nothing.

@@ -12,10 +12,10 @@
 // not zero), and every vector is brought to norm 1. Each is cached under its text and
 // what a request says besides texts.
 //
-// The length of the vectors has to be known before the first batch, when there is no
-// Host yet: without an argument for it one text is embedded while the stage opens,
-// outside the limits and the budget of the run. The state folder remembers the length, so
-// that the next run asks nobody.
+// The length of the vectors has to be known before the first batch: without an argument
+// for it one text is embedded while the stage opens, again where
+// the service is not there yet. The state folder remembers the length, so that the next run
+// asks nobody.
 //
 // A model's documentation says which prefix it wants before queries and passages:
 // "query: " and "passage: " for E5, for example.

@@ -18,7 +18,6 @@ type embedder struct {
 	config    config
 	dimension int
 	notePath  string // of the file that holds the dimension; empty: none
-	opening   bool   // there is no host yet
 
 	inputs  atomic.Int32 // most texts per request
 	works   atomic.Bool  // a request has succeeded

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,12 +80,12 @@ func (e *embedder) measure(ctx context.Context, state string) error {
 		e.dimension = known.Dimension
 		return nil
 	}
-	e.opening = true
-	vectors, failed, err := e.request(ctx, []string{"dimension"})
-	e.opening = false
-	if err == nil {
-		err = failed[0]
-	}
+	var vectors [][]float32
+	err := api.Patiently(ctx, func() error {
+		found, failed, err := e.request(ctx, []string{"dimension"})
+		vectors = found
+		return cmp.Or(err, failed[0])
+	})
 	if err != nil {
 		return fmt.Errorf("finding the length of the vectors: %w (with the argument dimension nothing is asked)", err)
 	}

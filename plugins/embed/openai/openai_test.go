@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -221,13 +222,28 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestOpensLate opens the stage while its service is still starting.
+func TestOpensLate(t *testing.T) {
+	state := t.TempDir()
+	starting := modelserver.Fault{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0, 1}}
+	server := modelserver.Serve(t, modelserver.Options{Dimension: 5, Faults: []modelserver.Fault{starting}})
+	host := &apitest.Host{}
+	e, err := openAt(t, server.URL, host, state, "")
+	if err != nil || e.Dimension() != 5 || server.Calls() != 3 || len(host.Calls()) != 3 {
+		t.Errorf("dimension of %v after %d requests, error %v", e, server.Calls(), err)
+	}
+}
+
 func TestDimension(t *testing.T) {
 	state := t.TempDir()
-	host := &apitest.Host{Refuse: errors.New("there is no host while opening")}
+	host := &apitest.Host{}
 	server := modelserver.Serve(t, modelserver.Options{Dimension: 5})
 	e, err := openAt(t, server.URL, host, state, "")
 	if err != nil || e.Dimension() != 5 {
 		t.Fatalf("dimension of %v, error %v", e, err)
+	}
+	if n, cached := len(host.Calls()), len(host.Cached()); n != 1 || cached != 0 {
+		t.Errorf("%d calls were permitted, %d vectors cached", n, cached)
 	}
 	print := e.Fingerprint()
 	if e, err = openAt(t, server.URL, host, state, ""); err != nil || e.Dimension() != 5 || server.Calls() != 1 || e.Fingerprint() != print {
@@ -248,7 +264,6 @@ func TestDimension(t *testing.T) {
 	}
 
 	// The model behind the name changes: the note goes, the next start asks.
-	host.Refuse = nil
 	other := modelserver.Serve(t, modelserver.Options{Dimension: 6})
 	if e, err = openAt(t, other.URL, host, state, ""); err != nil {
 		t.Fatal(err)

@@ -51,12 +51,12 @@ func (e *embedder) request(ctx context.Context, texts []string) (vectors [][]flo
 // post sends one request. Its vectors are cached before the call is released.
 func (e *embedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
 	var reply output
-	request := api.Request{Client: e.Client, SkipHost: e.opening, Bounded: true, OnReply: func() error {
+	request := api.Request{Client: e.Client, Bounded: true, OnReply: func() error {
 		e.works.Store(true)
 		if encoding == "base64" {
 			e.base64.Store(true)
 		}
-		if vectors, refused, err = e.check(len(texts), reply); err == nil && !e.opening {
+		if vectors, refused, err = e.check(len(texts), reply); err == nil && e.dimension > 0 {
 			e.store(ctx, texts, vectors)
 		}
 		return err

@@ -32,6 +32,7 @@ type Client struct {
 	secrets   []string                   // that no error may hold
 	warned    sync.Map                   // topics of WarnOnce
 	noAnswers atomic.Int64               // replies in a row that held no answer
+	outage    outage
 }
 
 // New returns a client for a config that Check finds no error in.

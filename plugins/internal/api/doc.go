@@ -10,9 +10,10 @@
 // asks to wait; everything else is an error of the input. As in OpenAI's own clients,
 // the service's x-should-retry overrides its status. An error that comes with status
 // 200, as gateways send it, counts as one, and many replies in a row without an answer
-// count as denials. Where nobody takes the connection, or after a 503, the rows wait a
-// second, which does not count as a retry: how long a service may stay away is for the
-// engine to decide.
+// count as denials. Where nobody takes the connection, after a 503, and after any such
+// failure of a service that has never answered or failed five different requests in a
+// row, the rows wait a second, which does not count as a retry: how long a service may
+// stay away is for the engine to decide.
 //
 // The Host gets an upper bound of a call's cost where the reply has a limit and the
 // file adds no field that may lift it: a token for each byte of the request, and the

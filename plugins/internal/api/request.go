@@ -23,9 +23,8 @@ type Request struct {
 	Header http.Header    // further headers
 	// Bounded says that the request limits the reply to Tokens, and that its body is all
 	// that the service reads.
-	Bounded  bool
-	SkipHost bool // the call needs no permission and is not counted: the stage is opening
-	Whole    bool // the body has the fields of Config.Body already
+	Bounded bool
+	Whole   bool // the body has the fields of Config.Body already
 	// Join makes one reply of a stream of events; nil: a stream is no reply.
 	Join func(events []byte) ([]byte, error)
 	// Read reads a reply and returns what it says of its cost; nil: it is decoded, and
@@ -62,11 +61,9 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.setHeaders(req, r.Header)
-	release := func(sdk.Result) {}
-	if !r.SkipHost {
-		if release, err = c.config.Host.Acquire(ctx, r.call(text)); err != nil {
-			return err
-		}
+	release, err := c.config.Host.Acquire(ctx, r.call(text))
+	if err != nil {
+		return err
 	}
 	var result sdk.Result
 	defer func() { // also where OnReply panics
@@ -82,7 +79,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		release(result)
 	}()
 	answer, result, err := c.send(req, r.Join)
-	if err != nil {
+	if err = c.outage.judge(text, &result, err); err != nil {
 		return err
 	}
 	result.Usage, err = r.accept(answer, reply)
