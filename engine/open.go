@@ -114,6 +114,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	if err != nil {
 		return nil, p.explain(err)
 	}
+	p.relax()
 	p.ready, p.spender = r, spender
 	return r, nil
 }

@@ -90,9 +90,21 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	}
 	return control.Stage(governor.Stage{
 		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
-		// An embedder is not required: a lexical search may take over without its vectors.
-		Required: stage.Kind != sdk.KindEmbed && len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
+		Required: len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
 	}), nil
+}
+
+// relax lets those embedders fail at once without which items can be searched for: that is
+// so once the knowledge is built.
+func (p *Pipeline) relax() {
+	p.workspace.mu.Lock()
+	control := p.workspace.control
+	p.workspace.mu.Unlock()
+	for _, s := range p.chosen.Stages {
+		if control != nil && s.Retrieve != nil && (len(s.Fallbacks) > 0 || s.OnError != pipeline.FailItem) {
+			control.Relax("embed." + s.Retrieve.From.Name)
+		}
+	}
 }
 
 // refuses reports whether no call of a stage is let through any more.

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,9 +62,10 @@ func (w *network) Close() error   { w.once.Do(func() { close(w.end) }); return n
 func (w *network) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSlowToStart takes items to a model behind a service that is not there at first,
-// is loading its model, or is not there at all.
+// is loading its model or fails, or is not there at all.
 func TestSlowToStart(t *testing.T) {
 	const loading = `{"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}`
+	const failing = `{"error": {"message": "it went wrong", "type": "server_error"}}`
 	tests := map[string]struct {
 		items   int
 		silent  time.Duration // until somebody listens; -1: nobody does
@@ -80,6 +83,10 @@ func TestSlowToStart(t *testing.T) {
 		"a model, for one":          {1, 0, 12 * time.Second, 12 * time.Second, 20 * time.Second, []string{"5 Loading model"}, ""},
 		"a wrong port":              {40, -1, 0, 2 * time.Minute, 2*time.Minute + 10*time.Second, []string{"5 connection refused", "35 connection refused", "65 connection refused", "95 connection refused"}, "http://model.example/v1 has never answered, in 2m"},
 		"a wrong port, for one":     {1, -1, 0, 2 * time.Minute, 2*time.Minute + 10*time.Second, []string{"5 connection refused", "35 connection refused", "65 connection refused", "95 connection refused"}, "http://model.example/v1 has never answered, in 2m"},
+		"it fails at first":         {40, 0, 12 * time.Second, 12 * time.Second, 20 * time.Second, []string{"5 it went wrong"}, ""},
+		"it fails, for one":         {1, 0, 12 * time.Second, 12 * time.Second, 20 * time.Second, []string{"5 it went wrong"}, ""},
+		"it fails for a minute":     {40, 0, time.Minute, time.Minute, 2*time.Minute + time.Second, []string{"5 it went wrong", "35 it went wrong", "65 it went wrong"}, ""},
+		"it always fails":           {40, 0, time.Hour, 2 * time.Minute, 2*time.Minute + 10*time.Second, []string{"5 it went wrong", "35 it went wrong", "65 it went wrong", "95 it went wrong"}, "http://model.example/v1 has never answered, in 2m0s (the server answered 500: it went wrong)"},
 		"a service that is there":   {40, 0, 0, 0, time.Second, nil, ""},
 		"just before nobody waits":  {40, 2*time.Minute - time.Second, 0, 2*time.Minute - time.Second, 2*time.Minute + time.Second, []string{"5 connection refused", "35 connection refused", "65 connection refused", "95 connection refused"}, ""},
 		"once more for one, likely": {1, 2*time.Minute - time.Second, 0, 2*time.Minute - time.Second, 2*time.Minute + time.Second, []string{"5 connection refused", "35 connection refused", "65 connection refused", "95 connection refused"}, ""},
@@ -98,8 +105,12 @@ func TestSlowToStart(t *testing.T) {
 				server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					if time.Since(start) < test.loading {
-						rw.WriteHeader(http.StatusServiceUnavailable)
-						_, _ = io.WriteString(rw, loading)
+						status, body := http.StatusServiceUnavailable, loading
+						if strings.HasPrefix(name, "it ") {
+							status, body = http.StatusInternalServerError, failing
+						}
+						rw.WriteHeader(status)
+						_, _ = io.WriteString(rw, body)
 						return
 					}
 					_, _ = io.WriteString(rw, `{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}`)
@@ -111,7 +122,7 @@ func TestSlowToStart(t *testing.T) {
 					if !strings.HasPrefix(wait.String(), "waiting for http://model.example/v1 (") {
 						t.Error(wait)
 					}
-					reason := regexp.MustCompile(`connection refused|Loading model`).FindString(wait.Reason)
+					reason := regexp.MustCompile(`connection refused|Loading model|it went wrong`).FindString(wait.Reason)
 					reports = append(reports, fmt.Sprintf("%d %s", time.Since(start).Truncate(5*time.Second)/time.Second, reason))
 				}})
 				host := control.Stage(governor.Stage{Name: "sample.llm", Required: true})
@@ -150,6 +161,27 @@ func TestSlowToStart(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestEmbedderFailsFirst: so does the service of an embedder, which is asked as the stage
+// opens, and of a build.
+func TestEmbedderFailsFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
+	p := newPaidItems(t, 4)
+	p.server = modelserver.Serve(t, modelserver.Options{
+		Answer: func(modelserver.Ask, int) string { return "fruit" }, Dimension: 8,
+		Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0, 2}}},
+	})
+	embedder := "embed {\n    use = \"openai\"\n    config {\n      base_url = var.url\n      model = \"e\"\n    }\n  }"
+	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(strings.Replace(paidPipeline, `embed { use = "hashing" }`, embedder, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stderr := p.run(t)
+	if n := strings.Count(p.output(t), "\n"); code != 0 || n != 4 || !strings.Contains(stderr, "2 failed") {
+		t.Errorf("exit code %d, %d answers\n%s", code, n, stderr)
 	}
 }
 

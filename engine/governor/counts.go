@@ -28,6 +28,7 @@ type stage struct {
 	served    bool  // one of its calls was served
 	denied    int   // calls since the last one served
 	stopped   error // why it gets no more calls; nil: it does
+	relaxed   bool  // it is not required any more
 	unbounded bool  // its calls do not say what they take at most, and that was reported
 }
 

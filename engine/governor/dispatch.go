@@ -110,7 +110,7 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 		switch {
 		case waits && w.call.Alternative:
 			err = w.breaker.unavailable(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Second), w.breaker.because()))
-		case err != nil && w.host.required && !w.call.Alternative:
+		case err != nil && w.host.waits(w.call):
 			waits = true
 			if pause, err = w.breaker.requiredWait(now); err != nil {
 				c.stop(w.host, err)

@@ -114,7 +114,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) {
 	}
 	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, w.host.price, w.call.Alternative)
-	if s := w.host.stage; w.host.required && !w.call.Alternative && o.Status == sdk.StatusDenied && s.stopped == nil {
+	if s := w.host.stage; w.host.waits(w.call) && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
 			c.stop(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason))

@@ -47,6 +47,7 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	if c.stages[s.Name] == nil {
 		c.stages[s.Name] = &stage{}
 	}
+	c.stages[s.Name].relaxed = false
 	h := &host{
 		governor: c, name: s.Name, stage: c.stages[s.Name], about: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
 		limit: s.Limit, required: s.Required, kept: map[sdk.Key]bool{},
@@ -56,6 +57,20 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	}
 	return h
 }
+
+// Relax makes a stage one that is not required any more: what takes over its items does so
+// from now on.
+func (c *Governor) Relax(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.stages[name]; s != nil {
+		s.relaxed = true
+		c.dispatch()
+	}
+}
+
+// waits reports whether a call waits for a service that is down.
+func (h *host) waits(call sdk.Call) bool { return h.required && !h.stage.relaxed && !call.Alternative }
 
 // key is a stage's key in the cache, where plugins do not see each other's values.
 func (h *host) key(key sdk.Key) sdk.Key { return sdk.KeyOf(string(h.kind), h.use, string(key[:])) }

@@ -50,6 +50,24 @@ func TestRequired(t *testing.T) {
 			}
 			return err
 		},
+		"not required any more": func(t *testing.T, c *Governor, h sdk.Host) error {
+			fail(t, h)
+			waiting := make(chan error)
+			go func() {
+				_, err := ask(t, h, good)
+				waiting <- err
+			}()
+			synctest.Wait()
+			c.Relax("sample.llm")
+			for _, err := range []error{<-waiting, func() error { _, err := ask(t, h, good); return err }()} {
+				if sdk.CodeOf(err) != sdk.CodeUnavailable {
+					t.Errorf("error %v", err)
+				}
+			}
+			again := c.Stage(Stage{Name: "sample.llm", Required: true})
+			_, err := ask(t, again, good)
+			return err
+		},
 		"back in time": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			fail(t, h)

@@ -102,7 +102,7 @@ var rows = []Argument{
 var everyStage = []Argument{
 	intArgument("batch", "", 1, "Rows per call; without it the stage's own number."),
 	intArgument("workers", "", 1, "Calls at a time; without it what suits the stage."),
-	intArgument("retries", "", 0, "Calls after a failure that may pass: 2, or 5 of a stage that asks other machines."),
+	intArgument("retries", "", 0, "Calls after a failure that may pass: 2, or 5 of a stage that asks other machines. While a service asks to wait, cannot be reached, has answered nothing yet or fails whatever it is asked, calls wait for it, for two minutes, and that does not count."),
 	{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "30s", Doc: "Of one call: 10 minutes, or an hour of a stage that asks other machines."}},
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -225,11 +226,11 @@ func TestErrors(t *testing.T) {
 // TestOpensLate opens the stage while its service is still starting.
 func TestOpensLate(t *testing.T) {
 	state := t.TempDir()
-	starting := modelserver.Fault{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0, 1}}
+	starting := modelserver.Fault{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0}}
 	server := modelserver.Serve(t, modelserver.Options{Dimension: 5, Faults: []modelserver.Fault{starting}})
 	host := &apitest.Host{}
 	e, err := openAt(t, server.URL, host, state, "")
-	if err != nil || e.Dimension() != 5 || server.Calls() != 3 || len(host.Calls()) != 3 {
+	if err != nil || e.Dimension() != 5 || server.Calls() != 2 || len(host.Calls()) != 2 {
 		t.Errorf("dimension of %v after %d requests, error %v", e, server.Calls(), err)
 	}
 }
@@ -278,9 +279,11 @@ func TestDimension(t *testing.T) {
 
 	gone := modelserver.Start(modelserver.Options{})
 	gone.Close()
-	if _, err := openAt(t, gone.URL, host, "", ""); err == nil || !strings.Contains(err.Error(), "argument dimension") {
-		t.Errorf("no server: error %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := openAt(t, gone.URL, host, "", ""); err == nil || !strings.Contains(err.Error(), "argument dimension") {
+			t.Errorf("no server: error %v", err)
+		}
+	})
 }
 
 func TestStops(t *testing.T) {
