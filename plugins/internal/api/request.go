@@ -53,7 +53,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	if err != nil {
 		return sdk.Invalid(err)
 	}
-	if by := courierOf(ctx); by != nil && !r.SkipHost {
+	if by := courierOf(ctx); by != nil {
 		return r.deliver(by, path, text, reply)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.BaseURL+path, bytes.NewReader(text))
