@@ -2,23 +2,23 @@ package answer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// Options say how much a text may differ from the label that it stands for. The zero
-// Options take labels only as they are written.
+// Options say how the text of a model is read. The zero Options read it as people would.
 type Options struct {
-	// Normalise takes a text for the one label that differs from it only in case,
-	// spaces, underscores and hyphens.
-	Normalise bool
+	// Exact takes labels only as they are written, at the beginning of the text.
+	Exact bool
 	// Nearest takes a text that is no label for the label with the greatest F1 of its
 	// words and the text's, if that is at least this: between 0 and 1, 0 is off. A text
 	// as near to two labels stays as it is.
 	Nearest float64
+	// Reasons keeps the texts of the other properties of a JSON object as the answer's
+	// Explanation.
+	Reasons bool
 }
 
 // Read returns the answer that a model's text holds to a prompt, with weight 1.
@@ -29,6 +29,10 @@ type Options struct {
 // thought aloud is no part of its answer. A text equal to the prompt's None gives an
 // answer without a label, a vote for none of them. Of a list of labels it returns the
 // first: see ReadAll.
+//
+// Unless Options are Exact, a text that is no label of the prompt's Labels is read as
+// the package's documentation says, if it can mean only one of them. How it was read
+// is in the answer's Reading.
 //
 // A prompt with Passages is answered by the whole text, line breaks included, if it
 // cites passages, and only those that exist: see Citations. Options do not count then,
@@ -41,47 +45,46 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer { return ReadAll(text
 // the list repeats counts where it first stands. An empty list gives one answer without a
 // label.
 func ReadAll(text string, p sdk.Prompt, o Options) []sdk.Answer {
-	text = strings.TrimSpace(text[Thoughts(text):])
-	if text == "" {
-		return []sdk.Answer{refused("the model wrote nothing")}
-	}
 	if p.Passages != nil {
+		if text = strings.TrimSpace(text[Thoughts(text):]); text == "" {
+			return []sdk.Answer{refused(nothing)}
+		}
 		return []sdk.Answer{cited(text, p)}
 	}
-	texts := []string{text}
-	if p.Fields != nil {
-		var reason string
-		if texts, reason = labelsIn(text, p); reason != "" {
-			return []sdk.Answer{refused(reason)}
-		}
+	read := newReader(p, o).read(text)
+	if read.reason != "" {
+		return []sdk.Answer{refused(read.reason)}
 	}
-	if len(texts) == 0 {
-		return []sdk.Answer{{Weight: 1}}
+	if len(read.labels) == 0 {
+		return []sdk.Answer{{Weight: 1, Explanation: read.explanation}}
 	}
 	var all []sdk.Answer
-	for _, text := range texts {
-		line, _, _ := strings.Cut(text, "\n")
-		label := labelOf(strings.TrimSpace(line), p, o)
-		if !slices.ContainsFunc(all, func(a sdk.Answer) bool { return a.Label == label }) {
-			all = append(all, sdk.Answer{Label: label, Weight: 1 / float64(len(all)+1)})
+	seen := map[string]bool{}
+	for _, l := range read.labels {
+		if !seen[l.label] {
+			seen[l.label] = true
+			all = append(all, sdk.Answer{Label: l.label, Weight: 1 / float64(len(all)+1), Reading: l.reading})
 		}
 	}
+	all[0].Explanation = read.explanation
 	return all
 }
 
-// Thoughts returns where the part of a text ends in which a model thought aloud, in
-// bytes: behind the last </think>, or at the end where <think> begins the text and is
-// not closed.
-func Thoughts(text string) int {
-	const opened, closed = "<think>", "</think>"
-	if at := strings.LastIndex(text, closed); at >= 0 {
-		return at + len(closed)
+// Span returns where in a text its label stands, in bytes, as Read reads it: of what is
+// no label, the line. Both are 0 where there is none, and for a list of labels.
+func Span(text string, p sdk.Prompt, o Options) (from, to int) {
+	r := newReader(p, o)
+	if p.Passages != nil || r.lists() {
+		return 0, 0
 	}
-	if strings.HasPrefix(strings.TrimSpace(text), opened) {
-		return len(text)
+	if read := r.read(text); read.reason == "" && len(read.labels) > 0 {
+		return read.labels[0].from, read.labels[0].to
 	}
-	return 0
+	return 0, 0
 }
+
+// nothing is the reason of an empty text.
+const nothing = "the model wrote nothing"
 
 // cited reads the answer to a prompt with passages.
 func cited(text string, p sdk.Prompt) sdk.Answer {
@@ -109,38 +112,3 @@ func bare(text string) string {
 }
 
 func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }
-
-// labelOf returns the label that a text stands for: one of those allowed, "" for none of
-// them, or the text itself.
-func labelOf(text string, p sdk.Prompt, o Options) string {
-	if p.None != "" && text == p.None {
-		return ""
-	}
-	if slices.Contains(p.Labels, text) {
-		return text
-	}
-	for _, label := range p.Labels {
-		// Prompts show labels on one line, so the model writes it with single spaces.
-		if line := strings.Join(strings.Fields(label), " "); line != label && line == text {
-			return label
-		}
-	}
-	names := p.Labels
-	if p.None != "" {
-		names = append(names[:len(names):len(names)], p.None)
-	}
-	found, ok := "", false
-	if o.Normalise {
-		found, ok = same(text, names)
-	}
-	if !ok && o.Nearest > 0 {
-		found, ok = nearest(text, names, o.Nearest)
-	}
-	switch {
-	case !ok:
-		return text
-	case p.None != "" && found == p.None:
-		return ""
-	}
-	return found
-}

@@ -89,7 +89,7 @@ func TestReadCited(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := answer.Read(test.text, test.prompt, answer.Options{Normalise: true, Nearest: .1})
+			got := answer.Read(test.text, test.prompt, answer.Options{Nearest: .1})
 			if want := (sdk.Answer{Label: test.want, Weight: 1, Reason: test.reason}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}

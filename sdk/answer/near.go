@@ -5,36 +5,6 @@ import (
 	"unicode"
 )
 
-// same returns the one name that differs from a text only in case, spaces, underscores
-// and hyphens.
-func same(text string, names []string) (found string, ok bool) {
-	want := fold(text)
-	if want == "" {
-		return "", false
-	}
-	for _, name := range names {
-		if fold(name) != want {
-			continue
-		}
-		if ok && name != found {
-			return "", false
-		}
-		found, ok = name, true
-	}
-	return found, ok
-}
-
-func fold(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Hyphen, r) {
-			return -1
-		}
-		// Through the upper case, which unites more forms of a letter, such as the
-		// two of sigma.
-		return unicode.ToLower(unicode.ToUpper(r))
-	}, text)
-}
-
 // nearest returns the one name with the greatest F1 of its words and a text's,
 // if that is at least enough. It is the F1 by which answers to SQuAD are
 // scored (Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for

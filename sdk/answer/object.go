@@ -3,76 +3,298 @@ package answer
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxObjects bounds how many opening braces are tried: a text that opens many objects and
-// closes none would take quadratic time.
-const maxObjects = 64
+// lists reports whether the prompt asks for a list of labels.
+func (r *reader) lists() bool { return slices.Contains(r.fields, sdk.LabelsProperty) }
 
-// labelsIn returns the label, or the list of labels, in the first JSON object of a text
-// that has the property for it; or the reason why there is none.
-func labelsIn(text string, p sdk.Prompt) (labels []string, reason string) {
-	name, read := sdk.LabelProperty, one
-	if slices.Contains(p.Fields, sdk.LabelsProperty) {
-		name, read = sdk.LabelsProperty, list
+// property is the name of the property that holds the answer.
+func (r *reader) property() string {
+	if r.lists() {
+		return sdk.LabelsProperty
 	}
-	from := 0
-	for range maxObjects {
-		at := strings.IndexByte(text[from:], '{')
-		if at < 0 {
-			break
-		}
-		from += at + 1
-		var object map[string]json.RawMessage
-		if json.NewDecoder(strings.NewReader(text[from-1:])).Decode(&object) != nil {
-			continue
-		}
-		if raw, ok := object[name]; ok {
-			return read(raw)
-		}
-	}
-	return nil, fmt.Sprintf("not a JSON object with %q", name)
+	return sdk.LabelProperty
 }
 
-func one(raw json.RawMessage) ([]string, string) {
-	label, reason := value(raw, sdk.LabelProperty)
-	return []string{label}, reason
+// object reads the answer to a prompt that asks for a JSON object: the first one of a text
+// that has the property for it.
+func (r *reader) object(text string) reading {
+	name := r.property()
+	for fields := range objects(text) {
+		for _, f := range slices.Backward(fields) {
+			if f.name == name {
+				return r.field(fields, f)
+			}
+		}
+	}
+	if !r.Exact {
+		if read, ok := r.inObject(text); ok {
+			return read
+		}
+	}
+	if r.maps() && !r.lists() {
+		line := reader{Options: r.Options, names: r.names}
+		line.Nearest = 0
+		if read := line.text(text); line.knows(read) {
+			return read.how("from text")
+		}
+	}
+	return unreadable(fmt.Sprintf("not a JSON object with %q", name))
+}
+
+// inObject reads labels from JSON that does not have the form that was asked for: a property in another
+// case or by another name, the arguments of a tool call, a list alone.
+func (r *reader) inObject(text string) (reading, bool) {
+	properties := []string{fold(sdk.LabelProperty), fold(sdk.LabelsProperty)}
+	for fields := range objects(text) {
+		for _, f := range fields {
+			if !slices.Contains(properties, fold(f.name)) {
+				continue
+			}
+			if read := r.field(fields, f); r.fields != nil || r.knows(read) {
+				if f.name != r.property() && r.knows(read) {
+					read = read.how("from another property")
+				}
+				return read, true
+			}
+		}
+		for _, f := range fields { // the arguments of a call are JSON in a string
+			var inner string
+			if f.value[0] != '"' || json.Unmarshal(f.value, &inner) != nil || !strings.HasPrefix(inner, "{") {
+				continue
+			}
+			arguments, _ := fieldsAt(inner, 0)
+			for _, a := range arguments {
+				if a.name != r.property() {
+					continue
+				}
+				if read := r.field(arguments, a); r.knows(read) {
+					return read.at(f.from, f.from+len(f.value)).how("from a tool call"), true
+				}
+			}
+		}
+	}
+	if !r.maps() {
+		return reading{}, false
+	}
+	for fields := range objects(text) {
+		if read, ok := r.only(fields); ok {
+			return read.how("from another property"), true
+		}
+	}
+	from, to := trim(text, 0, len(text))
+	for _, m := range fenceLine.FindAllStringIndex(text, 2) {
+		if m[0] == from {
+			from, _ = trim(text, m[1], to)
+		} else {
+			_, to = trim(text, from, m[0])
+		}
+	}
+	if strings.HasPrefix(text[from:to], "[") && json.Valid([]byte(text[from:to])) {
+		if read := r.values(json.RawMessage(text[from:to]), from); r.knows(read) {
+			if r.lists() {
+				read = read.how("from a list alone")
+			}
+			return read, true
+		}
+	}
+	return reading{}, false
+}
+
+// knows reports whether a reading is of labels that the prompt allows.
+func (r *reader) knows(read reading) bool {
+	if read.reason != "" || len(r.labels) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(read.labels, func(f found) bool {
+		return !slices.Contains(r.labels, f.label) && (f.label != "" || r.none == "")
+	})
+}
+
+// only reads the one property of an object whose value is a label; another one must not
+// be one, nor its name.
+func (r *reader) only(fields []field) (read reading, ok bool) {
+	for _, f := range fields {
+		if _, is := r.folds()[fold(f.name)]; is || denies(f.name) {
+			return read, false
+		}
+		value := r.values(f.value, f.from)
+		if !r.knows(value) || len(value.labels) != 1 {
+			continue
+		}
+		if ok && value.labels[0].label != read.labels[0].label {
+			return read, false
+		}
+		read, ok = value, true
+		read.explanation = r.explain(fields, f)
+	}
+	return read, ok
+}
+
+// field reads the property that holds the answer.
+func (r *reader) field(fields []field, f field) reading {
+	read := r.values(f.value, f.from)
+	if read.reason == "" {
+		read.explanation = r.explain(fields, f)
+	}
+	return read
 }
 
 // maxLabels bounds how many labels of a list are read.
 const maxLabels = 100
 
-// list reads labels. A null is no list: the model may not have meant that none fits.
-func list(raw json.RawMessage) (labels []string, reason string) {
-	var values []json.RawMessage
-	if json.Unmarshal(raw, &values) != nil || values == nil {
-		return nil, fmt.Sprintf("%q in the JSON object is not a list", sdk.LabelsProperty)
+// values reads a label, or a list of them. A null is no list: the model may not have meant that
+// none fits.
+func (r *reader) values(raw json.RawMessage, from int) (read reading) {
+	var list []json.RawMessage
+	is := json.Unmarshal(raw, &list) == nil && list != nil
+	switch {
+	case !r.lists() && !r.Exact && len(list) == 1:
+		return r.value(list[0], from).at(from, from+len(raw)).how("from a list")
+	case !r.lists() && !r.Exact && len(list) > 1:
+		return unreadable(severalLabels)
+	case !r.lists():
+		return r.value(raw, from)
+	case !is && !r.Exact && raw[0] == '"':
+		return r.value(raw, from).how("without a list")
+	case !is:
+		return unreadable(fmt.Sprintf("%q in the JSON object is not a list", r.property()))
 	}
-	for _, raw := range values[:min(len(values), maxLabels)] {
-		label, reason := value(raw, sdk.LabelsProperty)
-		if reason != "" {
-			return nil, reason
+	for _, raw := range list[:min(len(list), maxLabels)] {
+		one := r.value(raw, from)
+		if one.reason != "" {
+			return one
 		}
-		labels = append(labels, label)
+		read.labels = append(read.labels, one.labels...)
 	}
-	return labels, ""
+	return read
 }
 
-// value reads a label of a property. A number is taken as it is written.
-func value(raw json.RawMessage, name string) (label, reason string) {
+// value reads a label. A number is taken as it is written.
+func (r *reader) value(raw json.RawMessage, from int) reading {
+	var label string
 	var number json.Number
-	if json.Unmarshal(raw, &label) != nil {
-		if json.Unmarshal(raw, &number) != nil {
-			return "", fmt.Sprintf("%q in the JSON object is not a text", name)
-		}
+	to := from + len(raw)
+	switch {
+	case raw[0] == '"' && json.Unmarshal(raw, &label) == nil:
+		from, to = from+1, to-1
+	case raw[0] != '"' && json.Unmarshal(raw, &number) == nil:
 		label = number.String()
+	default:
+		return unreadable(fmt.Sprintf("%q in the JSON object is not a text", r.property()))
 	}
-	if label = strings.TrimSpace(label); label == "" {
-		return "", fmt.Sprintf("%q in the JSON object is empty", name)
+	start, end := firstLine(label, 0)
+	if start == end {
+		return unreadable(fmt.Sprintf("%q in the JSON object is empty", r.property()))
 	}
-	return label, ""
+	f := found{label: label[start:end], from: from, to: to}
+	known, ok := r.exact(f.label)
+	if ok {
+		return r.as(f, known, "")
+	}
+	if r.maps() {
+		if m, ok := r.match(label, unmark(label), start, end); ok {
+			return r.as(f, m.label, m.reading)
+		}
+	}
+	return r.close(f)
+}
+
+// at sets where the labels stand.
+func (read reading) at(from, to int) reading {
+	for i := range read.labels {
+		read.labels[i].from, read.labels[i].to = from, to
+	}
+	return read
+}
+
+// how adds to how the labels were read.
+func (read reading) how(how string) reading {
+	for i := range read.labels {
+		read.labels[i].reading = strings.Trim(how+", "+read.labels[i].reading, ", ")
+	}
+	return read
+}
+
+// maxExplanation bounds the reasons of an answer, in bytes.
+const maxExplanation = 4096
+
+// explain returns the texts of the other properties, where Options keep them.
+func (r *reader) explain(fields []field, label field) string {
+	if !r.Reasons {
+		return ""
+	}
+	var names, texts []string
+	for _, f := range fields {
+		var text string
+		if f.from == label.from || json.Unmarshal(f.value, &text) != nil || strings.TrimSpace(text) == "" {
+			continue
+		}
+		names, texts = append(names, f.name), append(texts, strings.TrimSpace(text))
+	}
+	if len(texts) > 1 {
+		for i := range texts {
+			texts[i] = names[i] + ": " + texts[i]
+		}
+	}
+	text := strings.Join(texts, "\n")
+	if len(text) > maxExplanation {
+		text = strings.ToValidUTF8(text[:maxExplanation], "") + "…"
+	}
+	return text
+}
+
+// field is a property of a JSON object.
+type field struct {
+	name  string
+	value json.RawMessage
+	from  int // where the value stands
+}
+
+// maxObjects bounds how many opening braces are tried: a text that opens many objects and
+// closes none would take quadratic time.
+const maxObjects = 64
+
+// objects are those in a text, outer ones before those in them.
+func objects(text string) iter.Seq[[]field] {
+	return func(yield func([]field) bool) {
+		from := 0
+		for range maxObjects {
+			at := strings.IndexByte(text[from:], '{')
+			if at < 0 {
+				return
+			}
+			from += at + 1
+			if fields, ok := fieldsAt(text, from-1); ok && !yield(fields) {
+				return
+			}
+		}
+	}
+}
+
+// fieldsAt reads the object that begins at a place.
+func fieldsAt(text string, at int) (fields []field, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text[at:]))
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		var f field
+		if f.name, ok = key.(string); !ok || d.Decode(&f.value) != nil {
+			return nil, false
+		}
+		f.from = at + int(d.InputOffset()) - len(f.value)
+		fields = append(fields, f)
+	}
+	_, err := d.Token()
+	return fields, err == nil
 }
