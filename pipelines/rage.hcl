@@ -194,6 +194,7 @@ pipeline "rage" {
       base_url    = var.base_url
       api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
       endpoint    = "completions"
+      read        = "exact"
       temperature = var.temperature
       max_tokens  = 10
       stop        = ["\n"]
@@ -230,6 +231,7 @@ pipeline "rage" {
       base_url    = var.base_url_2 == "" ? var.base_url : var.base_url_2
       api_key     = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
       endpoint    = "completions"
+      read        = "exact"
       temperature = var.temperature
       max_tokens  = 10
       stop        = ["\n"]
@@ -266,6 +268,7 @@ pipeline "rage" {
       base_url    = var.base_url_3 == "" ? var.base_url : var.base_url_3
       api_key     = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
       endpoint    = "completions"
+      read        = "exact"
       temperature = var.temperature
       max_tokens  = 10
       stop        = ["\n"]

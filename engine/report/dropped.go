@@ -24,8 +24,8 @@ var readings = []struct {
 	argument, given string
 	options         answer.Options
 }{
-	{"normalise", "normalise = true", answer.Options{Normalise: true}},
-	{"nearest", "nearest = 1", answer.Options{Nearest: 1}},
+	{"read", `read = "plain"`, answer.Options{}},
+	{"nearest", "nearest = 1", answer.Options{Exact: true, Nearest: 1}},
 }
 
 // Dropped says how many answers of a voter do not count, which of them are the most

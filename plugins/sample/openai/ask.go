@@ -222,7 +222,7 @@ func (v *voter) weigh(q *question, r *reply, tokens []token) {
 		v.WarnOnce("logprobs", "the server gives no logprobs: its answers weigh 1")
 		return
 	}
-	if p := probability(tokens, q.prompt.Fields != nil); !math.IsNaN(p) {
+	if p := probability(tokens, q.prompt, v.reading); !math.IsNaN(p) {
 		r.Probability = p
 	}
 }

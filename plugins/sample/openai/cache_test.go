@@ -96,8 +96,8 @@ func changed(t *testing.T, a sdk.Argument) (all []string) {
 // changes the key of what is cached, and no other does.
 func TestArgumentsAndKeys(t *testing.T) {
 	remade := map[string]string{ // arguments that change what is made of a cached reply, each time anew
-		"normalise": "a label is found for the reply's text",
-		"nearest":   "the same",
+		"read":    "a label is found in the reply's text",
+		"nearest": "the same",
 	}
 	f := opened(t, 1, modelserver.Options{}, "")
 	keyOf := func(arguments string) sdk.Key {
@@ -146,6 +146,10 @@ func TestWhatIsAskedChangesTheKey(t *testing.T) {
 			}
 			seen[k] = fmt.Sprint(name, " ", number)
 		}
+	}
+	f.reopen(t, 1, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true, "read": "exact"`)
+	if k := f.voter.mustKey(t, sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: labels}}}, 0); seen[k] != "" {
+		t.Errorf("another reading has the key of %s, and so the probability of its label", seen[k])
 	}
 	f.reopen(t, 1, "")
 	for name, p := range map[string]sdk.Prompt{

@@ -20,14 +20,14 @@ type config struct {
 	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
 	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
-	Normalise   bool     `config:"normalise" doc:"Take an answer for the label that differs from it only in case, spaces, underscores and hyphens: Card Lost for card_lost."`
+	Read        string   `config:"read" default:"plain" one_of:"plain,exact" doc:"How an answer is read: plain, as people would where it can mean one label only (markup, quotes, case, Label: x, JSON, fences); exact, only the label letter by letter."`
 	Nearest     float64  `config:"nearest" min:"0" max:"1" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
 }
 
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
@@ -35,7 +35,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 		config:  c,
 		Model:   chatmodel.New(c.Config, setup),
 		samples: max(1, setup.Samples),
-		reading: answer.Options{Normalise: c.Normalise, Nearest: c.Nearest},
+		reading: answer.Options{Exact: c.Read == "exact", Nearest: c.Nearest},
 	}
 	v.keys = &voter{config: api.Essential(c), Model: v.Essential()}
 	v.choices.Store(int32(c.MaxN))

@@ -66,7 +66,11 @@ func (v *voter) base(q *question) sdk.Key {
 	if q.prompt.Fields != nil {
 		read = "object"
 	}
-	return v.keys.ready(q, 1).Key(v.path(), v.keys.body(q, 0, 1), "answer", read)
+	parts := []string{"answer", read}
+	if v.config.Logprobs && q.prompt.Passages == nil { // the probability of the label is cached, wherever it stands
+		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
+	}
+	return v.keys.ready(q, 1).Key(v.path(), v.keys.body(q, 0, 1), parts...)
 }
 
 // key is that of the answer with a number.

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -72,14 +71,14 @@ type token struct {
 // least is the smallest probability: an answer of weight 0 would not count.
 const least = 1e-6
 
-// probability multiplies those of the tokens of the label: of the first line,
-// or of the value of the label property in a JSON object. NaN: there is none.
-func probability(tokens []token, object bool) float64 {
+// probability multiplies those of the tokens of the label, as it is read. NaN: there is
+// none.
+func probability(tokens []token, p sdk.Prompt, o answer.Options) float64 {
 	var whole strings.Builder
 	for _, t := range tokens {
 		whole.WriteString(t.text)
 	}
-	from, to := span(whole.String(), object)
+	from, to := answer.Span(whole.String(), p, o)
 	if from >= to {
 		return math.NaN()
 	}
@@ -94,24 +93,4 @@ func probability(tokens []token, object bool) float64 {
 		return math.NaN()
 	}
 	return max(math.Exp(sum), least)
-}
-
-// labelValue finds the value of the label property.
-var labelValue = regexp.MustCompile(`"` + sdk.LabelProperty + `"\s*:\s*"?((?:[^"\\]|\\.)*)`)
-
-// span is where the label stands in a text.
-func span(text string, object bool) (from, to int) {
-	if object {
-		if m := labelValue.FindStringSubmatchIndex(text); m != nil {
-			return m[2], m[3]
-		}
-		return 0, 0
-	}
-	from = answer.Thoughts(text)
-	from += len(text[from:]) - len(strings.TrimLeft(text[from:], " \t\r\n"))
-	to = len(text)
-	if at := strings.IndexByte(text[from:], '\n'); at >= 0 {
-		to = from + at
-	}
-	return from, to
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/answer"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
@@ -25,7 +26,8 @@ func TestReading(t *testing.T) {
 	}{
 		{"a label", " card_lost\nText: on", nil, plain, "", "card_lost"},
 		{"off the list", "weather", nil, plain, "", "weather"},
-		{"normalised", "Card Lost", nil, plain, `, "normalise": true`, "card_lost"},
+		{"as people would read it", "**Card Lost**.", nil, plain, "", "card_lost"},
+		{"letter by letter", "Card Lost", nil, plain, `, "read": "exact"`, "Card Lost"},
 		{"the nearest", "my card is lost", nil, plain, `, "nearest": 0.5`, "card_lost"},
 		{"none", "none", nil, plain, "", ""},
 		{"nothing", " \n", nil, plain, "", "(the model wrote nothing)"},
@@ -84,11 +86,16 @@ func TestProbability(t *testing.T) {
 		}
 		return list
 	}
+	labels := []string{"card_lost", "pin"}
 	tests := []struct {
 		tokens []token
 		object bool
 		want   float64
 	}{
+		{tokens("**", "card", "_lost", "**"), false, .25},
+		{tokens("Label", ":", " ", "Card", " lost", "."), false, .25},
+		{tokens("<thinking>", "pin", "</thinking>", "`", "card", "_", "lost", "`"), false, .125},
+		{tokens(`{"intent"`, `: "`, "card", "_lost", `"}`), true, .25},
 		{tokens("card", "_lost"), false, .25},
 		{tokens("\n ", "card", "_lost", "\n", "Text"), false, .25},
 		{tokens("<think>", "hm", "</think>", "\n", "card"), false, .5},
@@ -100,8 +107,14 @@ func TestProbability(t *testing.T) {
 		{[]token{{"a", 1}}, false, math.NaN()},
 		{[]token{{"a", math.NaN()}}, false, math.NaN()},
 	}
+	prompt := func(object bool) (p sdk.Prompt) {
+		if p.Labels = labels; object {
+			p.Fields = []string{"why", "label"}
+		}
+		return p
+	}
 	for _, test := range tests {
-		if got := probability(test.tokens, test.object); math.Abs(got-test.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(test.want) {
+		if got := probability(test.tokens, prompt(test.object), answer.Options{}); math.Abs(got-test.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(test.want) {
 			t.Errorf("probability(%v) = %v, want %v", test.tokens, got, test.want)
 		}
 	}
@@ -129,11 +142,15 @@ func FuzzProbability(f *testing.F) {
 	f.Add("<think>x</think> card", 1, false)
 	f.Fuzz(func(t *testing.T, text string, size int, object bool) {
 		size = max(1, min(size, 64))
+		p := sdk.Prompt{Labels: []string{"card_lost"}}
+		if object {
+			p.Fields = []string{"label"}
+		}
 		var tokens []token
 		for piece := range slices.Chunk([]byte(text), size) {
 			tokens = append(tokens, token{string(piece), math.Log(.9)})
 		}
-		if p := probability(tokens, object); !math.IsNaN(p) && (p < least || p > 1) {
+		if p := probability(tokens, p, answer.Options{}); !math.IsNaN(p) && (p < least || p > 1) {
 			t.Errorf("%q gives %v", text, p)
 		}
 	})
