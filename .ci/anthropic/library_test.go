@@ -135,3 +135,39 @@ func TestErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestBatches(t *testing.T) {
+	refuses := func(a modelserver.Ask) bool { return a.Text() == "r" }
+	c := client(t, modelserver.Options{Refuse: refuses, Batches: modelserver.Batches{Polls: 1}})
+	chat := params(t, requests["a budget"])
+	batch, err := c.Messages.Batches.New(t.Context(), anthropic.MessageBatchNewParams{Requests: []anthropic.MessageBatchNewParamsRequest{
+		{CustomID: "x-1", Params: anthropic.MessageBatchNewParamsRequestParams{Model: chat.Model, MaxTokens: chat.MaxTokens, Messages: chat.Messages}},
+		{CustomID: "x-2", Params: anthropic.MessageBatchNewParamsRequestParams{Model: chat.Model, MaxTokens: chat.MaxTokens, Messages: []anthropic.MessageParam{
+			anthropic.NewUserMessage(anthropic.NewTextBlock("r")),
+		}}},
+	}})
+	if err != nil || batch.RequestCounts.Processing != 2 || batch.ProcessingStatus != anthropic.MessageBatchProcessingStatusInProgress {
+		t.Fatalf("%+v, %v", batch, err)
+	}
+	for range 2 {
+		if batch, err = c.Messages.Batches.Get(t.Context(), batch.ID, anthropic.MessageBatchGetParams{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if batch.ProcessingStatus != anthropic.MessageBatchProcessingStatusEnded || batch.RequestCounts.Succeeded != 1 || batch.RequestCounts.Errored != 1 || !batch.ExpiresAt.After(batch.CreatedAt) {
+		t.Errorf("%s", batch.RawJSON())
+	}
+	page, err := c.Messages.Batches.List(t.Context(), anthropic.MessageBatchListParams{})
+	if err != nil || len(page.Data) != 1 || page.Data[0].ID != batch.ID {
+		t.Errorf("%+v, %v", page, err)
+	}
+	results := c.Messages.Batches.ResultsStreaming(t.Context(), batch.ID, anthropic.MessageBatchResultsParams{})
+	got := map[string]string{}
+	for results.Next() {
+		one := results.Current()
+		got[one.CustomID] = one.Result.Type + one.Result.Message.ID + one.Result.Error.Error.Type
+	}
+	if diff := cmp.Diff(map[string]string{"x-1": "succeededmsg_1", "x-2": "erroredinvalid_request_error"}, got); diff != "" || results.Err() != nil {
+		t.Errorf("results %v (-want +got)\n%s", results.Err(), diff)
+	}
+}

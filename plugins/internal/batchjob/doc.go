@@ -1,8 +1,8 @@
 // Package batchjob lets stages ask a language model many questions in one job of a service,
 // whose answers come within hours and cost less: the stage is Pending meanwhile.
 //
-// A Service is where such jobs are sent; OpenAI is the one of OpenAI's batch files, which
-// gateways have as well. Jobs are a stage's use of one.
+// A Service is where such jobs are sent: OpenAI is the one of OpenAI's batch files, which
+// gateways have as well, and Anthropic that of its message batches. Jobs are a stage's use of one.
 //
 // A stage does nothing else than for single calls. Jobs.Do calls its work with a context
 // whose requests it takes (api.Courier). At first none has a reply: the rows fail for that,

@@ -57,7 +57,7 @@ type job struct {
 	number  int
 	input   string
 	path    string
-	key     string // as its maker has shown it
+	header  http.Header // with the key, as its maker has shown it
 	polls   int
 	made    time.Time
 	state   object // as it is sent
@@ -192,7 +192,7 @@ func (s *Server) create(r *http.Request) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{number: len(s.jobs.batches), input: asked.Input, path: asked.Endpoint, key: r.Header.Get("Authorization"), made: time.Now()}
+	j := &job{number: len(s.jobs.batches), input: asked.Input, path: asked.Endpoint, header: r.Header.Clone(), made: time.Now()}
 	j.state = object{
 		"id": fmt.Sprintf("batch_%d", j.number), "object": "batch", "status": "validating", "endpoint": asked.Endpoint, "input_file_id": asked.Input,
 		"metadata": asked.Metadata, "created_at": j.made.Unix(), "expires_at": j.made.Add(24 * time.Hour).Unix(), "request_counts": counts(len(all), 0, 0),
@@ -303,7 +303,7 @@ type batchKey struct{}
 func (s *Server) answer(j *job, l line) (status int, body json.RawMessage) {
 	ctx := context.WithValue(context.Background(), batchKey{}, j.state["id"])
 	r := httptest.NewRequestWithContext(ctx, l.Method, l.URL, bytes.NewReader(l.Body))
-	r.Header.Set("Authorization", j.key)
+	r.Header = j.header.Clone()
 	w := httptest.NewRecorder()
 	defer func() {
 		if recover() != nil { // the connection would have ended
@@ -325,6 +325,12 @@ func (s *Server) content(w http.ResponseWriter, name string) error {
 	if !ok {
 		return fmt.Errorf("there is no file %q", name)
 	}
+	s.send(w, content)
+	return nil
+}
+
+// send sends a file in two halves.
+func (s *Server) send(w http.ResponseWriter, content []byte) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	out := bufio.NewWriter(w)
@@ -335,7 +341,6 @@ func (s *Server) content(w http.ResponseWriter, name string) error {
 	_, _ = out.Write(content[len(content)/2:])
 	_ = out.Flush()
 	s.step(BatchSent)
-	return nil
 }
 
 // Batches is how many batches were made so far.

@@ -13,7 +13,7 @@
 // every four characters, and reports the tokens of a common beginning with an earlier
 // prompt as cached. No behaviour depends on a model's name.
 //
-// It speaks Anthropic's Messages API as well, at /messages, with the same options, and refuses what
+// It speaks Anthropic's Messages API as well, at /messages, and its batches, with the same options, and refuses what
 // that refuses: fields of OpenAI's, stop texts of white space alone, thinking beside a temperature
 // or a tool that has to be called.
 //

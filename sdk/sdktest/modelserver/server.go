@@ -73,7 +73,7 @@ func Listen(o Options, address string) (*Server, error) {
 func (s *Server) Close() { s.close() }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.serveBatches(w, r) {
+	if s.serveBatches(w, r) || s.serveMessageBatches(w, r) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
