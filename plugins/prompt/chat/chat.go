@@ -16,7 +16,7 @@ type config struct {
 	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .None, .List, .Reasoning, .Shots and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .None, .List, .Reasoning, .Shots and join."`
 }
 
 // reasoningProperty is the property of the answer that comes before the label.
@@ -25,7 +25,7 @@ const reasoningProperty = "reasoning"
 // Stage describes the prompter.
 func Stage() sdk.Stage {
 	return sdk.PromptStage("chat", "Writes a chat with the allowed labels, the likeliest first, and neighbours as turns; the answer is a JSON object.",
-		open, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(config.check))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Prompter, error) {
@@ -72,14 +72,13 @@ func (p *prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error
 }
 
 func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
-	labels, ranked := p.allowed(item.Candidates, all)
+	data := p.allowed(item.Candidates, all)
 	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
-	prompt := sdk.Prompt{Labels: labels, None: p.config.None, Fields: p.fields}
+	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
-		system, err := p.Write(Data{
-			Labels: labels, Ranked: ranked, None: p.config.None, List: p.config.list(), Reasoning: p.config.Reasoning, Shots: examples,
-		})
+		data.Shots = examples
+		system, err := p.Write(data)
 		if err != nil {
 			return sdk.Prompt{}, 0, err
 		}
@@ -88,9 +87,10 @@ func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	})
 }
 
-// allowed returns the labels that may be answered, and whether the first are
-// those of the neighbours.
-func (p *prompter) allowed(candidates []sdk.Candidate, all []string) (labels []string, ranked bool) {
+// allowed returns the labels that may be answered, for the template.
+func (p *prompter) allowed(candidates []sdk.Candidate, all []string) Data {
+	data := Data{None: p.config.None, List: p.config.list(), Reasoning: p.config.Reasoning}
+	var labels []string
 	seen := map[string]bool{"": true}
 	add := func(label string) {
 		if !seen[label] {
@@ -101,11 +101,14 @@ func (p *prompter) allowed(candidates []sdk.Candidate, all []string) (labels []s
 	for i := range candidates {
 		add(candidates[i].Label)
 	}
-	ranked = len(labels) > 0
-	if p.config.Labels == "all" || !ranked {
+	data.Near = fewshot.Allowed(slices.Clone(labels), p.config.None)
+	data.Ranked = len(labels) > 0
+	if p.config.Labels == "all" || !data.Ranked {
 		for _, label := range all {
 			add(label)
 		}
+		data.All = fewshot.Allowed(all, p.config.None)
 	}
-	return fewshot.Allowed(labels, p.config.None), ranked
+	data.Labels = fewshot.Allowed(labels, p.config.None)
+	return data
 }

@@ -48,39 +48,46 @@ func prompt(t *testing.T, config string, b sdk.Batch) (sdk.Prompt, error) {
 
 const whole = `You sort texts by label. The user writes a text. Find the label that fits it best.
 
-The only labels there are, those of the most similar known texts first:
-- balance
-- card "lost"
-- weather
+Answer with one JSON object and nothing else. It has two properties, in this order:
+- "reasoning": one or two sentences on what the text is about and which label that speaks for
+- "label": the label, written exactly as below
+
+The texts before the last were labelled by hand, and their reasoning says no more than that. Write yours out.
 
 If none of the labels fits, the label is: other
 
-Answer with one JSON object and nothing else. It has two properties, in this order:
-- "reasoning": one or two sentences on what the text is about and which label that speaks for
-- "label": the label, written exactly as above
-
-The texts before the last were labelled by hand, and their reasoning says no more than that. Write yours out.`
+The only labels there are, those of the most similar known texts first:
+- balance
+- card "lost"
+- weather`
 
 const short = `You sort texts by label. The user writes a text. Find the label that fits it best.
+
+Answer with one JSON object and nothing else. It has one property:
+- "label": the label, written exactly as below
 
 The only labels there are:
 - alarm
 - balance
 - card "lost"
-- weather
+- weather`
 
-Answer with one JSON object and nothing else. It has one property:
-- "label": the label, written exactly as above`
+const near = short + `
+
+The most similar known texts have these, the most similar first:
+- balance
+- card "lost"
+- weather`
 
 const list = `You sort texts by label. The user writes a text. Find the label that fits it best.
+
+Answer with one JSON object and nothing else. It has one property:
+- "labels": a list of the labels that may fit, the likeliest first, each written exactly as below; an empty list if none of them fits
 
 The only labels there are, those of the most similar known texts first:
 - balance
 - card "lost"
-- weather
-
-Answer with one JSON object and nothing else. It has one property:
-- "labels": a list of the labels that may fit, the likeliest first, each written exactly as above; an empty list if none of them fits`
+- weather`
 
 func TestPrompt(t *testing.T) {
 	zero := batch()
@@ -104,6 +111,10 @@ func TestPrompt(t *testing.T) {
 			Messages: []sdk.Message{{Role: "system", Text: short}, item},
 			Labels:   []string{"alarm", "balance", "card \"lost\"", "weather"}, Fields: []string{"label"},
 		}},
+		{"all labels, which begin alike for all items", `{"shots": 0, "labels": "all", "reasoning": false}`, batch(), sdk.Prompt{
+			Messages: []sdk.Message{{Role: "system", Text: near}, item},
+			Labels:   []string{"balance", "card \"lost\"", "weather", "alarm"}, Fields: []string{"label"},
+		}},
 		{"a list", `{"shots": 1, "answer": "list", "reasoning": false}`, batch(), sdk.Prompt{
 			Messages: []sdk.Message{
 				{Role: "system", Text: list},
@@ -120,9 +131,9 @@ func TestPrompt(t *testing.T) {
 			},
 			Labels: []string{"balance", "card \"lost\"", "weather"}, Fields: []string{"reasoning", "labels"},
 		}},
-		{"a template of one's own", withTemplate(t, "{{join .Labels \"|\"}} {{.Ranked}} {{.None}} {{.Reasoning}} {{.Shots}}", `"shots": 1, "labels": "all", "reasoning": false, `), batch(), sdk.Prompt{
+		{"a template of one's own", withTemplate(t, "{{join .Labels \"|\"}} {{join .All \"|\"}} {{join .Near \"|\"}} {{.Ranked}} {{.None}} {{.Reasoning}} {{.Shots}}", `"shots": 1, "labels": "all", "reasoning": false, `), batch(), sdk.Prompt{
 			Messages: []sdk.Message{
-				{Role: "system", Text: `balance|card "lost"|weather|alarm true  false 1`},
+				{Role: "system", Text: `balance|card "lost"|weather|alarm alarm|balance|card "lost"|weather balance|card "lost"|weather true  false 1`},
 				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"label": "balance"}`},
 				item,
 			},

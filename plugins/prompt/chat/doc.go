@@ -20,6 +20,10 @@
 // were labelled by hand, and the system message asks the model to write more. So no
 // reasoning is made up.
 //
+// What is the same for all items comes first, so that a service that caches the beginning
+// of prompts computes it once: the instructions, then all labels of the knowledge where
+// all are allowed, and only then the labels of the neighbours, their turns and the item.
+//
 // max_tokens leaves the farthest turns out, as in package completion.
 //
 // The template of the system message is a Go text/template with the fields of Data and

@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/prompt/chat"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, chat.Stage(), `{}`, "1 184c96a3693a0568") }
+func TestGolden(t *testing.T) { golden.Check(t, chat.Stage(), `{}`, "2 8596ab099c1219dd") }
