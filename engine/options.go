@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/spend"
 )
@@ -89,8 +90,21 @@ type Events struct {
 	// Silent says that a stage, as "sample.mine", has calls under way and has
 	// answered none for so long.
 	Silent func(stage string, waited time.Duration)
+	// Later says what is waited for whose results come later, where its stage knows how far that
+	// is.
+	Later func(pending.Wait)
 	// Calls wait for a service.
 	Calls func(governor.Wait)
+}
+
+// waits passes on what results that come later are waited for.
+func (e Events) waits(w pending.Wait) {
+	switch {
+	case w.Note != "" && e.Later != nil:
+		e.Later(w)
+	case w.Note == "" && e.Silent != nil:
+		e.Silent(w.Stage, w.For)
+	}
 }
 
 // Begun says with which journal a run begins.

@@ -60,7 +60,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
-	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.Silent)
+	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
 	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Waiting: o.Events.Silent}); err != nil {
 		return nil, err
 	}

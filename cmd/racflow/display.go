@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/terminal"
@@ -59,6 +60,7 @@ func (d *display) events() engine.Events {
 		Silent: func(stage string, waited time.Duration) {
 			d.print("waiting for %s: no answer for %s", stage, waited.Round(time.Second))
 		},
+		Later:    d.later,
 		Calls:    func(w governor.Wait) { d.print("%s", w) },
 		Begun:    d.begun,
 		Answered: d.answered,
@@ -72,6 +74,24 @@ func (d *display) events() engine.Events {
 		Ended: d.ended,
 		Spent: d.spent,
 	}
+}
+
+// later says how far the results are that come later.
+func (d *display) later(w pending.Wait) {
+	text := w.Stage + ": " + w.Note
+	if w.For >= time.Minute {
+		text += ", since " + minutes(w.For)
+	}
+	d.print("%s", text)
+}
+
+// minutes shows a time in whole minutes: 12 min, 3 h 5 min.
+func minutes(d time.Duration) string {
+	whole := int(d / time.Minute)
+	if whole < 60 {
+		return fmt.Sprintf("%d min", whole)
+	}
+	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
 }
 
 // doing shows how far a build or a search is.

@@ -23,6 +23,14 @@ type estimate struct {
 	tokens int64
 }
 
+// priceOf is what a call of a stage costs.
+func (h *host) priceOf(call sdk.Call) pipeline.Price {
+	if call.Batch {
+		return h.price.InBatches()
+	}
+	return h.price
+}
+
 func estimateOf(call sdk.Call, p pipeline.Price) estimate {
 	if !bounded(call) {
 		return estimate{cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(call.Tokens)}

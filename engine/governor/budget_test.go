@@ -129,3 +129,43 @@ func TestMoney(t *testing.T) {
 		}
 	}
 }
+
+// A batch costs half, or its own share, reserves that, and takes no place among the calls
+// of its limit.
+func TestBatch(t *testing.T) {
+	for share, want := range map[float64]float64{0: 5, 0.2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			price := &pipeline.Price{Input: 1e6, Cached: 1e6, Output: 1e6, Batch: share}
+			limit := &pipeline.Limit{Name: "api", Concurrency: 1, Requests: 1, Tokens: 10}
+			c, _ := newControl(Options{Budget: pipeline.Budget{Cost: 10}})
+			h := c.Stage(Stage{Name: "sample.llm", Price: price, Limit: limit})
+			batch := sdk.Call{Endpoint: "api", Tokens: 10, Most: sdk.Usage{InputTokens: 5, OutputTokens: 5}, Batch: true}
+			start := time.Now()
+			var releases []func(sdk.Result)
+			for range int(10 / want) {
+				release, err := h.Acquire(t.Context(), batch)
+				if err != nil || time.Since(start) > 0 {
+					t.Fatalf("after %v: %v", time.Since(start), err)
+				}
+				releases = append(releases, release)
+			}
+			go func() {
+				time.Sleep(time.Hour)
+				for _, release := range releases[1:] {
+					release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1}})
+				}
+				releases[0](sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 5}})
+			}()
+			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1, Most: sdk.Usage{InputTokens: 1}})
+			if err != nil || time.Since(start) != time.Hour { // all of the budget is reserved until then
+				t.Fatalf("after %v: %v", time.Since(start), err)
+			}
+			release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1}})
+			synctest.Wait()
+			left := float64(len(releases)-1) * want / 10
+			if got := c.Snapshot().Total.Cost; got != want+left+1 {
+				t.Errorf("it cost %v, want %v", got, want+left+1)
+			}
+		})
+	}
+}

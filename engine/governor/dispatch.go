@@ -32,7 +32,7 @@ func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
 	}
 	w := &waiter{
 		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: e, call: call,
-		estimate: estimateOf(call, h.price), verdict: make(chan error, 1), queued: true,
+		estimate: estimateOf(call, h.priceOf(call)), verdict: make(chan error, 1), queued: true,
 	}
 	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
 		h.stage.unbounded = true
@@ -55,7 +55,7 @@ func (c *Governor) withdraw(w *waiter) {
 		w.limiter.requests.correct(w.request, 0) // it was not sent
 		w.limiter.tokens.correct(w.tokens, 0)
 		c.release(w)
-		w.breaker.end(time.Now(), w.began, w.trial, sdk.Result{Status: sdk.StatusLeft})
+		w.end(sdk.Result{Status: sdk.StatusLeft})
 		c.dispatch()
 	}
 }
@@ -135,7 +135,7 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 			c.refuse(c.spent, func(*stage) bool { return true })
 			return 0, true
 		}
-		if pause, ok := g.room(now, w); !ok {
+		if pause, ok := g.room(now, w); !ok && !w.call.Batch {
 			return pause, false
 		}
 		c.admit(g, at, now)
@@ -147,12 +147,14 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w := g.pop(at)
 	w.began = now
-	w.request = g.requests.take(now, 1)
-	w.tokens = g.tokens.take(now, float64(w.call.Tokens))
-	w.trial = w.breaker.begin()
+	if !w.call.Batch { // which is under way for hours, and bounded by its service in other ways
+		w.request = g.requests.take(now, 1)
+		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
+		w.trial = w.breaker.begin()
+		g.inFlight++
+	}
 	c.budget.reserve(w.estimate)
 	c.inFlight++
-	g.inFlight++
 	w.host.stage.InFlight++
 	w.verdict <- nil
 }
@@ -160,10 +162,19 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 // release removes a call from those in flight.
 func (c *Governor) release(w *waiter) {
 	c.inFlight--
-	w.limiter.inFlight--
+	if !w.call.Batch {
+		w.limiter.inFlight--
+	}
 	w.host.stage.InFlight--
 	c.budget.release(w.estimate)
 	if c.inFlight == 0 {
 		c.budget.reserved = estimate{} // rounding errors
+	}
+}
+
+// end tells the breaker how a call ended. That of a batch says nothing of the service now.
+func (w *waiter) end(o sdk.Result) {
+	if !w.call.Batch {
+		w.breaker.end(time.Now(), w.began, w.trial, o)
 	}
 }

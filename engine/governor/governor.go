@@ -98,13 +98,14 @@ func (c *Governor) finish(w *waiter, o sdk.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release(w)
-	w.breaker.end(time.Now(), w.began, w.trial, o)
+	w.end(o)
 	plausible := o.Usage.Plausible()
 	if !plausible {
 		w.breaker.reportImplausible(o.Usage)
 		o.Usage = sdk.Usage{}
 	}
-	took := estimate{cost: w.host.price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
+	price := w.host.priceOf(w.call)
+	took := estimate{cost: price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
 	if took.tokens > 0 {
 		w.limiter.tokens.correct(w.tokens, float64(took.tokens))
 		w.breaker.reports = true
@@ -113,7 +114,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) {
 		took = w.estimate
 	}
 	c.budget.spend(took.cost, took.tokens)
-	w.host.stage.count(o, w.host.price, w.call.Alternative)
+	w.host.stage.count(o, price, w.call.Alternative)
 	if s := w.host.stage; w.host.waits(w.call) && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:

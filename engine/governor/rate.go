@@ -82,7 +82,7 @@ func (r *rate) take(now time.Time, amount float64) *use {
 
 // correct replaces the amount of a use by the real one.
 func (r *rate) correct(u *use, amount float64) {
-	if r == nil || u.gone {
+	if r == nil || u == nil || u.gone {
 		return
 	}
 	r.sum += amount - u.amount

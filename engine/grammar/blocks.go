@@ -118,6 +118,7 @@ func priced(b Block) Block {
 		floatArgument("input", "", "Tokens of requests."),
 		floatArgument("cached", "", "Tokens of requests that the service kept; without it as input."),
 		floatArgument("output", "", "Tokens of answers."),
+		floatArgument("batch", "", "What calls in batches cost, as a share of that; without it half."),
 	}})
 	return b.with(Argument{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with those of other stages."}, Block: "limit"})
 }

@@ -89,6 +89,7 @@ type Price struct {
 	Input  float64 `json:"input"`
 	Cached float64 `json:"cached"`
 	Output float64 `json:"output"`
+	Batch  float64 `json:"batch,omitempty"` // share of that for calls in batches; 0: half
 }
 
 // File is a file with what its content is recognised by: its hash or, where it

@@ -22,10 +22,23 @@ import (
 // processes may have one of the same folder.
 type Book struct {
 	dir      string
-	overdue  func(stage string, waited time.Duration)
+	waits    func(Wait)
 	mu       sync.Mutex
-	work     map[string]*work     // by the key of a row; nil: not read yet
-	reported map[string]time.Time // when overdue was called for a stage last
+	work     map[string]*work  // by the key of a row; nil: not read yet
+	reported map[string]report // the last one, by stage and handle
+}
+
+// Wait is what is waited for.
+type Wait struct {
+	Stage string // as "sample.mine"
+	Note  string // how far its service is, in the stage's own words; empty: it does not say
+	For   time.Duration
+}
+
+// report is when something was reported, and what.
+type report struct {
+	at   time.Time
+	note string
 }
 
 // work is what a handle names. It is never changed: what has fewer rows is another one.
@@ -36,11 +49,11 @@ type work struct {
 	file   string
 }
 
-// NewBook returns the book in a folder, which need not exist. overdue is called with a
-// stage, as "sample.mine", whose results have been waited for, now and then; nil: nobody
-// wants to know.
-func NewBook(dir string, overdue func(stage string, waited time.Duration)) *Book {
-	return &Book{dir: dir, overdue: overdue, reported: map[string]time.Time{}}
+// NewBook returns the book in a folder, which need not exist. waits is called now and then
+// while results are waited for: at once and when there is news where the stage says how far its service is;
+// nil: nobody wants to know.
+func NewBook(dir string, waits func(Wait)) *Book {
+	return &Book{dir: dir, waits: waits, reported: map[string]report{}}
 }
 
 // Key identifies a row of a stage by all that its results depend on.
@@ -175,18 +188,27 @@ func (w *work) write() error {
 	return private.WriteFile(w.file, raw, true)
 }
 
-// notice is how often a stage is reported that has results pending.
-const notice = 30 * time.Second
+const (
+	// notice is how often a wait is reported at most.
+	notice = 30 * time.Second
+	// seldom is how often it is where a stage says the same again.
+	seldom = 10 * time.Minute
+)
 
-// report calls overdue, unless it was called for the stage a moment ago.
-func (b *Book) report(stage string, waited time.Duration) {
+// report calls waits, unless it was called for the same a moment ago.
+func (b *Book) report(w Wait, handle string) {
 	b.mu.Lock()
-	quiet := b.overdue == nil || time.Since(b.reported[stage]) < notice
+	key := w.Stage
+	if w.Note != "" { // of one of the stage's works
+		key += " " + handle
+	}
+	last := b.reported[key]
+	quiet := b.waits == nil || time.Since(last.at) < notice || w.Note != "" && w.Note == last.note && time.Since(last.at) < seldom
 	if !quiet {
-		b.reported[stage] = time.Now()
+		b.reported[key] = report{time.Now(), w.Note}
 	}
 	b.mu.Unlock()
 	if !quiet {
-		b.overdue(stage, waited)
+		b.waits(w)
 	}
 }

@@ -12,6 +12,9 @@
 // until the results are there. A call's timeout and its slot are for the call alone; the
 // wait ends with the context, or with the stage.
 //
+// How long it waits is reported now and then, and what a stage says of how far its service is
+// (sdk.Pending.Note) at once and when it changes.
+//
 // An entry goes once the results of its row are stored (Settle), so that a process that
 // is killed between the two costs nothing. A row whose collection fails for good
 // (sdk.CodeInvalid) is forgotten: the next attempt asks anew.

@@ -24,11 +24,14 @@ type service struct {
 	mu     sync.Mutex
 	calls  []string
 	asks   int
-	polls  int           // that are pending before the results are there
-	pause  time.Duration // as sdk.Pending.PollAfter
-	fails  error         // of the next collection
-	during func()        // called with each ask, before its reply
+	polls  int            // that are pending before the results are there
+	pause  time.Duration  // as sdk.Pending.PollAfter
+	fails  error          // of the next collection
+	during func()         // called with each ask, before its reply
+	notes  map[int]string // by polls that are left
 }
+
+func (s *service) note(polls int) string { return s.notes[polls] }
 
 func (s *service) call(ctx context.Context, rows []int) error {
 	s.mu.Lock()
@@ -40,11 +43,11 @@ func (s *service) call(ctx context.Context, rows []int) error {
 		if s.during != nil {
 			s.during()
 		}
-		return &sdk.Pending{Handle: fmt.Sprintf("h%d", s.asks), PollAfter: s.pause}
+		return &sdk.Pending{Handle: fmt.Sprintf("h%d", s.asks), PollAfter: s.pause, Note: s.note(s.polls)}
 	}
 	s.calls = append(s.calls, fmt.Sprint(handle, " ", rows))
 	if s.polls--; s.polls >= 0 {
-		return &sdk.Pending{Handle: handle, PollAfter: s.pause}
+		return &sdk.Pending{Handle: handle, PollAfter: s.pause, Note: s.note(s.polls)}
 	}
 	err := s.fails
 	s.fails = nil
@@ -56,7 +59,7 @@ type bench struct {
 	service
 	dir     string
 	settled []string
-	reports []time.Duration
+	reports []pending.Wait
 }
 
 func newBench(t *testing.T) *bench {
@@ -65,7 +68,7 @@ func newBench(t *testing.T) *bench {
 
 // do does the work on rows with a book of its own, as a new process does.
 func (b *bench) do(ctx context.Context, rows ...int) error {
-	return b.work(pending.NewBook(b.dir, func(_ string, waited time.Duration) { b.reports = append(b.reports, waited) })).Do(ctx, rows)
+	return b.work(pending.NewBook(b.dir, func(w pending.Wait) { b.reports = append(b.reports, w) })).Do(ctx, rows)
 }
 
 func (b *bench) work(book *pending.Book) pending.Work {
@@ -106,7 +109,7 @@ func TestCollects(t *testing.T) {
 		if took := time.Since(start); took != 2*time.Hour {
 			t.Errorf("it waited %v", took)
 		}
-		if n := len(b.reports); n != 240 || b.reports[0] != 30*time.Second {
+		if n := len(b.reports); n != 240 || b.reports[0] != (pending.Wait{Stage: "sample.s", For: 30 * time.Second}) {
 			t.Errorf("%d reports, the first after %v", n, b.reports[0])
 		}
 		// Nothing is removed before the results are stored.
@@ -114,6 +117,35 @@ func TestCollects(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.want(t, "h1 [1]")
+	})
+}
+
+// What a stage says is reported at once, when it changes, and else now and then.
+func TestNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.polls, b.pause = 5, 10*time.Second
+		b.notes = map[int]string{5: "0 done", 4: "0 done", 3: "2 done", 2: "3 done", 1: "4 done", 0: "4 done"}
+		if err := b.do(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range b.reports {
+			got = append(got, fmt.Sprint(w.Stage, " ", w.Note, " ", w.For))
+		}
+		if d := cmp.Diff([]string{"sample.s 0 done 0s", "sample.s 2 done 30s", "sample.s 4 done 1m0s"}, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		b.reports, b.polls, b.pause, b.notes = nil, 3, time.Hour, map[int]string{}
+		for polls := range 4 {
+			b.notes[polls] = "9 done"
+		}
+		if err := b.do(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.reports); n != 25 || b.reports[1].For != 10*time.Minute {
+			t.Errorf("%d reports in four hours, the second after %v", n, b.reports[1].For)
+		}
 	})
 }
 
@@ -192,6 +224,7 @@ func TestCollectionFails(t *testing.T) {
 		{"a row for good", sdk.RowErrors{1: lost}, []string{"h1 [1]", "ask [2]", "h2 [2]"}},
 		{"it may pass", busy, []string{"h1 [1 2]"}},
 		{"a row may pass", sdk.RowErrors{0: busy}, []string{"h1 [1 2]"}},
+		{"a row is refused", sdk.RowErrors{0: sdk.Refused(errors.New("no"))}, []string{"h1 [1 2]"}},
 		{"a bug", errors.New("oops"), []string{"h1 [1 2]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -136,11 +136,14 @@ func (g *group) do(ctx context.Context) error {
 			return unkept(err)
 		}
 		g.handle = later.Handle
+		if later.Note != "" {
+			g.Book.report(Wait{g.Stage, later.Note, time.Since(g.since)}, later.Handle)
+		}
 		pause := later.PollAfter
 		if pause == 0 {
 			pause = pauses.Delay(polls)
 		}
-		if err := g.wait(ctx, pause); err != nil {
+		if err := g.wait(ctx, pause, later.Note); err != nil {
 			return err
 		}
 	}
@@ -165,7 +168,7 @@ func (g *group) collected(err error) error {
 	var lost []string
 	for i, key := range g.keys {
 		switch {
-		case rows[i] == nil:
+		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // nobody would answer it
 			g.Collected(g.rows[i], key)
 		case sdk.CodeOf(rows[i]) == sdk.CodeInvalid:
 			lost = append(lost, key)
@@ -178,7 +181,7 @@ func (g *group) collected(err error) error {
 }
 
 // wait waits, unless all ends before.
-func (g *group) wait(ctx context.Context, pause time.Duration) error {
+func (g *group) wait(ctx context.Context, pause time.Duration, note string) error {
 	for end := time.Now().Add(pause); ; {
 		t := time.NewTimer(min(time.Until(end), notice))
 		select {
@@ -191,7 +194,7 @@ func (g *group) wait(ctx context.Context, pause time.Duration) error {
 			return g.Cause()
 		}
 		if waited := time.Since(g.since); waited >= notice {
-			g.Book.report(g.Stage, waited)
+			g.Book.report(Wait{g.Stage, note, waited}, g.handle)
 		}
 		if !time.Now().Before(end) {
 			return nil

@@ -98,6 +98,19 @@ func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used s
 	}
 }
 
+// is reports whether a bool argument is true.
+func (c Config) is(name string, arguments []sdk.Argument) bool {
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(c.Open, &given) // made here
+	value, ok := given[name]
+	for _, a := range arguments {
+		if !ok && a.Name == name {
+			value = a.Default
+		}
+	}
+	return string(value) == "true"
+}
+
 // Diagnostic points at the element of a config that an error is about. Errors about
 // none, and about arguments that the file does not give, are at the place of use.
 func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"slices"
@@ -133,6 +134,13 @@ type Prices interface {
 // Price is what a million tokens cost, in whatever money the file counts in.
 type Price struct {
 	Input, Cached, Output float64
+	Batch                 float64 // what calls in batches cost, as a share of that; 0: half
+}
+
+// InBatches is what calls in batches cost.
+func (p Price) InBatches() Price {
+	share := cmp.Or(p.Batch, 0.5)
+	return Price{Input: share * p.Input, Cached: share * p.Cached, Output: share * p.Output}
 }
 
 // Of is what this usage costs.
@@ -195,6 +203,19 @@ type Stage struct {
 
 	Range    hcl.Range `identity:"-,a position"` // of the block's header
 	UseRange hcl.Range `identity:"-,a position"`
+}
+
+// Gathers reports whether the stage asks a service in batches, which hold as many rows as there
+// are: it gets those of all items, or documents, together.
+func (s *Stage) Gathers() bool { return s.Info.Pends && s.Info.PendsIf != "" }
+
+// CallPrice is what the stage's calls cost: in batches, where it asks in those.
+func (s *Stage) CallPrice() *Price {
+	if s.Price == nil || !s.Gathers() {
+		return s.Price
+	}
+	p := s.Price.InBatches()
+	return &p
 }
 
 // Retrieve says how a retrieve block searches.

@@ -102,6 +102,9 @@ func (l *loader) readPrice(b stageBody) *Price {
 	if p.Cached, ok = a.price("cached"); !ok {
 		p.Cached = p.Input
 	}
+	if p.Batch, ok = a.price("batch"); ok && p.Batch == 0 {
+		a.errorAt(content.Attributes["batch"].Expr.Range(), "Value out of range", "batch is a share of the prices, as 0.5. Leave it out where batches cost half.")
+	}
 	return &p
 }
 
@@ -255,7 +258,7 @@ func (l *loader) warn(at hcl.Range, summary, format string, args ...any) {
 func (p *Pipeline) Cost(voter string, u sdk.Usage) float64 {
 	for _, s := range p.Stages {
 		if s.Block == "sample" && s.Name == voter && s.Price != nil {
-			return s.Price.Of(u)
+			return s.CallPrice().Of(u)
 		}
 	}
 	return 0

@@ -125,7 +125,7 @@ pipeline "p" {
 		t.Errorf("limit: %+v", cheap.Limit)
 	}
 	prices := []Price{*one.Price, *other.Price, *cheap.Price, *two.Price}
-	if d := cmp.Diff([]Price{{1.5, 1.5, 6}, {1.5, 1.5, 6}, {1, 0.25, 0}, {0.5, 0.5, 0}}, prices); d != "" {
+	if d := cmp.Diff([]Price{{1.5, 1.5, 6, 0}, {1.5, 1.5, 6, 0}, {1, 0.25, 0, 0}, {0.5, 0.5, 0, 0}}, prices); d != "" {
 		t.Errorf("prices (-want +got):\n%s", d)
 	}
 	contextualize := file.Knowledge[0].Enrich[0]
@@ -150,10 +150,10 @@ func TestPriceThatNobodyGave(t *testing.T) {
 		want  string // of the first diagnostic; empty: none
 		given *Price
 	}{
-		"given":    {`{ input = 1, output = 2 }`, "", &Price{1, 1, 2}},
+		"given":    {`{ input = 1, output = 2 }`, "", &Price{1, 1, 2, 0}},
 		"free":     {`{ input = 0, output = 0 }`, "", &Price{}},
 		"nobody's": {`{}`, "sample.llm has no price, so max_cost cannot bound what it spends: write price { ... } in its block", nil},
-		"half":     {`{ input = 1 }`, "output is null, while the price says", &Price{1, 1, 0}},
+		"half":     {`{ input = 1 }`, "output is null, while the price says", &Price{1, 1, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, o := unpack(t, txtar.Parse([]byte(`

@@ -163,6 +163,11 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 	info := s.Info
 	info.Name = s.Use // a labelled config is for the name that the file uses
 	s.Config = l.readConfig(b.configs, info, at)
+	if s.Info.PendsIf != "" {
+		if s.Info.Pends = s.Config.is(s.Info.PendsIf, s.Info.Arguments); s.Info.Pends {
+			s.Info.Batch = 0 // as many rows as there are
+		}
+	}
 	if info.Network && b.attrs["retries"] == nil {
 		s.Retries = networkRetries
 	}

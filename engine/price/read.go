@@ -73,6 +73,10 @@ func priceOf(row map[string]string) (p pipeline.Price, err error) {
 	}
 	p.Input = number("input", 0)
 	p.Cached, p.Output = number("cached", p.Input), number("output", 0)
-	number("batch", 1)
+	if p.Batch = number("batch", 0.5); p.Batch == 0.5 {
+		p.Batch = 0 // as everywhere
+	} else if p.Batch == 0 && err == nil {
+		err = fmt.Errorf("batch is 0; write the share of the prices that calls in batches cost, as 0.5")
+	}
 	return p, err
 }

@@ -10,6 +10,11 @@
 // service asks the first of them to come back later. The local stages beside it are
 // still called by few batches at a time.
 //
+// Where a stage asks a service in batches (batch = true) all items of the input travel together,
+// 50,000 at most, or as many as the pipeline's own batch says: for the service takes hours for
+// a batch, however many they are. All of them are kept in memory until then, with their candidates
+// and prompts. The next ones are read meanwhile, and begin when these are answered.
+//
 // What becomes of items goes to a Journal as soon as it is known, and comes from there
 // where an earlier part of the run has answered them.
 //

@@ -82,7 +82,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 				return records
 			}
 			records = append(records, r.graph.NewRecord(row))
-			if late == nil {
+			if late == nil && !r.gathers {
 				late = under.patience()
 			}
 		case <-under.idle:

@@ -24,8 +24,12 @@ const (
 func (r *Run) measure() {
 	r.batch, r.window = r.pipeline.Batch, stage.Window
 	calls := stage.Calls(r.pipeline)
+	r.gathers = stage.Gathers(r.pipeline)
 	switch {
 	case r.batch > 0:
+	case r.gathers:
+		r.batch, r.window = stage.Gathered, 0 // one at a time: it waits for hours, and is kept in memory
+		return
 	case calls > 0:
 		r.batch = networkBatchSize
 	default:

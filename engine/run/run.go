@@ -33,8 +33,9 @@ type Options struct {
 type Run struct {
 	pipeline *pipeline.Pipeline
 	graph    *stage.Graph
-	batch    int // items that travel together
-	window   int // batches under way at a time
+	batch    int  // items that travel together
+	window   int  // batches under way at a time
+	gathers  bool // a batch waits until it is full, or for the end of the input
 
 	mu      sync.Mutex
 	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil

@@ -94,7 +94,7 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 	defer s.forecasting.Unlock()
 	price, most := pipeline.Price{}, sdk.Usage{}
 	if voter.Price != nil {
-		price = *voter.Price
+		price = *voter.CallPrice()
 	}
 	var b outcome.Bill
 	for {

@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,29 +21,70 @@ import (
 // error or nil for each record.
 func (s *stage) call(ctx context.Context, records []*Record) []error {
 	errs := make([]error, len(records))
-	size := s.Batch
-	if size == 0 && s.whole != nil {
-		size = 1 // each record may bring all of the knowledge
-	}
-	if size == 0 {
-		size = s.Info.Batch
-	}
-	if size == 0 {
-		size = max(len(records), 1)
-	}
 	var g errgroup.Group
-	if !s.Info.Network && !s.Info.Pends { // there its slots are the limit
+	switch {
+	case s.Gathers():
+	case s.graph.gathers && s.Info.Network:
+		g.SetLimit(most) // its slots let few of them through
+	case s.graph.gathers:
+		g.SetLimit(Window * max(s.Workers, 1)) // for there are no batches side by side
+	case !s.Info.Network && !s.Info.Pends: // there its slots are the limit
 		g.SetLimit(max(s.Workers, 1))
 	}
-	for from := 0; from < len(records); from += size {
-		to := min(from+size, len(records))
+	for rest, failed := records, errs; len(rest) > 0; {
+		n := s.size(rest)
+		part, its := rest[:n], failed[:n]
+		rest, failed = rest[n:], failed[n:]
 		g.Go(func() error {
-			s.callWithRetries(ctx, records[from:to], errs[from:to])
+			s.callWithRetries(ctx, part, its)
 			return nil
 		})
 	}
 	_ = g.Wait() // its functions return nil: every error is a record's
 	return errs
+}
+
+const (
+	// together is how many items a stage without an opinion gets at a time where all
+	// items of the input travel together.
+	together = 64
+	// most is how many calls of a stage wait for its slots at a time there.
+	most = 4096
+	// gathered is how many bytes of items a stage gets at a time that asks in batches: less
+	// than a message holds.
+	gathered = wire.MaxMessage / 2
+)
+
+// size is how many of the first records the stage's next call has.
+func (s *stage) size(records []*Record) int {
+	size := s.Batch
+	switch {
+	case s.Gathers():
+		return s.heavy(records, min(cmp.Or(size, Gathered), len(records)))
+	case size == 0 && s.whole != nil:
+		size = 1 // each record may bring all of the knowledge
+	case size == 0:
+		size = s.Info.Batch
+	}
+	if size == 0 && s.graph.gathers {
+		size = together
+	}
+	return min(cmp.Or(size, len(records)), len(records))
+}
+
+// heavy is how many of the first n records are gathered bytes together, but at least one.
+func (s *stage) heavy(records []*Record, n int) int {
+	bytes := 0
+	for i, rec := range records[:n] {
+		row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{s.item(rec)}}, s.Info.Reads)
+		if err != nil {
+			continue // it fails alone
+		}
+		if bytes += proto.Size(row); bytes > gathered && i > 0 {
+			return i
+		}
+	}
+	return n
 }
 
 // callWithRetries invokes the stage, and again with the records that failed in a way
@@ -117,6 +160,21 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 	s.busy.Add(int64(time.Since(start)))
 	s.rows.Add(int64(len(records)))
 	return err
+}
+
+// Gathered is how many items travel together where a stage asks a service in batches: as
+// many as such a batch takes.
+const Gathered = 50_000
+
+// Gathers reports whether a stage asks a service in batches: then all items of the input
+// travel together, up to Gathered.
+func Gathers(p *pipeline.Pipeline) bool {
+	for i, s := range p.Stages {
+		if s.Enabled && p.Used(i) && (s.Gathers() || slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Gathers() })) {
+			return true
+		}
+	}
+	return false
 }
 
 // Window is how many batches are under way at a time where all stages work on this

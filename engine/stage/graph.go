@@ -51,6 +51,7 @@ type Graph struct {
 	elect     int      // the last elect stage; -1: none
 	voters    []int
 	network   bool // a stage asks other machines
+	gathers   bool // a stage asks a service in batches
 	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
 	labels    map[*pipeline.Knowledge]*rule.LabelSet
 	ending    *ending
@@ -97,7 +98,7 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 		pipeline: p, options: o, retrieve: -1, found: -1, elect: -1,
 		stages: make([]*stage, len(p.Stages)), lost: make([]bool, len(p.Stages)),
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{}, labels: map[*pipeline.Knowledge]*rule.LabelSet{},
-		ending: newEnding(), network: Calls(p) > 0,
+		ending: newEnding(), network: Calls(p) > 0, gathers: Gathers(p),
 	}
 	in := inputs{retrieve: -1, found: -1, prompt: -1}
 	for i, definition := range p.Stages {
