@@ -3,12 +3,14 @@ package knowledge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pending"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -51,6 +53,48 @@ func TestResultsThatComeLater(t *testing.T) {
 				t.Errorf("%d handles are left, %v", len(files), err)
 			}
 		})
+	}
+}
+
+// An enricher that asks in batches gets all documents together; one beside it gets them one
+// by one, as ever.
+func TestBatchesOfDocuments(t *testing.T) {
+	const n = 700
+	files := map[string]string{}
+	for i := range n {
+		files[fmt.Sprintf("%03d.txt", i)] = "a bb"
+	}
+	e := newEnriched(t, files)
+	e.stage.Info.Pends, e.stage.Info.PendsIf = true, "batch"
+	other := &adder{add: situate}
+	e.stages.enrich["other"] = other
+	e.block.Enrich = append(e.block.Enrich, &pipeline.Stage{
+		Block: "enrich", Name: "other", Kind: sdk.KindEnrich, Use: "other", Enabled: true, Embedded: true, Lexical: true, Info: sdk.Stage{Name: "other", Network: true},
+	})
+	book := pending.NewBook(filepath.Join(t.TempDir(), "pending"), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	e.adder.pends = cancel
+	t.Run("interrupted", func(t *testing.T) { // its processes end with it
+		own := e.stages
+		own.t = t
+		if _, err := knowledge.Open(ctx, e.block, own, knowledge.Options{Pending: book}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v", err)
+		}
+	})
+	k, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Report.Entries != 2*n || k.Report.Unenriched != 0 || e.adder.asks != 1 || len(e.adder.calls) != 1 || len(e.adder.calls[0]) != n {
+		t.Errorf("%+v after %d asks and %d calls", k.Report, e.adder.asks, len(e.adder.calls))
+	}
+	for _, documents := range other.calls {
+		if len(documents) != 1 {
+			t.Fatalf("the other one got %d documents at a time", len(documents))
+		}
+	}
+	if len(other.calls) < n || other.most > 8 {
+		t.Errorf("the other one got %d calls, %d at a time", len(other.calls), other.most)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pending"
@@ -33,16 +35,40 @@ func (e *enricher) enrich(ctx context.Context, t turn, documents []units.Documen
 		e.count(documents)
 		return made, nil
 	}
-	errs := e.retry(ctx, t, len(documents), func(ctx context.Context, at []int) error { return e.call(ctx, t, documents, made, at) })
-	for _, err := range errs {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if ended := e.ended(err); ended != nil {
-			return nil, ended
-		}
+	var calls errgroup.Group
+	calls.SetLimit(ahead * cap(e.slots))
+	for rest, result := documents, made; len(rest) > 0; {
+		n := e.portion(rest)
+		part, its := rest[:n], result[:n]
+		rest, result = rest[n:], result[n:]
+		calls.Go(func() error {
+			for _, err := range e.retry(ctx, t, n, func(ctx context.Context, at []int) error { return e.call(ctx, t, part, its, at) }) {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if ended := e.ended(err); ended != nil {
+					return ended
+				}
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
 	}
 	return made, nil
+}
+
+// portion is how many of the first documents of a group one call has.
+func (e *enricher) portion(documents []units.Document) int {
+	most, passages, bytes := e.size(), 0, 0
+	for i, d := range documents {
+		if i > 0 && !most.fits(passages, bytes, d) {
+			return i
+		}
+		passages, bytes = passages+len(d.Chunks), bytes+len(d.Text)
+	}
+	return len(documents)
 }
 
 // retry calls with n rows, again where that may help, until the build ends.

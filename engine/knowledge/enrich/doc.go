@@ -12,6 +12,10 @@
 // before their turn wait. Up to four times as many as are worked on are held, fewer
 // where their texts are long.
 //
+// Where one asks a service in batches (batch = true), they get up to 50,000 passages or 32 MiB of
+// texts together, and four times that is held: the service takes hours for a batch, however
+// much it holds. The others get these in parts then.
+//
 // A passage whose addition fails alone stays unenriched. One build asks
 // about it once, however often it comes by. A service that is down, or a budget that is
 // spent, ends the build (EndedError).

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // defaultBatch is how many passages a call has at most where the stage has no opinion.
@@ -23,7 +25,7 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 	if len(all) == 0 {
 		return produce(ctx, func(d units.Document) error { return f(d, nil) })
 	}
-	passages, groups := all.sizes()
+	most, groups := all.sizes()
 	producing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	working, cancel := context.WithCancel(ctx)
@@ -34,7 +36,7 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 	go func() {
 		defer close(queue)
 		begun := make([]chan struct{}, len(all))
-		produced = grouped(producing, passages, produce, func(g *group) error {
+		produced = grouped(producing, most, produce, func(g *group) error {
 			g.room = roomOf(g.bytes, groups)
 			if err := room.Acquire(producing, g.room); err != nil {
 				return err
@@ -76,24 +78,58 @@ func roomOf(bytes, groups int) int64 {
 	return int64(max(min(bytes, stages.BatchBytes/groups), stages.BatchBytes/(ahead*groups)))
 }
 
-// sizes returns how many passages a group has at most, unless it is one document,
-// and how many groups the enrichers work on at a time. Where a service is asked, a
-// group is one document, unless its results may come later.
-func (all Enrichers) sizes() (passages, groups int) {
-	passages = defaultBatch
+// size is how much a group has at most, unless it is one document.
+type size struct{ passages, bytes int }
+
+// gathered is what a group has at most for an enricher that asks in batches: as much as such a
+// batch takes, and half of what a message holds.
+var gathered = size{50_000, wire.MaxMessage / 2}
+
+// sideBySide is how many groups are worked on at a time where an enricher asks in batches.
+const sideBySide = 4
+
+// sizes returns the size of groups, and how many the enrichers work on at a time: that which
+// the one that wants the smallest has. Where one asks in batches, groups are as large as those, and
+// the others get them in parts.
+func (all Enrichers) sizes() (most size, groups int) {
+	gather := slices.ContainsFunc(all, (*enricher).gathers)
+	if most = (size{defaultBatch, stages.BatchBytes}); gather {
+		most = gathered
+	}
 	for _, e := range all {
 		groups = max(groups, cap(e.slots))
-		passages = min(passages, cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch))
-		if e.stage.Info.Network && !e.stage.Info.Pends {
-			passages = 1
+		if e.gathers() == gather {
+			most.passages = min(most.passages, e.size().passages)
 		}
 	}
-	return passages, groups
+	if gather {
+		groups = sideBySide
+	}
+	return most, groups
 }
 
-// grouped calls f with documents in groups of at most so many passages and about
-// stages.BatchBytes bytes.
-func grouped(ctx context.Context, passages int, produce func(context.Context, func(units.Document) error) error, f func(*group) error) error {
+// gathers reports whether the enricher asks in batches, here and now.
+func (e *enricher) gathers() bool { return e.process != nil && e.stage.Gathers() }
+
+// size is what a call of the enricher has at most. Where a service is asked, that is one
+// document, unless its results may come later.
+func (e *enricher) size() size {
+	switch {
+	case e.gathers():
+		return size{cmp.Or(e.stage.Batch, gathered.passages), gathered.bytes}
+	case e.stage.Info.Network && !e.stage.Info.Pends:
+		return size{1, stages.BatchBytes}
+	}
+	return size{cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch), stages.BatchBytes}
+}
+
+// fits reports whether a document goes along with others.
+func (s size) fits(passages, bytes int, d units.Document) bool {
+	return passages+len(d.Chunks) <= s.passages && bytes+len(d.Text) <= s.bytes
+}
+
+// grouped calls f with documents in groups of a size.
+func grouped(ctx context.Context, most size, produce func(context.Context, func(units.Document) error) error, f func(*group) error) error {
 	pending := &group{}
 	flush := func() error {
 		full := pending
@@ -104,7 +140,7 @@ func grouped(ctx context.Context, passages int, produce func(context.Context, fu
 		return f(full)
 	}
 	err := produce(ctx, func(d units.Document) error {
-		if pending.passages+len(d.Chunks) > passages || pending.bytes+len(d.Text) > stages.BatchBytes {
+		if !most.fits(pending.passages, pending.bytes, d) {
 			if err := flush(); err != nil {
 				return err
 			}
