@@ -21,7 +21,7 @@ func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, erro
 	parts := r.parts(j.service.Limits())
 	if h.Round == 0 {
 		if h.Mark, h.Cached, err = parts[0].digest, len(r.seen) > 0, j.keepCached(ctx, parts[0].digest, r.seen); err != nil {
-			release(sdk.Result{Status: sdk.StatusLeft})
+			release(sdk.Result{Status: sdk.StatusRefused})
 			return nil, err
 		}
 	}
