@@ -33,7 +33,7 @@ type Result struct {
 	Usage    sdk.Usage
 	Usages   map[string]sdk.Usage // the same by voter
 	Failure  *Failure             // set: the item was not answered
-	Skipped  []*Failure           // of stages with on_error = "skip"
+	Skipped  []*Failure           // of stages with on_error = "skip", and of voters whose service refuses the item
 	// Missing are the voters that had to stop, so that the answer is that of the others
 	// alone: a resumed run asks the item again. nil: none.
 	Missing []*Failure

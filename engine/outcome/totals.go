@@ -18,7 +18,7 @@ type Totals struct {
 	Usage   sdk.Usage
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
-	Skipped []Skipped   // stages with on_error = "skip"
+	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
 	Missing []Skipped   // stages that had to stop, and the voters that need them, with the provisional items
 	Reasons []Reason    // why items are undecided, as they first came up
 	// Distributions names the voters that return distributions, whose labels are no

@@ -156,7 +156,7 @@ func (g *group) collected(err error) error {
 	}
 	var rows sdk.RowErrors
 	if err != nil && !errors.As(err, &rows) {
-		if sdk.CodeOf(err) != sdk.CodeInvalid {
+		if !final(err) {
 			return err
 		}
 		rows = sdk.RowErrors{} // for the error is of the work, and halves of it fare no better
@@ -170,7 +170,7 @@ func (g *group) collected(err error) error {
 		switch {
 		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // nobody would answer it
 			g.Collected(g.rows[i], key)
-		case sdk.CodeOf(rows[i]) == sdk.CodeInvalid:
+		case final(rows[i]):
 			lost = append(lost, key)
 		}
 	}
@@ -178,6 +178,12 @@ func (g *group) collected(err error) error {
 		return unkept(failed)
 	}
 	return err
+}
+
+// final reports whether an error is one that a collection meets again.
+func final(err error) bool {
+	code := sdk.CodeOf(err)
+	return err != nil && (code == sdk.CodeInvalid || code == sdk.CodeRefused)
 }
 
 // wait waits, unless all ends before.

@@ -51,7 +51,7 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 		if halves = withPart(ctx, partOf(ctx)/2); len(at) == 1 {
 			i.hung, i.last = i.hung+1, err
 		}
-	case code != sdk.CodeInternal && code != sdk.CodeInvalid:
+	case code != sdk.CodeInternal && code != sdk.CodeInvalid && code != sdk.CodeRefused:
 		return same(err, len(at))
 	}
 	if len(at) == 1 {

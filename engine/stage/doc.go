@@ -16,7 +16,9 @@
 //	on_error   fail the item, or skip the stage
 //
 // An item that fails does so alone, with the stage and the cause; Result says what
-// became of it.
+// became of it. A voter whose service refuses an item (sdk.CodeRefused: a content filter,
+// a text that is too long) abstains if another voter has voted for it: its vote is empty
+// and has the reason.
 //
 // Where the whole rule of a retrieve stage holds, which is evaluated once, all of the
 // knowledge is the candidates of every item: nothing is embedded or searched,

@@ -25,7 +25,8 @@ type Record struct {
 // output is what one stage wrote for one item.
 type output struct {
 	failure    *outcome.Failure
-	skipped    *outcome.Failure // the stage failed and has on_error = "skip"
+	skipped    *outcome.Failure // the stage failed and has on_error = "skip", or abstains
+	refused    bool             // a voter's service refuses the item, so that it abstains
 	missing    *outcome.Failure // the stage had to stop, or needs one that had to
 	withheld   bool             // Options.Ask does not want the voter asked
 	filter     *sdk.Filter      // of a retrieve stage: what it searches for this item

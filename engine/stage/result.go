@@ -47,9 +47,8 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Reason = "no election was held: its when rule does not hold"
 	}
 	result.Citations = g.citations(rec)
-	samples := rec.samples(g.voters)
-	result.Votes = votes(samples)
-	for _, s := range samples {
+	result.Votes = g.votes(rec)
+	for _, s := range rec.samples(g.voters) {
 		if result.Usage.Add(s.Usage); s.Usage == (sdk.Usage{}) {
 			continue
 		}

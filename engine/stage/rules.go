@@ -71,6 +71,9 @@ func votes(samples []sdk.Sample) []outcome.Vote {
 func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 	var wanted []*Record
 	for _, rec := range records {
+		if s.Block == "elect" {
+			s.insist(rec)
+		}
 		if rec.failure(s.in.needs) != nil {
 			continue
 		}

@@ -78,6 +78,8 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 			*out = output{missing: f}
 		case f != nil && s.OnError == pipeline.SkipItem:
 			*out = output{skipped: f}
+		case f != nil && s.mayAbstain(f):
+			out.failure, out.skipped, out.refused = nil, f, true
 		}
 	}
 }

@@ -7,7 +7,9 @@
 //
 // A reply that is not a success becomes a coded error. Statuses 408, 409, 429 and 5xx,
 // lost connections and truncated replies are transient, with the time that the service
-// asks to wait; everything else is an error of the input. As in OpenAI's own clients,
+// asks to wait; a refusal of one text, by a content filter or because it is too long, is
+// sdk.Refused, by the codes and words of common services; everything else is an error of
+// the input. As in OpenAI's own clients,
 // the service's x-should-retry overrides its status. An error that comes with status
 // 200, as gateways send it, counts as one, and many replies in a row without an answer
 // count as denials. Where nobody takes the connection, after a 503, and after any such

@@ -136,7 +136,9 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	if !strings.HasPrefix(res.Status, strconv.Itoa(res.StatusCode)) { // it came with status 200
 		text = "the server answered with an error: " + c.excerpt(message)
 	}
+	why := refused(res.StatusCode, body)
 	switch {
+	case why != nothing: // the key is good
 	case res.StatusCode < 400:
 		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(location(res)))
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
@@ -146,7 +148,10 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	case res.StatusCode == http.StatusPaymentRequired || code == noQuota:
 		text += "; the account has insufficient quota"
 	}
-	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text}
+	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text, why}
+	if why != nothing {
+		return sdk.Result{Status: sdk.StatusRefused}, sdk.Refused(err)
+	}
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
 		switch res.StatusCode {
@@ -240,6 +245,7 @@ func RefusalOf(err error) (Refusal, bool) {
 type statusError struct {
 	refusal Refusal
 	text    string
+	cause   cause
 }
 
 func (e *statusError) Error() string { return e.text }
@@ -255,8 +261,8 @@ func parameter(body []byte) string {
 	return name
 }
 
-// BadRequest reports whether an error is a server's that refuses the request's fields
-// or its size.
+// BadRequest reports whether an error is a server's that refuses the request's fields,
+// its size or its text.
 func BadRequest(err error) bool {
 	e := new(statusError)
 	if !errors.As(err, &e) {
@@ -266,18 +272,7 @@ func BadRequest(err error) bool {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		return true
 	}
-	return false
-}
-
-// TooLong reports whether an error is a BadRequest whose prompt does not fit the
-// model: there is no other way to ask for the same. Servers say so in words.
-func TooLong(err error) bool {
-	e := new(statusError)
-	if !BadRequest(err) || !errors.As(err, &e) {
-		return false
-	}
-	text := strings.ToLower(e.text)
-	return e.refusal.Status == http.StatusRequestEntityTooLarge || strings.Contains(text, "context") || strings.Contains(text, "too long")
+	return e.cause != nothing
 }
 
 // retryable follows OpenAI's own clients: x-should-retry first, then the status. An

@@ -37,7 +37,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), int(v.choices.Load()))
 		given, err := v.request(ctx, slots, want)
-		if refused := want; want > 1 && api.BadRequest(err) && !api.TooLong(err) { // n may be too large: some servers give few choices, or only one
+		if refused := want; want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large: some servers give few choices, or only one
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
 				given, err = v.request(ctx, slots, want)
@@ -50,7 +50,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		switch {
 		case api.TooLong(err):
 			return fmt.Errorf("%w; max_tokens in the config of the prompt makes it shorter", err)
-		case api.BadRequest(err) && slots[0].question.schema != nil:
+		case api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused && slots[0].question.schema != nil:
 			return fmt.Errorf("%w; where the server knows no JSON schemas, write structured = \"off\"", err)
 		}
 		if err != nil {
