@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -54,8 +55,9 @@ type toolChoice struct {
 }
 
 const (
-	// unlimited is the limit of an answer that has none: what every model allows.
-	unlimited = 4096
+	// unlimited is the limit of an answer that has none: what every model allows, and
+	// unlimitedThoughts what every model allows that thinks.
+	unlimited, unlimitedThoughts = 4096, 16384
 	// leastBudget is the smallest budget of thinking tokens that the API takes.
 	leastBudget = 1024
 	// answerTool is the name of the tool that takes an answer.
@@ -74,39 +76,37 @@ func (Dialect) Body(r dialect.Request) (any, error) {
 		r = dialect.Instruct(r)
 	}
 	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, TopP: r.TopP, Stream: r.Stream}
-	if b.MaxTokens == 0 {
-		b.MaxTokens = unlimited
-	}
 	for _, stop := range r.Stop {
 		if strings.TrimSpace(stop) != "" {
 			b.Stop = append(b.Stop, stop)
 		}
 	}
 	b.System, b.Messages = split(r.Messages, r.CacheMarks)
-	b.think(r)
+	b.think(r.Effort)
 	b.structure(r)
 	return dialect.Merge(b, r.Extra)
 }
 
-// think adds how much the model is to think.
-func (b *body) think(r dialect.Request) {
-	switch budget, err := strconv.Atoi(r.Effort); {
-	case r.Effort == "":
-		return
-	case r.Effort == "none":
-		b.Thinking = &thinking{Type: "disabled"}
-		return
-	case err == nil:
-		budget = max(budget, leastBudget)
-		b.Thinking = &thinking{Type: "enabled", Budget: budget}
-		b.MaxTokens += budget
-	default:
-		b.Thinking, b.Output = &thinking{Type: "adaptive"}, &outputConfig{Effort: r.Effort}
-		if r.Usual {
-			b.MaxTokens += unlimited
+// think adds how much the model is to think, and the limit where the request has none.
+func (b *body) think(effort string) {
+	if effort == "" || effort == "none" {
+		if effort != "" {
+			b.Thinking = &thinking{Type: "disabled"}
 		}
+		b.MaxTokens = cmp.Or(b.MaxTokens, unlimited)
+		return
 	}
 	b.Temperature, b.TopP = nil, nil
+	b.MaxTokens = cmp.Or(b.MaxTokens, unlimitedThoughts)
+	budget, err := strconv.Atoi(effort)
+	if err != nil {
+		b.Thinking, b.Output = &thinking{Type: "adaptive"}, &outputConfig{Effort: effort}
+		return
+	}
+	b.Thinking = &thinking{Type: "enabled", Budget: max(budget, leastBudget)}
+	if b.MaxTokens <= b.Thinking.Budget { // the limit is that of the answer alone
+		b.MaxTokens += b.Thinking.Budget
+	}
 }
 
 // structure adds what holds the answer to a schema.

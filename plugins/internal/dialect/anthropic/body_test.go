@@ -78,16 +78,20 @@ var bodies = map[string]struct {
 		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q\n\nAnswer with a JSON object that fits this JSON schema, and with nothing else:\n{}"}]}]}`,
 	},
 	"an effort, and a schema": {
-		dialect.Request{MaxTokens: 9, Usual: true, Messages: []sdk.Message{say("user", "q")}, Effort: "low", Temperature: number(.7), Schema: json.RawMessage(`{}`)},
+		dialect.Request{MaxTokens: 4105, Messages: []sdk.Message{say("user", "q")}, Effort: "low", Temperature: number(.7), Schema: json.RawMessage(`{}`)},
 		`{"model": "", "max_tokens": 4105, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {}}}}`,
 	},
-	"an effort, and a person's limit": {
-		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "max"},
-		`{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}`,
+	"an effort, and no limit": {
+		dialect.Request{Messages: []sdk.Message{say("user", "q")}, Effort: "max"},
+		`{"model": "", "max_tokens": 16384, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}`,
 	},
 	"a budget that is too small": {
 		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "5"},
 		`{"model": "", "max_tokens": 1033, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "enabled", "budget_tokens": 1024}}`,
+	},
+	"a budget that the limit has room for": {
+		dialect.Request{MaxTokens: 4105, Messages: []sdk.Message{say("user", "q")}, Effort: "2000"},
+		`{"model": "", "max_tokens": 4105, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "thinking": {"type": "enabled", "budget_tokens": 2000}}`,
 	},
 	"no thoughts": {
 		dialect.Request{MaxTokens: 9, Messages: []sdk.Message{say("user", "q")}, Effort: "none", Temperature: number(1)},

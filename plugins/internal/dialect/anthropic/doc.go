@@ -4,7 +4,7 @@
 // What differs from OpenAI's form: system messages stand in a field of their own, wherever
 // they stood in the chat. Messages of one role that follow each other are one message, and
 // empty ones, which the API refuses, are left out. The limit of an answer is required:
-// where there is none, 4,096 tokens are asked for, which every model of theirs allows. Texts to stop at
+// where there is none, 4,096 tokens are asked for, or 16,384 with thoughts, which every model of theirs allows. Texts to stop at
 // that are nothing but white space are refused, so they are not sent. There are no n
 // choices, seeds and log probabilities: a stage that counts what came back asks n times.
 //
@@ -13,8 +13,8 @@
 // stands in the prompt then.
 //
 // An effort that is a word goes as output_config.effort, and the model thinks as much as it
-// finds right (adaptive). One that is a number is a budget of thinking tokens, which
-// is added to the limit, since thoughts count towards it; "none" switches thinking off. A model that
+// finds right (adaptive). One that is a number is a budget of thinking tokens, which is added to a limit
+// that leaves no room for it; "none" switches thinking off. A model that
 // thinks takes no temperature and no top_p.
 //
 // The usage counts cached tokens apart: sdk.Usage.InputTokens has them all.
