@@ -35,6 +35,10 @@ type vote struct {
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
 	Reason   string  `json:"reason,omitempty"`
+
+	Reading     string `json:"reading,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Model       string `json:"model,omitempty"`
 }
 
 type citation struct {

@@ -41,7 +41,7 @@ func resume(t testing.TB, state, id string) *journal.Journal {
 
 // results are one of each sort, in the order of the input.
 func results() []outcome.Result {
-	long := []outcome.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true}}
+	long := []outcome.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "it \"fits\"\nbest", Model: "m-1"}}
 	for i := range 9 {
 		long = append(long, outcome.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
 	}

@@ -73,6 +73,11 @@ type Vote struct {
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
 	Reason   string  `json:"reason,omitempty"` // why it is not accepted
+	// Of a language model: how the answer was read, where that is not letter by letter; why it
+	// is the answer, in the model's words; and which model gave it, where the voter has several.
+	Reading     string `json:"reading,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Model       string `json:"model,omitempty"`
 }
 
 // maxAnswers is how many votes of one distribution results show. A statistical voter

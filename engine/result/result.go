@@ -66,6 +66,12 @@ type Vote struct {
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
 	Reason   string  `json:"reason,omitempty"` // why it is not accepted
+	// Of a language model: how the answer was read, where that is not letter by letter; why it
+	// is the answer, in the model's words, where the voter keeps that; and which model gave it,
+	// where the voter has several.
+	Reading     string `json:"reading,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Model       string `json:"model,omitempty"`
 }
 
 // Candidate is an entry that was found.
@@ -116,7 +122,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Usage: r.Usage,
 	}
 	for _, v := range votes {
-		out.Votes = append(out.Votes, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason})
+		out.Votes = append(out.Votes, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})
 	}
 	if price != nil {
 		for voter, usage := range r.Usages {

@@ -49,6 +49,18 @@ func render(t *testing.T, format string, results []outcome.Result) string {
 	return out.String()
 }
 
+// A vote of a model says how it was read, why it was given, and by which model.
+func TestVoteOfModel(t *testing.T) {
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Votes: []outcome.Vote{
+		{Voter: "llm", Answer: "a", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "because\nof b", Model: "m-2"},
+	}}
+	want := `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"votes":[{"voter":"llm","answer":"a","weight":1,"accepted":true,` +
+		`"reading":"without markup","explanation":"because\nof b","model":"m-2"}]}` + "\n"
+	if d := cmp.Diff(want, render(t, JSONL, []outcome.Result{result})); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestJSONL(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(render(t, JSONL, some())), "\n")
 	want := []string{

@@ -137,18 +137,20 @@ func TestLocalStagesAreSpared(t *testing.T) {
 func TestTries(t *testing.T) {
 	var mu sync.Mutex
 	drawn := map[string][]int{}
+	rejected := map[string][][]sdk.Rejection{}
 	hesitant := sdk.SampleStage("hesitant", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
 		return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			samples := make([][]sdk.Sample, len(b.Items))
 			for i, item := range b.Items {
 				mu.Lock()
 				drawn[item.Text] = append(drawn[item.Text], item.Drawn)
+				rejected[item.Text] = append(rejected[item.Text], item.Rejected)
 				mu.Unlock()
 				if item.Text == "abstains" {
 					continue
 				}
 				refused := sdk.Answer{Label: "sorry", Weight: 1, Reason: "refused"}
-				samples[i] = []sdk.Sample{{Answers: []sdk.Answer{refused}}, {Answers: []sdk.Answer{{Label: "off-list", Weight: 1}}}}
+				samples[i] = []sdk.Sample{{Answers: []sdk.Answer{refused}}, {Answers: []sdk.Answer{{Label: "off-list", Weight: 1, Reading: "without quotes", Explanation: "it seems so"}}, Text: "\"off-list\"", Model: "m"}}
 				if item.Text == "at once" || item.Text == "second" && item.Drawn == 2 {
 					samples[i][1].Answers[0].Label = "x"
 				}
@@ -184,14 +186,25 @@ func TestTries(t *testing.T) {
 		}
 	}
 	refused, dropped := outcome.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
-		outcome.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold"}
+		outcome.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold", Reading: "without quotes", Explanation: "it seems so", Model: "m"}
+	accepted, none := dropped, dropped
+	accepted.Answer, accepted.Accepted, accepted.Reason = "x", true, ""
+	none.Answer, none.Accepted, none.Reason = "", true, ""
 	for text, want := range map[string][]outcome.Vote{
-		"second":    {refused, dropped, refused, {Voter: "v", Answer: "x", Weight: 1, Accepted: true}},
+		"second":    {refused, dropped, refused, accepted},
 		"never":     {refused, dropped, refused, dropped, refused, dropped},
-		"none fits": {refused, {Voter: "v", Weight: 1, Accepted: true}},
+		"none fits": {refused, none},
 	} {
 		if !slices.Equal(votes[text], want) {
 			t.Errorf("%s: votes %+v", text, votes[text])
+		}
+	}
+	shown := []sdk.Rejection{{Text: "sorry", Reason: "refused"}, {Text: `"off-list"`, Reason: `"off-list" is not one of the answers that are accepted`}}
+	for text, want := range map[string][][]sdk.Rejection{
+		"at once": {nil}, "second": {nil, shown}, "never": {nil, shown, slices.Concat(shown, shown)}, "none fits": {nil},
+	} {
+		if !slices.EqualFunc(rejected[text], want, slices.Equal) {
+			t.Errorf("%s: the voter was shown %q, want %q", text, rejected[text], want)
 		}
 	}
 }

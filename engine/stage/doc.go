@@ -10,8 +10,8 @@
 //	           and search.go
 //	keep, or accept   which candidates or answers count, by a rule; of an election,
 //	           whether the verdict is flagged
-//	resamples  a voter's items none of whose answers is accepted are asked again; all
-//	           answers stay as votes
+//	resamples  a voter's items none of whose answers is accepted are asked again, and the
+//	           voter is shown those answers (sdk.Item.Rejected); all stay as votes
 //	fallback   the first whose rule holds takes over
 //	on_error   fail the item, or skip the stage
 //

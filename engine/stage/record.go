@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/racflow/racflow/engine/outcome"
@@ -104,5 +106,30 @@ func (s *stage) item(r *Record) sdk.Item {
 		it.Samples = r.samples(s.in.voters)
 	}
 	it.Drawn = len(r.outputs[s.index].samples)
+	it.Rejected = rejections(r.outputs[s.index].samples)
 	return it
+}
+
+// rejections are what a voter is shown of its samples none of whose answers is accepted.
+func rejections(samples []sdk.Sample) []sdk.Rejection {
+	var all []sdk.Rejection
+	for _, s := range samples {
+		if len(s.Answers) == 0 || slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted }) {
+			continue
+		}
+		first := s.Answers[0]
+		r := sdk.Rejection{Text: cmp.Or(s.Text, first.Label), Reason: first.Reason}
+		if r.Reason == notAccepted {
+			r.Reason = fmt.Sprintf("%q is not one of the answers that are accepted", first.Label)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// forgetTexts drops what models wrote, which nobody reads once no answer of theirs is asked for again.
+func (r *Record) forgetTexts(stage int) {
+	for i := range r.outputs[stage].samples {
+		r.outputs[stage].samples[i].Text = ""
+	}
 }

@@ -59,7 +59,10 @@ func votes(samples []sdk.Sample) []outcome.Vote {
 	all := make([]outcome.Vote, 0, n)
 	for _, s := range samples {
 		for _, a := range s.Answers {
-			all = append(all, outcome.Vote{Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason})
+			all = append(all, outcome.Vote{
+				Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason,
+				Reading: a.Reading, Explanation: a.Explanation, Model: s.Model,
+			})
 		}
 	}
 	return all

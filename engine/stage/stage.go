@@ -97,6 +97,13 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.Retrieve != nil {
 		records = s.filter(ctx, records)
 	}
+	if s.Kind == sdk.KindSample {
+		defer func(all []*Record) {
+			for _, rec := range all {
+				rec.forgetTexts(s.index)
+			}
+		}(records)
+	}
 	for resampled := 0; ; resampled++ {
 		if records = s.allowed(records); len(records) == 0 {
 			return
