@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
-	"github.com/racflow/racflow/sdk"
 )
 
 // Outcome is what came of an input, also where the run ended early.
@@ -26,18 +25,6 @@ type Outcome struct {
 	Err        error       // why the run ended early; nil: it did not
 	// Spent is what came of Options.Spend; nil: it was not set.
 	Spent *spend.Report
-
-	pipeline *pipeline.Pipeline
-}
-
-// Voter describes the stage of a sample block.
-func (o *Outcome) Voter(block string) sdk.Stage {
-	for _, s := range o.pipeline.Stages {
-		if s.Block == "sample" && s.Name == block {
-			return s.Info
-		}
-	}
-	return sdk.Stage{}
 }
 
 // Incomplete reports whether items or rows failed, or lack a voter.
@@ -74,7 +61,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	out, begun := &Outcome{Labels: r.Labels(), pipeline: p.chosen}, Begun{Pipeline: p.chosen}
+	out, begun := &Outcome{Labels: r.Labels()}, Begun{Pipeline: p.chosen}
 	var kept run.Journal
 	var book *journal.Journal
 	twice := p.spender != nil && p.rereadable()
@@ -131,6 +118,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	cost := out.Evaluation.Cost
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
+	out.Evaluation.Dropped = dropped.Of(out.Totals, p.chosen, out.Labels)
 	p.asked(&out.Evaluation, out.Totals)
 	out.Invalid, out.Err = p.Invalid(), err
 	if events.Ended != nil {

@@ -165,8 +165,8 @@ func (d *display) ended(o *engine.Outcome) {
 	for _, skipped := range o.Skipped {
 		d.print("%s: %s continued without it, the first because: %v", skipped.Stage, terminal.Plural(skipped.Items, "item"), skipped.First)
 	}
-	for _, dropped := range o.Dropped() {
-		d.print("warning: %s", report.Dropped(dropped, o.Voter(dropped.Voter), o.Labels))
+	for _, dropped := range o.Evaluation.Dropped {
+		d.print("warning: %s", dropped)
 	}
 	d.progress.Clear()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/interval"
 )
 
@@ -49,6 +50,8 @@ type Report struct {
 	Voters []Voter     `json:"voters"`
 	Labels []Label     `json:"labels"`
 	Stages []StageTime `json:"stages"`
+	// Dropped are the voters of whose answers more than 5 % do not count.
+	Dropped []dropped.Report `json:"dropped,omitempty"`
 }
 
 // Scope separates the items whose expected label the knowledge does not

@@ -10,7 +10,7 @@ type Dropped struct {
 	Voter   string // the block's name: "llm"
 	Answers int    // that it gave
 	Dropped int    // of them: not accepted
-	Texts   []Text // that were dropped, as they first came up: at most maxTexts
+	Texts   []Text // that were dropped, the frequent ones among them; at most maxTexts
 
 	positions map[Text]int // in Texts, by what it is without its count
 }
@@ -19,12 +19,14 @@ type Dropped struct {
 type Text struct {
 	Answer string
 	Reason string // why there is no answer, where it is empty
-	Count  int
+	Count  int    // how often it came; where there are too many texts to count all, at least so often
+
+	missed int // how often it may have come before it was counted
 }
 
 // A model may write something else each time, and at any length.
 const (
-	maxTexts = 1000
+	maxTexts = 256
 	maxText  = 4096 // bytes of one; a longer one is cut, and ends with an ellipsis
 )
 
@@ -73,15 +75,34 @@ func (d *Dropped) add(v *Vote) {
 		text.Reason = cut(v.Reason)
 	}
 	at, ok := d.positions[text]
-	if !ok {
-		if len(d.Texts) == maxTexts {
-			return
-		}
+	switch {
+	case ok:
+	case len(d.Texts) < maxTexts:
 		at = len(d.Texts)
-		d.positions[text] = at
 		d.Texts = append(d.Texts, text)
+	default:
+		at = d.rarest()
+		rare := d.Texts[at]
+		text.missed = rare.Count + rare.missed
+		delete(d.positions, Text{Answer: rare.Answer, Reason: rare.Reason})
+		d.Texts[at] = text
+		text.missed = 0
 	}
+	d.positions[text] = at
 	d.Texts[at].Count++
+}
+
+// rarest is the text that gives way to a new one: the Space-Saving algorithm, by which every
+// text that is more frequent than one in maxTexts is counted (Metwally, Agrawal, El Abbadi,
+// "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005).
+func (d *Dropped) rarest() int {
+	at := 0
+	for i := range d.Texts {
+		if d.Texts[i].Count+d.Texts[i].missed < d.Texts[at].Count+d.Texts[at].missed {
+			at = i
+		}
+	}
+	return at
 }
 
 // cut bounds a text.

@@ -47,7 +47,7 @@ func Read(text string, p sdk.Prompt, o Options) sdk.Answer { return ReadAll(text
 func ReadAll(text string, p sdk.Prompt, o Options) []sdk.Answer {
 	if p.Passages != nil {
 		if text = strings.TrimSpace(text[Thoughts(text):]); text == "" {
-			return []sdk.Answer{refused(nothing)}
+			return []sdk.Answer{refused(Nothing)}
 		}
 		return []sdk.Answer{cited(text, p)}
 	}
@@ -83,8 +83,11 @@ func Span(text string, p sdk.Prompt, o Options) (from, to int) {
 	return 0, 0
 }
 
-// nothing is the reason of an empty text.
-const nothing = "the model wrote nothing"
+// Reasons of texts that are no answer, which other packages know them by.
+const (
+	Nothing = "the model wrote nothing"
+	CutOff  = "the answer was cut off; raise max_tokens" // which a reader of texts cannot see
+)
 
 // cited reads the answer to a prompt with passages.
 func cited(text string, p sdk.Prompt) sdk.Answer {

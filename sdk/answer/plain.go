@@ -44,7 +44,7 @@ func (r *reader) maps() bool { return !r.Exact && len(r.labels) > 0 }
 func (r *reader) read(text string) reading {
 	text = written(text)
 	if strings.TrimSpace(text) == "" {
-		return unreadable(nothing)
+		return unreadable(Nothing)
 	}
 	if r.fields != nil {
 		return r.object(text)
