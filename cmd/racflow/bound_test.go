@@ -39,7 +39,7 @@ func randomly(t *testing.T, r *rand.Rand) asking {
 			return long
 		},
 	})
-	model, most := pick("tiny", "tiny", "gpt-5-nano"), []int{0, 0, -1, 1, 7, 300}[r.IntN(6)]
+	model, most := pick("tiny", "tiny", "any name"), []int{0, 0, -1, 1, 7, 300}[r.IntN(6)]
 	chat, structured := r.IntN(2) == 0, pick("auto", "off", "json_schema", "choice")
 	if chat && structured == "choice" {
 		structured = "auto"
@@ -52,7 +52,7 @@ func randomly(t *testing.T, r *rand.Rand) asking {
 	}
 	a := asking{
 		stage:   &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Resamples: r.IntN(3), Config: pipeline.Config{Open: config}},
-		limited: most > 0 || most == 0 && model == "tiny", schema: structured == "json_schema" || structured == "auto" && chat,
+		limited: most >= 0, schema: structured == "json_schema" || structured == "auto" && chat,
 	}
 	for i := range 3 {
 		item := sdk.Item{ID: fmt.Sprint(i)}

@@ -21,7 +21,7 @@ which knowledge that is embedded on this machine is brought up to date.
 
 The estimate is what calls likely come to. At most is what they cannot exceed, apart
 from requests that fail and are sent again; where nobody knows that, it says why: an
-answer has no limit, as of a model that thinks without max_tokens, a plugin does not
+answer has no limit, as with max_tokens = -1, a plugin does not
 say what a request takes, or there are more items than were looked at.
 
 Prices are those of the price block of a stage; else of the user's file of prices; else,

@@ -13,7 +13,7 @@ import (
 type config struct {
 	chatmodel.Config
 	Temperature   float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
-	MaxTokens     int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 150, no limit for a model that thinks first; -1: no limit."`
+	MaxTokens     int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 150; -1: no limit."`
 	ContextTokens int      `config:"context_tokens" default:"100000" min:"1000" doc:"How much of a document the model sees, in tokens of four characters; of a longer one the beginning, and the text around the passage."`
 	System        sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Part and join."`
 	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`

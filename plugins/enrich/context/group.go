@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/racflow/racflow/plugins/internal/api"
-	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -37,21 +37,18 @@ func (g *group) begin(v view, window int) error {
 		{Role: sdk.MessageUser, Text: v.show(window), Shared: true},
 		{Role: sdk.MessageAssistant, Text: acknowledged},
 	}
-	g.prefix = g.Key(chatmodel.Question{Messages: g.shared})
+	g.prefix = g.Key(dialect.Request{Messages: g.shared})
 	return nil
 }
 
 // question returns the question about a passage, and the key of its answer.
-func (g *group) question(row int) (chatmodel.Question, sdk.Key, error) {
+func (g *group) question(row int) (dialect.Request, sdk.Key, error) {
 	text, err := g.Prompt.Write(Data{Part: g.part, Chunk: delimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
-		return chatmodel.Question{}, sdk.Key{}, err
+		return dialect.Request{}, sdk.Key{}, err
 	}
-	q := chatmodel.Question{
-		Messages:    []sdk.Message{{Role: sdk.MessageUser, Text: text}},
-		Temperature: g.config.Temperature,
-		MaxTokens:   g.Limit(g.config.MaxTokens, usualTokens),
-	}
+	q := g.Request(g.config.MaxTokens, usualTokens)
+	q.Temperature, q.Messages = &g.config.Temperature, []sdk.Message{{Role: sdk.MessageUser, Text: text}}
 	key := g.Key(q, string(g.prefix[:])) // the document is hashed once for all its passages
 	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
 	return q, key, nil
@@ -82,7 +79,7 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 
 // take takes a cached value and reports whether it is an answer.
 func (g *group) take(row int, cached []byte) bool {
-	var r chatmodel.Reply
+	var r dialect.Choice
 	if cached == nil || json.Unmarshal(cached, &r) != nil {
 		return false
 	}
@@ -136,8 +133,9 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	if err != nil || g.take(row, found[0]) {
 		return false, err
 	}
-	err = g.Ask(ctx, q, func(r chatmodel.Reply) error {
+	err = g.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
 		answered = true
+		r := reply.Choices[0]
 		text, err := contextOf(r)
 		if err != nil {
 			return err

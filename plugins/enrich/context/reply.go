@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/plugins/internal/sentence"
 	"github.com/racflow/racflow/sdk"
@@ -15,7 +15,7 @@ import (
 const maxCharacters = 2000
 
 // contextOf returns the context that a reply holds, in one line.
-func contextOf(r chatmodel.Reply) (string, error) {
+func contextOf(r dialect.Choice) (string, error) {
 	text, err := r.Written()
 	if err != nil {
 		return "", err

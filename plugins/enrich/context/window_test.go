@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -85,19 +85,19 @@ func TestSituating(t *testing.T) {
 	long := strings.Repeat("A sentence. ", 200)
 	tests := []struct {
 		name  string
-		reply chatmodel.Reply
+		reply dialect.Choice
 		want  string
 	}{
-		{"one line", chatmodel.Reply{Text: " It is\n about cards. "}, "It is about cards."},
-		{"quoted", chatmodel.Reply{Text: `"It is about cards."`}, "It is about cards."},
-		{"quotes inside", chatmodel.Reply{Text: `"Cards" is about "mail"`}, `"Cards" is about "mail"`},
-		{"an introduction", chatmodel.Reply{Text: "Here is the note:\n\nIt is about cards."}, "It is about cards."},
-		{"cut", chatmodel.Reply{Text: "It is about cards. It says that Mr. Smi", Finish: "length"}, "It is about cards."},
-		{"cut behind a sentence", chatmodel.Reply{Text: "It is about cards.", Finish: "length"}, "It is about cards."},
-		{"cut in the only sentence", chatmodel.Reply{Text: "It is about car", Finish: "length"}, "It is about"},
-		{"cut in the only word", chatmodel.Reply{Text: "It", Finish: "length"}, "It"},
-		{"control characters", chatmodel.Reply{Text: "It is\x00 about\x1b[31m cards."}, "It is about [31m cards."},
-		{"endless", chatmodel.Reply{Text: long}, strings.TrimSpace(long[:1992])},
+		{"one line", dialect.Choice{Text: " It is\n about cards. "}, "It is about cards."},
+		{"quoted", dialect.Choice{Text: `"It is about cards."`}, "It is about cards."},
+		{"quotes inside", dialect.Choice{Text: `"Cards" is about "mail"`}, `"Cards" is about "mail"`},
+		{"an introduction", dialect.Choice{Text: "Here is the note:\n\nIt is about cards."}, "It is about cards."},
+		{"cut", dialect.Choice{Text: "It is about cards. It says that Mr. Smi", Finish: "length"}, "It is about cards."},
+		{"cut behind a sentence", dialect.Choice{Text: "It is about cards.", Finish: "length"}, "It is about cards."},
+		{"cut in the only sentence", dialect.Choice{Text: "It is about car", Finish: "length"}, "It is about"},
+		{"cut in the only word", dialect.Choice{Text: "It", Finish: "length"}, "It"},
+		{"control characters", dialect.Choice{Text: "It is\x00 about\x1b[31m cards."}, "It is about [31m cards."},
+		{"endless", dialect.Choice{Text: long}, strings.TrimSpace(long[:1992])},
 	}
 	for _, test := range tests {
 		if got, err := contextOf(test.reply); err != nil || got != test.want {
@@ -105,7 +105,7 @@ func TestSituating(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"---", "...", "\"\"", "Note:\n\x07"} {
-		if got, err := contextOf(chatmodel.Reply{Text: text}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		if got, err := contextOf(dialect.Choice{Text: text}); sdk.CodeOf(err) != sdk.CodeInvalid {
 			t.Errorf("%q: got %q, error %v", text, got, err)
 		}
 	}

@@ -44,15 +44,15 @@ func TestRequest(t *testing.T) {
 	c, host := client(t, api.Config{
 		Service: api.Service{Headers: map[string]string{"X-Gateway": header}, Body: `{"user": "me", "top_k": 20}`},
 	}, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/ask" || r.Header.Get("Authorization") != "Bearer "+key || r.Header.Get("X-Gateway") != header {
+		if r.URL.Path != "/v1/ask" || r.Header.Get("Authorization") != "Bearer "+key || r.Header.Get("X-Gateway") != header || r.Header.Get("X-Further") != "yes" {
 			t.Errorf("asked %s with %v", r.URL.Path, r.Header)
 		}
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		fmt.Fprint(w, `{"answer": 7, "usage": {"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 64}}}`)
 	})
-	r := &api.Request{Client: c, Tokens: 50, Fields: map[string]any{"temperature": 0, "gone": nil, "user": "not me"}}
+	r := &api.Request{Client: c, Tokens: 50, Header: http.Header{"X-Further": {"yes"}}}
 	var reply struct{ Answer int }
-	if err := r.Post(t.Context(), "/ask", map[string]any{"model": "m", "gone": 1}, &reply); err != nil || reply.Answer != 7 {
+	if err := r.Post(t.Context(), "/ask", map[string]any{"model": "m", "temperature": 0, "user": "not me"}, &reply); err != nil || reply.Answer != 7 {
 		t.Fatalf("reply %v, error %v", reply, err)
 	}
 	if diff := cmp.Diff(map[string]any{"model": "m", "temperature": 0., "user": "me", "top_k": 20.}, got); diff != "" {
@@ -68,6 +68,69 @@ func TestRequest(t *testing.T) {
 	call := host.Calls()[0]
 	if call.Endpoint != c.Address() || strings.HasSuffix(call.Endpoint, "/") || call.Tokens < 60 || call.Tokens > 90 {
 		t.Errorf("call %+v at %s", call, c.Address())
+	}
+}
+
+// TestReadsAndJoins: a stream of events is joined, and a reply is read by who asked. A stream that
+// breaks off is lost.
+func TestReadsAndJoins(t *testing.T) {
+	shown := func(key string) http.Header { return http.Header{"X-Key": {key}} }
+	for _, test := range []struct {
+		kind, stream string
+		code         sdk.Code
+	}{
+		{"text/event-stream; charset=utf-8", "whole", 0},
+		{"text/plain", "data: whole", 0},
+		{"text/plain", "event: message\ndata: whole", 0},
+		{"text/event-stream", "broken", sdk.CodeTransient},
+		{"text/plain", "whole", sdk.CodeInvalid}, // no stream
+	} {
+		c, host := client(t, api.Config{Key: shown}, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Key") != key || r.Header.Get("Authorization") != "" {
+				t.Errorf("asked with %v", r.Header)
+			}
+			w.Header().Set("Content-Type", test.kind)
+			fmt.Fprint(w, test.stream)
+		})
+		r := &api.Request{Client: c, Whole: true}
+		r.Join = func(events []byte) ([]byte, error) {
+			if strings.HasSuffix(string(events), "whole") {
+				return []byte(`"` + key + `"`), nil
+			}
+			return nil, errors.New("it broke off")
+		}
+		var got string
+		r.Read = func(reply []byte) (sdk.Usage, error) {
+			got = string(reply)
+			return sdk.Usage{InputTokens: 7}, nil
+		}
+		err := r.Post(t.Context(), "/ask", json.RawMessage(`{}`), nil)
+		result := host.Results(t)[0]
+		if test.code != 0 {
+			if sdk.CodeOf(err) != test.code || result.Lost != (test.code == sdk.CodeTransient) {
+				t.Errorf("%s: error %v, result %+v", test.stream, err, result)
+			}
+			continue
+		}
+		if err != nil || got != `"(secret)"` || r.Usage().InputTokens != 7 || result != (sdk.Result{Status: sdk.StatusOK, Usage: r.Usage()}) {
+			t.Errorf("%s: read %s, %v, result %+v", test.stream, got, err, result)
+		}
+	}
+}
+
+// TestRefusalOf: what a server says of a request that it refuses, without secrets.
+func TestRefusalOf(t *testing.T) {
+	c, _ := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error": {"message": "no temperature for %s", "param": "temperature", "code": "unsupported"}}`, key)
+	})
+	err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+	want := api.Refusal{Status: 400, Param: "temperature", Code: "unsupported", Message: "no temperature for (secret)"}
+	if got, ok := api.RefusalOf(err); !ok || got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if _, ok := api.RefusalOf(errors.New("another")); ok {
+		t.Error("another error is a refusal")
 	}
 }
 
@@ -418,24 +481,22 @@ func TestArguments(t *testing.T) {
 // The key of a reply is the request: whatever is sent in the body, the address, and what
 // is made of the reply.
 func TestKey(t *testing.T) {
-	key := func(config, path, model string, fields map[string]any, parts ...string) sdk.Key {
-		r := &api.Request{Client: api.New(api.Config{BaseURL: "http://h/v1", Service: api.Service{Body: config}}), Fields: fields}
+	key := func(config, path, model string, parts ...string) sdk.Key {
+		r := &api.Request{Client: api.New(api.Config{BaseURL: "http://h/v1", Service: api.Service{Body: config}})}
 		return r.Key(path, map[string]any{"model": model, "input": "a"}, parts...)
 	}
-	plain := key("", "/ask", "m", nil)
+	plain := key("", "/ask", "m")
 	for name, other := range map[string]sdk.Key{
-		"path":      key("", "/tell", "m", nil),
-		"body":      key("", "/ask", "n", nil),
-		"a field":   key("", "/ask", "m", map[string]any{"n": 1}),
-		"a removal": key("", "/ask", "m", map[string]any{"input": nil}),
-		"config":    key(`{"user": "me"}`, "/ask", "m", nil),
-		"a part":    key("", "/ask", "m", nil, "line"),
+		"path":   key("", "/tell", "m"),
+		"body":   key("", "/ask", "n"),
+		"config": key(`{"user": "me"}`, "/ask", "m"),
+		"a part": key("", "/ask", "m", "line"),
 	} {
 		if other == plain {
 			t.Errorf("%s does not change the key", name)
 		}
 	}
-	if key(`{"a": 1, "b": [2]}`, "/ask", "m", nil) != key("{\"b\":[2],\n\"a\":1}", "/ask", "m", nil) || key("{}", "/ask", "m", nil) != plain {
+	if key(`{"a": 1, "b": [2]}`, "/ask", "m") != key("{\"b\":[2],\n\"a\":1}", "/ask", "m") || key("{}", "/ask", "m") != plain {
 		t.Error("the form of the body argument changes the key")
 	}
 }

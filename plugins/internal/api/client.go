@@ -98,6 +98,18 @@ const redacted = "(secret)"
 // Address is the service's base address, by which limits are shared.
 func (c *Client) Address() string { return c.config.BaseURL }
 
+// Host is what the engine offers to the stage.
+func (c *Client) Host() sdk.Host { return c.config.Host }
+
+// Fields are those of Config.Body.
+func (c *Client) Fields() map[string]any {
+	all := map[string]any{}
+	for name, value := range c.fields {
+		all[name] = value
+	}
+	return all
+}
+
 // Close closes idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()

@@ -18,9 +18,8 @@ import (
 // Request is one call of a service.
 type Request struct {
 	Client *Client
-	Fields map[string]any // of the body, before those of Config.Body; a nil removes one
-	Tokens int            // most of the reply; those of the body are estimated
-	Header http.Header    // further headers
+	Tokens int         // most of the reply; those of the body are estimated
+	Header http.Header // further headers
 	// Bounded says that the request limits the reply to Tokens, and that its body is all
 	// that the service reads.
 	Bounded bool
@@ -183,19 +182,12 @@ func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]b
 // encode is a body as it is sent: with the fields of Config.Body.
 func (r *Request) encode(body any) ([]byte, error) {
 	text, err := json.Marshal(body)
-	if err != nil || r.Whole || len(r.Fields)+len(r.Client.fields) == 0 {
+	if err != nil || r.Whole || len(r.Client.fields) == 0 {
 		return text, err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
-	}
-	for name, value := range r.Fields {
-		if value == nil {
-			delete(fields, name)
-		} else if fields[name], err = json.Marshal(value); err != nil {
-			return nil, err
-		}
 	}
 	maps.Copy(fields, r.Client.fields)
 	return json.Marshal(fields)

@@ -1,16 +1,19 @@
-// Package chatmodel asks language models behind OpenAI-compatible servers, for the
-// stages that do: it has the arguments that say where the model is, writes the fields of
-// a request that depend on the model, reads replies, and asks one question for one text.
+// Package chatmodel asks language models behind servers, for the stages that do: it has the
+// arguments that say where the model is, makes requests of them, and sends these.
 //
-// Models that think before they answer (o1, o3, o4, gpt-5 and gpt-6) are asked without
-// temperature, and without a limit where the file sets none: it would count their
-// thoughts.
+// A stage makes a dialect.Request of what it wants. Send changes it by what is known of the
+// model (package profile), writes it in the service's dialect, and reads the reply. What the model turns
+// out to refuse is left out, reported once and kept for the next run; the rest is asked again
+// at once. Structured answers are asked for as strictly as the server takes it.
+//
+// A model that thinks before it answers may need more tokens than the limit of the answer,
+// or stop within its thoughts: then it is asked again with more room and without stop.
 //
 // Services cache the beginning of requests, most of them unasked. Anthropic's need its
 // end to be marked: with cache_control at most four Shared messages go as a part of type
 // text with cache_control {"type": "ephemeral"}, as its endpoint and gateways to it
 // take it.
 //
-// What an answer is worth, and what of it is cached, is for the stage to decide. The
-// package does not stream and knows no tools.
+// What an answer is worth, and what of it is cached, is for the stage to decide: its key
+// is that of the request before it was changed. The package knows no tools.
 package chatmodel

@@ -11,11 +11,11 @@ type body struct {
 	Messages            []message                            `json:"messages,omitempty"`
 	Prompt              string                               `json:"prompt,omitempty"`
 	N                   int                                  `json:"n,omitempty"`
+	MaxTokens           int                                  `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int                                  `json:"max_completion_tokens,omitempty"`
 	Temperature         *float64                             `json:"temperature,omitempty"`
 	TopP                *float64                             `json:"top_p,omitempty"`
 	Seed                *int                                 `json:"seed,omitempty"`
-	MaxTokens           int                                  `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int                                  `json:"max_completion_tokens,omitempty"`
 	Stop                []string                             `json:"stop,omitempty"`
 	Logprobs            any                                  `json:"logprobs,omitempty"` // true for a chat, a number for a text
 	ResponseFormat      *openai.ChatCompletionResponseFormat `json:"response_format,omitempty"`

@@ -82,10 +82,10 @@ func (c Choice) Cut() bool { return c.Finish == FinishLength }
 
 // Starved reports whether a limit ended the answer before anything of it was written, as
 // when a model needs all tokens for its thoughts.
-func (c Choice) Starved() bool { return c.Cut() && c.visible() == "" }
+func (c Choice) Starved() bool { return c.Cut() && c.Visible() == "" }
 
-// visible is the text without what the model thought aloud.
-func (c Choice) visible() string {
+// Visible is the text without what the model thought aloud.
+func (c Choice) Visible() string {
 	return strings.TrimSpace(strings.ToValidUTF8(c.Text[answer.Thoughts(c.Text):], "\uFFFD"))
 }
 
@@ -95,7 +95,7 @@ func (c Choice) Written() (string, error) {
 	if reason := c.Unusable(); reason != "" {
 		return "", sdk.Invalid(errors.New(reason))
 	}
-	text := c.visible()
+	text := c.Visible()
 	switch {
 	case text == "" && c.Cut():
 		return "", sdk.Invalid(errors.New(TooLong))

@@ -17,8 +17,8 @@ type Request struct {
 
 	Temperature, TopP *float64 // nil: not sent
 	Seed              *int
-	MaxTokens         int  // of the visible answer; 0: no limit
-	Usual             bool // MaxTokens is the stage's choice, not a person's: thoughts may take more
+	MaxTokens         int // of the visible answer; 0: no limit
+	Usual             bool
 	Stop              []string
 	Logprobs          bool
 

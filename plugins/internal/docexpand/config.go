@@ -7,6 +7,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/delimit"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
@@ -15,7 +16,7 @@ import (
 type Config struct {
 	chatmodel.Config
 	Temperature float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
-	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of the answer for one passage; 0: enough for n, no limit for a model that thinks first; -1: no limit."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of the answer for one passage, without what a model thinks before it; 0: enough for n; -1: no limit."`
 	BatchSize   int      `config:"batch_size" affects_output:"false" default:"8" min:"1" doc:"How many passages of a document are asked about at a time."`
 	Pack        int      `config:"pack" default:"1" min:"1" max:"100" doc:"How many passages of a batch are asked about in one request."`
 	System      sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .N and join."`
@@ -83,11 +84,11 @@ type enricher struct {
 const Revision = "1"
 
 // question asks for the terms of texts; packed asks for those of each text apart.
-func (e *enricher) question(title string, texts []string, packed bool) (chatmodel.Question, error) {
+func (e *enricher) question(title string, texts []string, packed bool) (dialect.Request, error) {
 	d := Data{N: e.n, Packed: packed}
 	system, err := e.System.Write(d)
 	if err != nil {
-		return chatmodel.Question{}, err
+		return dialect.Request{}, err
 	}
 	if title != "" {
 		d.Title = delimiters.Wrap(titleTag, title)
@@ -100,12 +101,11 @@ func (e *enricher) question(title string, texts []string, packed bool) (chatmode
 		d.Texts = append(d.Texts, delimiters.Wrap(tag, text))
 	}
 	user, err := e.Prompt.Write(d)
-	return chatmodel.Question{
-		Messages: []sdk.Message{
-			{Role: sdk.MessageSystem, Text: system, Shared: true},
-			{Role: sdk.MessageUser, Text: user},
-		},
-		Temperature: e.config.Temperature,
-		MaxTokens:   len(texts) * e.Limit(e.config.MaxTokens, e.n*e.kind.Tokens+40),
-	}, err
+	r := e.Request(e.config.MaxTokens, e.n*e.kind.Tokens+40)
+	r.MaxTokens *= len(texts)
+	r.Temperature, r.Messages = &e.config.Temperature, []sdk.Message{
+		{Role: sdk.MessageSystem, Text: system, Shared: true},
+		{Role: sdk.MessageUser, Text: user},
+	}
+	return r, err
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
-	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
 )
@@ -176,9 +176,9 @@ func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*p
 		return nil, err
 	}
 	answered := false
-	err = w.Ask(ctx, q, func(r chatmodel.Reply) error {
+	err = w.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
 		answered = true
-		text, err := r.Written()
+		text, err := reply.Choices[0].Written()
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,8 @@ func (w *work) askAlone(ctx context.Context, p *passage) error {
 	if err != nil {
 		return err
 	}
-	return w.Ask(ctx, q, func(r chatmodel.Reply) error {
+	return w.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
+		r := reply.Choices[0]
 		text, err := r.Written()
 		if err != nil {
 			return err
@@ -213,7 +214,7 @@ func (w *work) askAlone(ctx context.Context, p *passage) error {
 		terms := w.kind.clean(w.kind.list(text, r.Cut()), w.n)
 		switch {
 		case len(terms) == 0 && r.Cut():
-			return sdk.Invalid(errors.New(chatmodel.TooLong))
+			return sdk.Invalid(errors.New(dialect.TooLong))
 		case len(terms) == 0:
 			return sdk.Invalid(fmt.Errorf("the model's answer holds no %s", w.kind.Name))
 		}

@@ -4,10 +4,9 @@
 // Sample number i answers prompt i modulo their number. The samples of one prompt are
 // choices of one request as far as the server gives them: the stage counts what came
 // back and asks again until there are n. A server that refuses n is asked for fewer, at
-// last for one. Models that think before they answer (o1, o3, o4, gpt-5 and gpt-6)
-// take neither n nor temperature, top_p, stop and logprobs: they are asked n times
-// without. With a seed, a request has the seed plus the number of its first sample, so
-// that a server that gives the same answer for the same seed gives n different ones.
+// last for one. What else a model refuses (temperature, top_p, seed, stop, logprobs) it is asked
+// without; see package chatmodel. With a seed, a request has the seed plus the number of its
+// first sample, so that a server that gives the same answer for the same seed gives n different ones.
 //
 // Answers are read by sdk/answer and never trusted: a refusal, a filtered text and one
 // truncated before it held a label are answers with a reason, which no rule

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"context"
+
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -14,14 +16,14 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 	for i := range questions {
 		q, answers := &questions[i], 0
 		for at := i; at < len(all); at += len(questions) {
-			alone, err := v.call(q, all[at].number, 1)
+			alone, _, err := v.call(q, all[at].number, 1)
 			if err != nil {
 				return f, err
 			}
 			f.Most.Add(alone.Most)
 			answers++
 			switch {
-			case q.maxTokens == 0:
+			case q.request.MaxTokens == 0:
 				f.Unknown = "its answers have no limit; max_tokens in its config sets one"
 			case !v.Plain():
 				f.Unknown = "body in its config may let a request take more"
@@ -31,22 +33,22 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 		}
 		size := min(answers, int(v.choices.Load()))
 		requests := (answers + size - 1) / size
-		together, err := v.call(q, all[i].number, size)
+		together, out, err := v.call(q, all[i].number, size)
 		if err != nil {
 			return f, err
 		}
 		f.Requests += requests
 		f.Likely.Add(sdk.Usage{
-			InputTokens:  uint64(requests * (together.Tokens - v.ready(q, size).Tokens)),
-			OutputTokens: uint64(answers * q.maxTokens),
+			InputTokens:  uint64(requests * (together.Tokens - out)),
+			OutputTokens: uint64(answers * q.request.MaxTokens),
 		})
 	}
 	return f, nil
 }
 
-// call is what a request for n answers takes.
-func (v *voter) call(q *question, number, n int) (sdk.Call, error) {
-	return v.ready(q, n).Call(v.body(q, number, n))
+// call is what a request for n answers takes, and how many of its tokens are for them.
+func (v *voter) call(q *question, number, n int) (sdk.Call, int, error) {
+	return v.Call(context.Background(), v.numbered(q, number, n))
 }
 
 var _ sdk.Forecaster = (*voter)(nil)

@@ -32,13 +32,10 @@ func TestForecast(t *testing.T) {
 		"a prompt for each":  {2, ``, []sdk.Prompt{prompt, chat}, modelserver.Options{}, 2, labelTokens + jsonTokens, ""},
 		"a schema":           {2, ``, []sdk.Prompt{chat}, modelserver.Options{}, 1, 2 * jsonTokens, ""},
 		"a schema, by force": {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 18, ""},
-		"a model that thinks": {3, `, "model": "gpt-5-nano"`, []sdk.Prompt{chat}, modelserver.Options{}, 3, 0,
-			"its answers have no limit; max_tokens in its config sets one"},
-		"that thinks so long": {3, `, "model": "gpt-5-nano", "max_tokens": 50`, []sdk.Prompt{chat}, modelserver.Options{}, 3, 150, ""},
-		"no limit":            {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
-		"a limit in body":     {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, labelTokens, "body in its config may let a request take more"},
-		"far too large":       {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
-		"no prompt":           {1, ``, nil, modelserver.Options{}, 0, 0, ""},
+		"no limit":           {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
+		"a limit in body":    {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, labelTokens, "body in its config may let a request take more"},
+		"far too large":      {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
+		"no prompt":          {1, ``, nil, modelserver.Options{}, 0, 0, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 
-	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
@@ -15,11 +14,11 @@ type config struct {
 	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
 	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
 	Seed        int      `config:"seed" default:"-1" min:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
-	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages, no limit for a model that thinks first; -1: no limit."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages; -1: no limit."`
 	Stop        []string `config:"stop" default:"\n" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages."`
 	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
-	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the server is held to the labels: response_format json_schema, vLLM's structured_outputs choice, or not; auto: json_schema where the prompt wants JSON."`
+	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the answer is held to the labels: json_schema, or as strictly as the server can; vLLM's structured_outputs choice; or not; auto: json_schema where the prompt wants JSON."`
 	Read        string   `config:"read" default:"plain" one_of:"plain,exact" doc:"How an answer is read: plain, as people would where it can mean one label only (markup, quotes, case, Label: x, JSON, fences); exact, only the label letter by letter."`
 	Nearest     float64  `config:"nearest" min:"0" max:"1" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
 }
@@ -31,16 +30,13 @@ func Stage() sdk.Stage {
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
+	c.Completion = c.Endpoint == "completions"
 	v := &voter{
 		config:  c,
 		Model:   chatmodel.New(c.Config, setup),
 		samples: max(1, setup.Samples),
 		reading: answer.Options{Exact: c.Read == "exact", Nearest: c.Nearest},
 	}
-	v.keys = &voter{config: api.Essential(c), Model: v.Essential()}
 	v.choices.Store(int32(c.MaxN))
-	if v.Thinks() {
-		v.choices.Store(1)
-	}
 	return v, nil
 }

@@ -283,16 +283,21 @@ func TestHeldToLabels(t *testing.T) {
 	}
 }
 
+// TestAServerWithoutSchemas: it is asked in the next form that it takes, and the next item at
+// once in that. The schema then stands in the prompt.
 func TestAServerWithoutSchemas(t *testing.T) {
-	f := opened(t, 1, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return a.Fields != nil }}, "")
-	prompt := sdk.Prompt{Text: "p", Fields: []string{"label"}}
-	_, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}})
-	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `structured = "off"`) {
-		t.Errorf("error %v, want advice", err)
+	f := opened(t, 1, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return strings.Contains(string(a.Body), "json_schema") }}, "")
+	for calls := 2; calls < 4; calls++ {
+		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{{Text: fmt.Sprint(calls), Labels: []string{"answer", "b"}, Fields: []string{"label"}}}})
+		if err != nil || !slices.Equal(labels(samples), []string{"answer"}) || f.server.Calls() != calls {
+			t.Errorf("%v after %d calls, error %v", labels(samples), f.server.Calls(), err)
+		}
 	}
-	f.reopen(t, 1, `, "structured": "off"`)
-	if _, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{prompt}}); err != nil {
-		t.Error(err)
+	if body := string(f.server.Asks()[2].Body); !strings.Contains(body, `"enum\":[\"answer\",\"b\"]`) || !strings.Contains(body, `"json_object"`) {
+		t.Errorf("asked %s", body)
+	}
+	if strings.Count(f.log.String(), "level=WARN") != 1 {
+		t.Errorf("said:\n%s", f.log)
 	}
 }
 
@@ -312,7 +317,6 @@ func TestCountsOfChoices(t *testing.T) {
 		{"fewer once", 5, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
 		{"more than asked for", 2, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.More, Share: 1}}}, "", []int{2}, ""},
 		{"max_n", 5, modelserver.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},
-		{"a model that thinks", 3, modelserver.Named(reasoning...), `, "model": "gpt-5-mini", "logprobs": true`, []int{1, 1, 1}, "takes neither"},
 		{"n of 0 asks once", 0, modelserver.Options{}, "", []int{1}, ""},
 	}
 	for _, test := range tests {
@@ -346,15 +350,28 @@ func TestCountsOfChoices(t *testing.T) {
 // reasoning is what OpenAI's reasoning models refuse.
 var reasoning = []string{"refuses-temperature", "refuses-max-tokens", "refuses-stop", "refuses-logprobs", "refuses-n"}
 
+// TestModelsThatThink: a model that takes next to nothing, under any name, is asked for the
+// same; what it takes is found out once.
 func TestModelsThatThink(t *testing.T) {
-	for _, model := range []string{"o1-mini", "o3", "o4-mini", "gpt-5", "gpt-6-astra", "openai/gpt-5-mini"} {
-		f := opened(t, 1, modelserver.Named(reasoning...), fmt.Sprintf(`, "model": %q, "max_tokens": 900`, model))
-		if _, err := f.one(t, texts("p")); err != nil {
-			t.Errorf("%s: %v", model, err)
+	o := modelserver.Named("reasons-like-openai")
+	o.Answer = numbered()
+	f := opened(t, 3, o, `, "model": "any", "max_tokens": 900, "logprobs": true, "seed": 5`)
+	for _, item := range []sdk.Item{texts("p"), texts("q")} {
+		samples, err := f.one(t, item)
+		got := labels(samples)
+		slices.Sort(got) // parallel requests may overtake each other
+		if err != nil || !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("answers %v, error %v", got, err)
 		}
-		if body := string(f.server.Asks()[0].Body); !strings.Contains(body, `"max_completion_tokens":900`) || strings.Contains(body, "temperature") || strings.Contains(body, "stop") {
-			t.Errorf("%s: %s", model, body)
+	}
+	asks := f.server.Asks()
+	for _, a := range asks[len(asks)-3:] {
+		if body := string(a.Body); !strings.Contains(body, `"max_completion_tokens":4996`) || !strings.Contains(body, `"seed":`) || a.N != 1 || strings.Contains(body, "temperature") || strings.Contains(body, "stop") || strings.Contains(body, "logprobs") {
+			t.Errorf("asked %s", body)
 		}
+	}
+	if refused := len(asks) - 6; refused > 6 {
+		t.Errorf("%d requests were refused", refused)
 	}
 }
 

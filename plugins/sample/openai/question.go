@@ -1,41 +1,49 @@
 package openai
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 )
 
-// question is a prompt with all that its request carries, but for the number
-// of choices and the seed.
+// question is a prompt with the request for answers to it, but for their number and the
+// seed.
 type question struct {
-	prompt    sdk.Prompt // as its answers are read
-	messages  []sdk.Message
-	schema    json.RawMessage // nil: none
-	grammar   string          // the schema in GBNF
-	choice    []string        // nil: any text
-	maxTokens int             // 0: no limit
-	stop      []string
-	base      sdk.Key // of what is sent, and of how it is read
+	prompt  sdk.Prompt // as its answers are read
+	request dialect.Request
+	base    sdk.Key // of what is asked, and of how it is read
 }
 
 func (v *voter) question(p sdk.Prompt) (question, error) {
-	q := question{prompt: p, messages: p.Messages}
-	switch {
-	case v.config.Endpoint == "completions" && len(p.Messages) > 0:
-		return q, sdk.Invalid(errors.New(`the prompt is a chat, which the completions endpoint does not take; write endpoint = "chat", or prompt with use = "completion"`))
-	case v.config.Endpoint == "chat" && len(p.Messages) == 0:
-		q.messages = []sdk.Message{{Role: sdk.MessageUser, Text: p.Text}}
-	}
+	c, q := v.config, question{prompt: p}
 	if err := v.structure(&q); err != nil {
 		return q, err
 	}
-	q.maxTokens = v.Limit(v.config.MaxTokens, usual(q.prompt))
-	if q.prompt.Fields == nil && q.prompt.Passages == nil && !v.Thinks() {
-		q.stop = v.config.Stop
+	r := v.Request(c.MaxTokens, usual(q.prompt))
+	r.Schema, r.Grammar, r.Choice = q.request.Schema, q.request.Grammar, q.request.Choice
+	switch {
+	case c.Endpoint == "completions" && len(p.Messages) > 0:
+		return q, sdk.Invalid(errors.New(`the prompt is a chat, which the completions endpoint does not take; write endpoint = "chat", or prompt with use = "completion"`))
+	case c.Endpoint == "completions":
+		r.Prompt = p.Text
+	case len(p.Messages) == 0:
+		r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: p.Text}}
+	default:
+		r.Messages = p.Messages
 	}
+	r.Temperature = &c.Temperature
+	if c.TopP < 1 {
+		r.TopP = &c.TopP
+	}
+	if q.prompt.Passages == nil {
+		r.Logprobs = c.Logprobs
+		if q.prompt.Fields == nil {
+			r.Stop = c.Stop
+		}
+	}
+	q.request = r
 	q.base = v.base(&q)
 	return q, nil
 }
@@ -57,20 +65,30 @@ func usual(p sdk.Prompt) int {
 	return labelTokens
 }
 
-// base is the key of a question's answers without their number: a digest of the request for
-// the first of them, without the fields that do not affect answers, and of how a reply is
-// read before it is cached. What is derived from a cached reply, such as the nearest label,
-// is derived again each time.
+// base is the key of a question's answers without their number: that of the request for
+// the first of them, and of how a reply is read before it is cached. What is derived from a
+// cached reply, such as the nearest label, is derived again each time.
 func (v *voter) base(q *question) sdk.Key {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
 	}
 	parts := []string{"answer", read}
-	if v.config.Logprobs && q.prompt.Passages == nil { // the probability of the label is cached, wherever it stands
+	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
 		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
 	}
-	return v.keys.ready(q, 1).Key(v.path(), v.keys.body(q, 0, 1), parts...)
+	return v.Key(v.numbered(q, 0, 1), parts...)
+}
+
+// numbered is the request for n answers from a number on. Each request has another seed.
+func (v *voter) numbered(q *question, number, n int) dialect.Request {
+	r := q.request
+	r.N = n
+	if v.config.Seed >= 0 {
+		seed := v.config.Seed + number
+		r.Seed = &seed
+	}
+	return r
 }
 
 // key is that of the answer with a number.

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
 
 // reply is one choice, as it is cached.
 type reply struct {
-	chatmodel.Reply
+	dialect.Choice
 	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
 	// What the request cost, on its first choice.
 	Input  uint64 `json:"input,omitempty"`
@@ -48,7 +48,7 @@ func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 		return reason
 	}
 	if r.Cut() && (a.Reason != "" || p.Passages != nil || r.cutLabel(a, p)) {
-		return chatmodel.TooLong
+		return dialect.TooLong
 	}
 	return a.Reason
 }
@@ -62,21 +62,15 @@ func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
 	return !slices.Contains(p.Labels, a.Label)
 }
 
-// token is a piece of an answer with the logarithm of its probability.
-type token struct {
-	text string
-	log  float64
-}
-
 // least is the smallest probability: an answer of weight 0 would not count.
 const least = 1e-6
 
 // probability multiplies those of the tokens of the label, as it is read. NaN: there is
 // none.
-func probability(tokens []token, p sdk.Prompt, o answer.Options) float64 {
+func probability(tokens []dialect.Token, p sdk.Prompt, o answer.Options) float64 {
 	var whole strings.Builder
 	for _, t := range tokens {
-		whole.WriteString(t.text)
+		whole.WriteString(t.Text)
 	}
 	from, to := answer.Span(whole.String(), p, o)
 	if from >= to {
@@ -84,10 +78,10 @@ func probability(tokens []token, p sdk.Prompt, o answer.Options) float64 {
 	}
 	at, sum := 0, 0.0
 	for _, t := range tokens {
-		if at < to && at+len(t.text) > from {
-			sum += t.log
+		if at < to && at+len(t.Text) > from {
+			sum += t.Log
 		}
-		at += len(t.text)
+		at += len(t.Text)
 	}
 	if !(sum <= 0) { // a server's mistake
 		return math.NaN()

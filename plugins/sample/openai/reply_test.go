@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -65,9 +66,13 @@ func TestAnswersWeighTheirProbability(t *testing.T) {
 		{`, "logprobs": true, "endpoint": "completions"`, "card_lost", sdk.Prompt{Text: "p"}, .9 * .9 * .9},
 		{`, "logprobs": true`, "pin", sdk.Prompt{Text: "p", Fields: []string{"label"}}, .9 * .9}, // {"la bel" : "p in"}
 		{"", "pin", sdk.Prompt{Text: "p"}, 1},
-		{`, "logprobs": true, "model": "o3"`, "pin", sdk.Prompt{Text: "p"}, 1},
+		{`, "logprobs": true, "model": "that gives none"`, "pin", sdk.Prompt{Text: "p"}, 1},
 	} {
-		f := opened(t, 1, modelserver.Options{Answer: func(modelserver.Ask, int) string { return test.text }}, test.arguments)
+		o := modelserver.Options{Answer: func(modelserver.Ask, int) string { return test.text }}
+		if strings.Contains(test.arguments, "gives none") {
+			o = o.With("refuses-logprobs")
+		}
+		f := opened(t, 1, o, test.arguments)
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
 		if err != nil {
 			t.Fatal(err)
@@ -80,15 +85,15 @@ func TestAnswersWeighTheirProbability(t *testing.T) {
 
 func TestProbability(t *testing.T) {
 	half := math.Log(.5)
-	tokens := func(all ...string) (list []token) {
+	tokens := func(all ...string) (list []dialect.Token) {
 		for _, text := range all {
-			list = append(list, token{text, half})
+			list = append(list, dialect.Token{Text: text, Log: half})
 		}
 		return list
 	}
 	labels := []string{"card_lost", "pin"}
 	tests := []struct {
-		tokens []token
+		tokens []dialect.Token
 		object bool
 		want   float64
 	}{
@@ -103,9 +108,9 @@ func TestProbability(t *testing.T) {
 		{tokens(`{"label": "a\"b`, `c"`, "}"), true, .25},
 		{tokens(`{"no": "x"}`), true, math.NaN()},
 		{tokens(" ", "\n"), false, math.NaN()},
-		{[]token{{"a", -900}}, false, least},
-		{[]token{{"a", 1}}, false, math.NaN()},
-		{[]token{{"a", math.NaN()}}, false, math.NaN()},
+		{[]dialect.Token{{Text: "a", Log: -900}}, false, least},
+		{[]dialect.Token{{Text: "a", Log: 1}}, false, math.NaN()},
+		{[]dialect.Token{{Text: "a", Log: math.NaN()}}, false, math.NaN()},
 	}
 	prompt := func(object bool) (p sdk.Prompt) {
 		if p.Labels = labels; object {
@@ -146,9 +151,9 @@ func FuzzProbability(f *testing.F) {
 		if object {
 			p.Fields = []string{"label"}
 		}
-		var tokens []token
+		var tokens []dialect.Token
 		for piece := range slices.Chunk([]byte(text), size) {
-			tokens = append(tokens, token{string(piece), math.Log(.9)})
+			tokens = append(tokens, dialect.Token{Text: string(piece), Log: math.Log(.9)})
 		}
 		if p := probability(tokens, p, answer.Options{}); !math.IsNaN(p) && (p < least || p > 1) {
 			t.Errorf("%q gives %v", text, p)

@@ -15,7 +15,6 @@ import (
 type voter struct {
 	*chatmodel.Model
 	config  config
-	keys    *voter       // the same without fields that do not affect answers: it makes keys and asks nothing
 	samples int          // per item
 	choices atomic.Int32 // most per request
 	reading answer.Options

@@ -20,7 +20,7 @@ const (
 	maxCharacters = 15000
 )
 
-// structure sets how the server is constrained to the question's labels.
+// structure sets how the answer is held to the question's labels.
 func (v *voter) structure(q *question) error {
 	if q.prompt.Passages != nil { // a text of the model's own
 		return nil
@@ -33,7 +33,7 @@ func (v *voter) structure(q *question) error {
 	case mode == "choice" && q.prompt.Fields != nil:
 		return sdk.Invalid(errors.New(`the prompt wants JSON, which structured = "choice" rules out; write "auto"`))
 	case mode == "choice":
-		q.choice = allowed
+		q.request.Choice = allowed
 	case mode == "json_schema", mode == "auto" && q.prompt.Fields != nil:
 		if q.prompt.Fields == nil {
 			q.prompt.Fields = []string{sdk.LabelProperty}
@@ -42,7 +42,7 @@ func (v *voter) structure(q *question) error {
 			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model may answer others, which accept rules have to refuse", "labels", len(allowed))
 			allowed = nil
 		}
-		q.schema, q.grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
+		q.request.Schema, q.request.Grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
 	}
 	return nil
 }

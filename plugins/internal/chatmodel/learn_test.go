@@ -1,0 +1,230 @@
+package chatmodel_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// serve starts a server that answers with an object, and does what the behaviours say.
+func serve(t *testing.T, behaviours ...string) *modelserver.Server {
+	o := modelserver.Named(behaviours...)
+	o.Answer = func(modelserver.Ask, int) string { return `{"label": "a"}` }
+	return modelserver.Serve(t, o)
+}
+
+// everything is a request with every field that a model may refuse.
+func everything(m *chatmodel.Model) dialect.Request {
+	r, half, seven := m.Request(0, 32), .5, 7
+	r.Temperature, r.TopP, r.Seed, r.Stop, r.Logprobs = &half, &half, &seven, []string{"\n"}, true
+	r.Schema = json.RawMessage(`{"type":"object","properties":{"label":{"type":"string","enum":["a","b"]}},"required":["label"],"additionalProperties":false}`)
+	return r
+}
+
+// TestWhatModelsTake asks servers that refuse a field, or a form of structured answers, or
+// that think or stream: the question is answered all the same, what was found out is reported
+// once and kept, and the next run asks once.
+func TestWhatModelsTake(t *testing.T) {
+	const object = `"type":"json_object"`
+	tests := []struct {
+		behaviours string
+		calls      int    // of the first question
+		without    string // in the last request
+		with       string
+	}{
+		{"", 1, "", `"type":"json_schema"`},
+		{"refuses-temperature", 2, "temperature", `"stop"`},
+		{"refuses-namelessly", 2, "temperature", `"stop"`},
+		{"refuses-stop", 2, `"stop"`, "temperature"},
+		{"refuses-seed", 2, "seed", "temperature"},
+		{"refuses-logprobs", 2, "logprobs", "temperature"},
+		{"refuses-max-tokens", 2, `"max_tokens"`, `"max_completion_tokens":32`},
+		{"refuses-max-tokens refuses-max-completion-tokens", 3, "max", "temperature"},
+		{"refuses-schema", 2, "json_schema", object},
+		{"refuses-schema refuses-object", 3, "response_format", `"tool_choice"`},
+		{"refuses-schema refuses-object refuses-tools", 4, "tool", "Answer with a JSON object"},
+		{"reasons-like-openai", 6, "temperature", "max_completion_tokens"},
+		{"streams-only", 2, "", `"include_usage":true`},
+		{"thinks-in-tags", 2, `"stop"`, "temperature"},
+		{"thinks-in-a-field", 2, `"stop"`, "temperature"},
+		{"thinks-silently", 2, `"stop"`, "temperature"},
+		{"stops-in-thoughts", 2, `"stop"`, "temperature"},
+	}
+	for _, test := range tests {
+		t.Run(test.behaviours, func(t *testing.T) {
+			server := serve(t, strings.Fields(test.behaviours)...)
+			host, log := &apitest.Host{}, &strings.Builder{}
+			open := func() *chatmodel.Model {
+				m := chatmodel.New(chatmodel.Config{BaseURL: server.URL, Model: "tiny", MaxTokensField: "auto", Service: api.Service{Timeout: time.Minute}},
+					sdk.Setup{Host: host, Log: slog.New(slog.NewTextHandler(log, nil))})
+				t.Cleanup(func() { _ = m.Close() })
+				return m
+			}
+			m := open()
+			text, err := ask(t, m, everything(m))
+			if err != nil || text != `{"label": "a"}` {
+				t.Errorf("%q, error %v", text, err)
+			}
+			asks := server.Asks()
+			last := string(asks[len(asks)-1].Body)
+			if len(asks) != test.calls || test.without != "" && strings.Contains(last, test.without) || !strings.Contains(last, test.with) {
+				t.Errorf("asked %d times, at last %s", len(asks), last)
+			}
+			if said := strings.Count(log.String(), "level=WARN"); said > test.calls-1 {
+				t.Errorf("said %d times:\n%s", said, log)
+			}
+			if _, err := ask(t, m, everything(m)); err != nil || server.Calls() != test.calls+1 {
+				t.Errorf("asked %d times with the second question, error %v", server.Calls(), err)
+			}
+			m = open()
+			if _, err := ask(t, m, everything(m)); err != nil || server.Calls() != test.calls+2 {
+				t.Errorf("asked %d times with that of the next run, error %v", server.Calls(), err)
+			}
+			var all sdk.Usage
+			for _, r := range host.Results(t) {
+				all.Add(r.Usage)
+			}
+			if all.InputTokens == 0 {
+				t.Errorf("usage %+v", all)
+			}
+		})
+	}
+}
+
+// TestManyAtOnce: requests that are refused together are all asked again.
+func TestManyAtOnce(t *testing.T) {
+	server := serve(t, "reasons-like-openai", "refuses-schema")
+	host := &apitest.Host{}
+	m := model(t, chatmodel.Config{BaseURL: server.URL}, host)
+	var calls sync.WaitGroup
+	for range 32 {
+		calls.Go(func() {
+			if text, err := ask(t, m, everything(m)); err != nil || text != `{"label": "a"}` {
+				t.Errorf("%q, error %v", text, err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// TestFormsRefusedWithoutAWord: a server that refuses a request without saying why is asked
+// in the next form; where it takes none, the error is its first one. One that has obeyed a
+// form refuses for another reason.
+func TestFormsRefusedWithoutAWord(t *testing.T) {
+	refuse := func(a modelserver.Ask) bool { return strings.Contains(string(a.Body), "response_format") }
+	server := modelserver.Serve(t, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return refuse(a) }})
+	host := &apitest.Host{}
+	m := model(t, chatmodel.Config{BaseURL: server.URL}, host)
+	for calls := 3; calls < 5; calls++ { // schema, object, tool; then tool
+		if text, err := ask(t, m, everything(m)); err != nil || text != `{"label": "a"}` || server.Calls() != calls {
+			t.Errorf("%q after %d calls, error %v", text, server.Calls(), err)
+		}
+	}
+	refuse = func(modelserver.Ask) bool { return true }
+	if _, err := ask(t, m, everything(m)); sdk.CodeOf(err) != sdk.CodeInvalid || server.Calls() != 5 {
+		t.Errorf("%d calls, error %v", server.Calls(), err)
+	}
+	other := model(t, chatmodel.Config{BaseURL: server.URL}, &apitest.Host{})
+	if _, err := ask(t, other, everything(other)); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "as the test says") || server.Calls() != 9 {
+		t.Errorf("%d calls, error %v", server.Calls(), err)
+	}
+}
+
+// TestRoomForThoughts: the limit of an answer is raised where thoughts take all of it; the usage
+// of the reply is that of all calls.
+func TestRoomForThoughts(t *testing.T) {
+	server := serve(t, "thinks-silently")
+	for name, test := range map[string]struct {
+		maxTokens int
+		limits    []string
+	}{
+		"usual":     {0, []string{`"max_tokens":9}`, `"max_tokens":4105}`}},
+		"a limit":   {7, []string{`"max_tokens":7}`, `"max_tokens":4103}`}},
+		"unlimited": {-1, []string{`"messages"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := server.Calls()
+			host := &apitest.Host{}
+			m := model(t, chatmodel.Config{BaseURL: server.URL}, host)
+			r := m.Request(test.maxTokens, 9)
+			r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}
+			var usage sdk.Usage
+			err := m.Send(t.Context(), r, func(reply dialect.Reply, _ dialect.Request) error {
+				usage = reply.Usage
+				_, err := reply.Choices[0].Written()
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			asks := server.Asks()[before:]
+			if len(asks) != len(test.limits) || usage != host.Spent(t) {
+				t.Fatalf("%d calls, usage %+v, spent %+v", len(asks), usage, host.Spent(t))
+			}
+			for i, a := range asks {
+				if !strings.Contains(string(a.Body), test.limits[i]) {
+					t.Errorf("call %d: %s", i, a.Body)
+				}
+			}
+		})
+	}
+}
+
+// TestCall: what a call takes at most follows what is known of the model, and nobody is asked.
+func TestCall(t *testing.T) {
+	host := &apitest.Host{}
+	m := model(t, chatmodel.Config{}, host)
+	for profile, want := range map[string]int{`{}`: 9, `{"thinking": "yes"}`: 4105, `{"thinking": "yes", "thought_tokens": 100}`: 109} {
+		if err := host.KeepProfile(t.Context(), m.Address(), "tiny", json.RawMessage(profile)); err != nil {
+			t.Fatal(err)
+		}
+		m := model(t, chatmodel.Config{}, host)
+		r := m.Request(0, 9)
+		r.N = 2
+		call, out, err := m.Call(t.Context(), r)
+		if err != nil || out != 2*want || call.Most.OutputTokens != uint64(out) || call.Tokens <= out || len(host.Calls()) > 0 {
+			t.Errorf("%s: %+v, %d tokens for answers, error %v", profile, call, out, err)
+		}
+	}
+}
+
+// TestKeysOutliveProfiles: what is found out about a model changes the key of no answer.
+func TestKeysOutliveProfiles(t *testing.T) {
+	server := serve(t, "reasons-like-openai", "refuses-schema", "streams-only")
+	m := model(t, chatmodel.Config{BaseURL: server.URL}, &apitest.Host{})
+	before := m.Key(everything(m))
+	if _, err := ask(t, m, everything(m)); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := m.Applied(t.Context(), everything(m))
+	if err != nil || sent.Temperature != nil || !sent.Stream || sent.Form == dialect.FormSchema {
+		t.Errorf("sent %+v, error %v", sent, err)
+	}
+	if m.Key(everything(m)) != before {
+		t.Error("an answer that was paid for is lost")
+	}
+}
+
+// TestAzure asks a deployment.
+func TestAzure(t *testing.T) {
+	server := modelserver.Serve(t, modelserver.Options{})
+	m := model(t, chatmodel.Config{BaseURL: strings.TrimSuffix(server.URL, "/v1"), Model: "my-gpt", APIVersion: "2024-10-21", Service: api.Service{APIKey: "secret-key"}}, nil)
+	if _, err := ask(t, m, m.Request(0, 9)); err != nil {
+		t.Fatal(err)
+	}
+	got := server.Asks()[0]
+	if want := "/openai/deployments/my-gpt/chat/completions"; got.Path != want || got.Header.Get("Api-Key") != "secret-key" || slices.Contains(got.Header["Authorization"], "Bearer secret-key") {
+		t.Errorf("asked %s with %v", got.Path, got.Header)
+	}
+}

@@ -1,0 +1,199 @@
+package chatmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+)
+
+// OnReply reads the answers to a request and caches them. The reply has at least one
+// choice; sent is the request as the model was asked.
+type OnReply func(reply dialect.Reply, sent dialect.Request) error
+
+// maxTries bounds how often a request is asked again because of what the model turns out
+// to take.
+const maxTries = 12
+
+// Send asks a request, changed by what is known of the model. What the model turns out to
+// refuse is left out and the rest asked again at once, and so is what a model had no room to
+// answer for its thoughts. Send calls onReply before the call is released, and returns
+// its error. The usage of the reply is that of all calls.
+func (m *Model) Send(ctx context.Context, r dialect.Request, onReply OnReply) error {
+	a := &asking{Model: m, want: r, onReply: onReply}
+	var err error
+	for range maxTries {
+		sent, found := m.Applied(ctx, a.want)
+		if found != nil {
+			return found
+		}
+		if err = a.post(ctx, sent); err == nil {
+			return nil
+		}
+		if again, found := a.again(ctx, sent, err); !again {
+			return found
+		}
+	}
+	return err
+}
+
+// Applied is a request as the model takes it, as far as that is known.
+func (m *Model) Applied(ctx context.Context, r dialect.Request) (dialect.Request, error) {
+	p, err := m.keeper.Get(ctx)
+	return p.Apply(r), err
+}
+
+// asking is one call of Send.
+type asking struct {
+	*Model
+	want    dialect.Request
+	onReply OnReply
+	spent   sdk.Usage // by replies that were of no use
+	refusal error     // of a form of structured answers, which may be for another reason
+}
+
+// errSilent is the error of a reply in which nothing is written, though the model may write
+// something where it is asked in another way.
+var errSilent = errors.New("the model wrote nothing but thoughts")
+
+func (a *asking) post(ctx context.Context, sent dialect.Request) error {
+	return a.call(ctx, sent, nil, func(reply dialect.Reply) error { return a.take(ctx, reply, sent) })
+}
+
+// take takes a reply.
+func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Request) error {
+	if len(reply.Choices) == 0 {
+		return api.NoAnswer("the server's reply holds no choices; check base_url and model")
+	}
+	for _, c := range reply.Choices {
+		if err := c.Broken(); err != nil {
+			return err
+		}
+	}
+	a.keeper.Saw(ctx, a.want, sent, reply)
+	if sent.Schema != nil {
+		if a.refusal != nil {
+			a.keeper.Obeyed(ctx, sent.Form)
+		}
+		a.obeyed.Store(true)
+	}
+	reply.Usage.Add(a.spent)
+	// silent is an answer that was ended before anything of it was written.
+	silent := func(c dialect.Choice) bool {
+		return c.Unusable() == "" && c.Visible() == "" && (c.Cut() || sent.Stop != nil)
+	}
+	if slices.ContainsFunc(reply.Choices, silent) {
+		changed, err := a.changed(ctx, sent)
+		if err != nil {
+			return err
+		}
+		if changed { // then these answers can be had
+			reply.Choices = slices.DeleteFunc(reply.Choices, silent)
+		}
+	}
+	if len(reply.Choices) == 0 {
+		a.spent = reply.Usage
+		return errSilent
+	}
+	return a.onReply(reply, sent)
+}
+
+// changed reports whether the request would be sent in another way now.
+func (a *asking) changed(ctx context.Context, sent dialect.Request) (bool, error) {
+	now, err := a.Applied(ctx, a.want)
+	return !reflect.DeepEqual(now, sent), err
+}
+
+// again reports whether to ask again after an error, and the error where not.
+func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bool, error) {
+	if errors.Is(err, errSilent) {
+		return true, nil
+	}
+	if !api.BadRequest(err) {
+		return false, err
+	}
+	ofText := sdk.CodeOf(err) == sdk.CodeRefused // and not of a field
+	if ofText && sent.MaxTokens <= a.want.MaxTokens {
+		return false, cmp.Or(a.refusal, err)
+	}
+	about := sent
+	if about.N > 2 { // how many answers it gives at a time is for the stage to find out
+		about.N = 1
+	}
+	a.keeper.Refused(ctx, a.want, about, err)
+	if changed, failed := a.changed(ctx, sent); changed || failed != nil {
+		return changed, failed
+	}
+	if ofText || sent.Schema == nil || sent.Form == dialect.FormText || a.obeyed.Load() {
+		return false, cmp.Or(a.refusal, err)
+	}
+	a.refusal = cmp.Or(a.refusal, err)
+	a.want.Form = dialect.Forms[slices.Index(dialect.Forms, sent.Form)+1]
+	return true, nil
+}
+
+// unlimited is how many tokens an answer without a limit counts with the limits of
+// services.
+const unlimited = 512
+
+// request is the call for a request as it is sent.
+func (m *Model) request(sent dialect.Request) *api.Request {
+	most := sent.MaxTokens
+	if most == 0 {
+		most = unlimited
+	}
+	return &api.Request{Client: m.Client, Whole: true, Join: m.dialect.Join, Tokens: max(1, sent.N) * most, Bounded: sent.MaxTokens > 0}
+}
+
+// call sends a request as it is. The reply's usage is what can be of what the server says.
+func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Header, take func(dialect.Reply) error) error {
+	body, err := m.dialect.Body(sent)
+	if err != nil {
+		return sdk.Invalid(err)
+	}
+	var reply dialect.Reply
+	r := m.request(sent)
+	r.Header = header
+	r.Read = func(text []byte) (usage sdk.Usage, err error) {
+		reply, err = m.dialect.Read(text, sent)
+		return reply.Usage, err
+	}
+	r.OnReply = func() error {
+		reply.Usage = r.Usage()
+		return take(reply)
+	}
+	return r.Post(ctx, m.dialect.Path(sent), body, nil)
+}
+
+// probe sends a request that is to find out what the model takes.
+func (m *Model) probe(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
+	err = m.call(ctx, r, http.Header{"User-Agent": {profile.UserAgent}}, func(got dialect.Reply) error {
+		reply = got
+		return nil
+	})
+	return reply, err
+}
+
+// Call is what Send would ask the Host to permit at first, by what is known of the model,
+// and how many of its tokens are for answers. It asks nobody.
+func (m *Model) Call(ctx context.Context, r dialect.Request) (call sdk.Call, out int, err error) {
+	p, _, err := m.keeper.Kept(ctx)
+	if err != nil {
+		return sdk.Call{}, 0, err
+	}
+	sent := p.Apply(r)
+	body, err := m.dialect.Body(sent)
+	if err != nil {
+		return sdk.Call{}, 0, sdk.Invalid(err)
+	}
+	request := m.request(sent)
+	call, err = request.Call(body)
+	return call, request.Tokens, err
+}
