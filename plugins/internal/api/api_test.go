@@ -419,7 +419,7 @@ func TestMost(t *testing.T) {
 
 // What no call can take goes to the host as it came, and into no result.
 func TestImplausibleUsage(t *testing.T) {
-	for _, number := range []string{"9223372036854775807", "1e300", "18446744073709551616"} {
+	for _, number := range []string{"9223372036854775807", "1e300", "18446744073709551616", "-5"} {
 		c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"usage": {"prompt_tokens": 5, "completion_tokens": %s}}`, number)
 		})

@@ -228,7 +228,7 @@ func Usage(reply []byte) sdk.Usage {
 		u.Prompt = u.Total
 	}
 	input := Count(u.Prompt)
-	return sdk.Usage{InputTokens: input, CachedTokens: min(Count(u.Details.Cached), input), OutputTokens: Count(u.Completion)}
+	return sdk.Usage{InputTokens: input, CachedTokens: min(Count(max(u.Details.Cached, 0)), input), OutputTokens: Count(u.Completion)}
 }
 
 // Count is a number of tokens as a service reports it: one that cannot be stays one.

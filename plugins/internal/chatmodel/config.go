@@ -1,14 +1,19 @@
 package chatmodel
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/dialect/anthropic"
 	"github.com/racflow/racflow/sdk"
 )
 
 // Config is embedded in the configs of stages that ask a language model.
 type Config struct {
-	BaseURL    string `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version; of Azure, without a path."`
+	API        string `config:"api" default:"openai" one_of:"openai,anthropic" doc:"The form of requests: openai, which most servers and gateways take, or anthropic, of Anthropic's Messages API."`
+	BaseURL    string `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version; of Azure, without a path. api = \"anthropic\" needs one."`
 	Model      string `config:"model,required" example:"gpt-4o-mini" min_length:"1" doc:"Name of the model, as the server knows it; on Azure, of the deployment."`
 	APIVersion string `config:"api_version" example:"2024-10-21" pattern:"^[\\w.-]+$" doc:"Version of Azure's API: requests go to the deployment that model names; empty: another service."`
 	api.Service
@@ -18,16 +23,37 @@ type Config struct {
 	CacheControl   bool   `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 }
 
+// apiAnthropic is the value of api for Anthropic's Messages API.
+const apiAnthropic = "anthropic"
+
+// openAIAddress is the default of base_url.
+const openAIAddress = "https://api.openai.com/v1"
+
 // dialect is the form of the service's requests and replies.
-func (c Config) dialect() dialect.Dialect { return dialect.OpenAI{APIVersion: c.APIVersion} }
+func (c Config) dialect() dialect.Dialect {
+	if c.API == apiAnthropic {
+		return anthropic.Dialect{}
+	}
+	return dialect.OpenAI{APIVersion: c.APIVersion}
+}
 
 // reserved are the fields of a request that the body argument must not set: stages
 // count and read by them.
 var reserved = []string{"model", "messages", "prompt", "n", "stream", "stream_options"}
 
 func (c Config) service(setup sdk.Setup) api.Config {
+	reserved := reserved
+	if c.API == apiAnthropic {
+		reserved = append(slices.Clone(reserved), "system")
+	}
 	return api.Config{Service: c.Service, BaseURL: c.BaseURL, Key: c.dialect().Header, Reserved: reserved, Host: setup.Host, Log: setup.Log}
 }
 
 // Check reports the errors that tags cannot find: sdk.ArgumentErrors.
-func (c Config) Check() error { return c.service(sdk.Setup{}).Check() }
+func (c Config) Check() error {
+	var errs api.Errors
+	errs.Require(c.API != apiAnthropic || c.BaseURL != openAIAddress, "base_url", "OpenAI's service does not take Anthropic's API; write "+anthropic.BaseURL+", or the gateway's address")
+	errs.Require(c.API != apiAnthropic || c.APIVersion == "", "api_version", "it is Azure's, and api is anthropic; leave one of them out")
+	errs.Require(c.API != apiAnthropic || !c.Completion, "api", "Anthropic's API continues no texts; write endpoint = \"chat\"")
+	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
+}

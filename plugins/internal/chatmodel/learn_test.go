@@ -3,7 +3,6 @@ package chatmodel_test
 import (
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -213,18 +212,5 @@ func TestKeysOutliveProfiles(t *testing.T) {
 	}
 	if m.Key(everything(m)) != before {
 		t.Error("an answer that was paid for is lost")
-	}
-}
-
-// TestAzure asks a deployment.
-func TestAzure(t *testing.T) {
-	server := modelserver.Serve(t, modelserver.Options{})
-	m := model(t, chatmodel.Config{BaseURL: strings.TrimSuffix(server.URL, "/v1"), Model: "my-gpt", APIVersion: "2024-10-21", Service: api.Service{APIKey: "secret-key"}}, nil)
-	if _, err := ask(t, m, m.Request(0, 9)); err != nil {
-		t.Fatal(err)
-	}
-	got := server.Asks()[0]
-	if want := "/openai/deployments/my-gpt/chat/completions"; got.Path != want || got.Header.Get("Api-Key") != "secret-key" || slices.Contains(got.Header["Authorization"], "Bearer secret-key") {
-		t.Errorf("asked %s with %v", got.Path, got.Header)
 	}
 }

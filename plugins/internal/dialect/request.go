@@ -18,7 +18,6 @@ type Request struct {
 	Temperature, TopP *float64 // nil: not sent
 	Seed              *int
 	MaxTokens         int // of the visible answer; 0: no limit
-	Usual             bool
 	Stop              []string
 	Logprobs          bool
 

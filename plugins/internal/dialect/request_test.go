@@ -15,7 +15,7 @@ func TestKey(t *testing.T) {
 	seven := 7
 	values := map[string]any{
 		"Model": "x", "Messages": []sdk.Message{{Role: sdk.MessageUser, Text: "x"}}, "Prompt": "x", "N": 7, "Temperature": number(7), "TopP": number(.7), "Seed": &seven,
-		"MaxTokens": 7, "Usual": true, "Stop": []string{"x"}, "Logprobs": true, "Schema": json.RawMessage(`{}`), "Form": dialect.FormTool, "Choice": []string{"x"}, "Grammar": "x",
+		"MaxTokens": 7, "Stop": []string{"x"}, "Logprobs": true, "Schema": json.RawMessage(`{}`), "Form": dialect.FormTool, "Choice": []string{"x"}, "Grammar": "x",
 		"Effort": "x", "MaxTokensField": "x", "Stream": true, "CacheMarks": true, "PromptCacheKey": "x", "Extra": map[string]any{"x": 7},
 	}
 	without := []string{"N", "Stream", "CacheMarks", "PromptCacheKey"}

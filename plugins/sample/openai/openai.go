@@ -26,14 +26,19 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.Config.Check() }))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.model().Check() }))
+}
+
+// model is the config of the model.
+func (c config) model() chatmodel.Config {
+	c.Completion = c.Endpoint == "completions"
+	return c.Config
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
-	c.Completion = c.Endpoint == "completions"
 	v := &voter{
 		config:  c,
-		Model:   chatmodel.New(c.Config, setup),
+		Model:   chatmodel.New(c.model(), setup),
 		samples: max(1, setup.Samples),
 		reading: answer.Options{Exact: c.Read == "exact", Nearest: c.Nearest},
 	}
