@@ -39,9 +39,10 @@ lint: ## Run golangci-lint
 	@go tool -modfile=.ci/lint.mod golangci-lint run ./... ./.ci/bench/...
 
 .PHONY: generate
-generate: build ## Write the generated code, and the reference of the stages
+generate: build ## Write the generated code, the reference of the stages and the table of the model server
 	@go generate ./sdk/proto
 	@$(call reference,pipelines/reference)
+	@go run ./examples/modelserver -markdown >sdk/sdktest/modelserver/README.md
 
 .PHONY: generated
 generated: build ## Check that what is generated is current, and that the wire breaks no plugin

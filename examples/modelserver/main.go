@@ -44,11 +44,16 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	answer := flags.String("answer", "", "the `TEXT` of each answer; empty: the first label that a request allows, or \"answer\"")
 	latency := flags.Duration("latency", 0, "`TIME` until each reply")
 	list := flags.Bool("list", false, "show the behaviours")
+	markdown := flags.Bool("markdown", false, "show them as a page that also says what racflow does about them")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q; behaviours are given as -behaviour NAME,NAME", flags.Arg(0))
+	}
+	if *markdown {
+		fmt.Fprint(stdout, modelserver.Table())
+		return nil
 	}
 	if *list {
 		for _, b := range modelserver.Behaviours() {

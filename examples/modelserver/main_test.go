@@ -48,6 +48,10 @@ func TestArguments(t *testing.T) {
 	if err := serve(t.Context(), []string{"-list"}, &stdout, &stderr); err != nil || strings.Count(stdout.String(), "\n") != len(modelserver.Behaviours()) {
 		t.Errorf("%v\n%s", err, &stdout)
 	}
+	stdout.Reset()
+	if err := serve(t.Context(), []string{"-markdown"}, &stdout, &stderr); err != nil || stdout.String() != modelserver.Table() {
+		t.Errorf("%v\n%s", err, &stdout)
+	}
 	for wrong, want := range map[string]string{"-behaviour=thinks": "thinks-in-tags", "-listen=nowhere": "listen", "thinks-in-tags": "-behaviour", "-x": "not defined"} {
 		if err := serve(t.Context(), []string{wrong}, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", wrong, err)

@@ -2,48 +2,129 @@ package modelserver
 
 // asking is what services take and what they do not.
 var asking = []Behaviour{
-	unsupported("refuses-temperature", "temperature", "takes no temperature"),
-	unsupported("refuses-stop", "stop", "takes no stop texts"),
-	unsupported("refuses-n", "n", "takes no n above 1"),
-	unsupported("refuses-seed", "seed", "takes no seed"),
-	unsupported("refuses-max-tokens", "max_tokens", "takes max_completion_tokens in place of max_tokens"),
-	unsupported("refuses-max-completion-tokens", "max_completion_tokens", "takes max_tokens, but not max_completion_tokens"),
-	unsupported("refuses-logprobs", "logprobs", "gives no logprobs and refuses to be asked for them"),
-	unsupported("refuses-schema", "json_schema", "takes no response_format of type json_schema"),
-	unsupported("refuses-object", "json_object", "takes no response_format of type json_object"),
-	unsupported("refuses-tools", "tools", "takes no tools"),
 	{
-		Name:   "refuses-namelessly",
-		Server: "refuses temperature, and says so in the message of its error alone, without param",
-		set:    func(o *Options) { o.Unsupported, o.Nameless = append(o.Unsupported, "temperature"), true },
+		Name: "refuses-temperature", Server: "takes no temperature",
+		Racflow: leaves, Says: refused, set: field("temperature"),
 	},
-	unsupported("streams-only", "whole", "answers by streams alone"),
+	{
+		Name: "refuses-stop", Server: "takes no stop texts",
+		Racflow: leaves + "; what is behind the first line is not read", Says: refused, set: field("stop"),
+	},
+	{
+		Name: "refuses-n", Server: "takes no n above 1",
+		Racflow: "asks for one answer at a time", Says: refused, set: field("n"),
+	},
+	{
+		Name: "refuses-seed", Server: "takes no seed",
+		Racflow: leaves, Says: refused, set: field("seed"),
+	},
+	{
+		Name: "refuses-max-tokens", Server: "takes max_completion_tokens in place of max_tokens",
+		Racflow: "sends the field that is taken", set: field("max_tokens"),
+	},
+	{
+		Name: "refuses-max-completion-tokens", Server: "takes max_tokens, but not max_completion_tokens",
+		Racflow: "sends the field that is taken", set: field("max_completion_tokens"),
+	},
+	{
+		Name: "refuses-logprobs", Server: "gives no logprobs and refuses to be asked for them",
+		Racflow: leaves + "; answers weigh 1", Says: refused, set: field("logprobs"),
+	},
+	{
+		Name: "refuses-schema", Server: "takes no response_format of type json_schema",
+		Racflow: "asks for a JSON object", Says: weaker, Try: AsObject, set: field("json_schema"),
+	},
+	{
+		Name: "refuses-object", Server: "takes neither json_schema nor json_object as response_format",
+		Racflow: "asks for the call of a tool", Says: weaker, Try: AsObject, set: field("json_schema", "json_object"),
+	},
+	{
+		Name: "refuses-tools", Server: "takes neither a response_format nor tools",
+		Racflow: "asks for plain text, and reads the object in it", Says: weaker, Try: AsObject, set: field("json_schema", "json_object", "tools"),
+	},
+	{
+		Name: "refuses-namelessly", Server: "refuses temperature, and says so in the message of its error alone, without param",
+		Racflow: "finds the name in the message", Says: refused,
+		set: func(o *Options) { o.Unsupported, o.Nameless = append(o.Unsupported, "temperature"), true },
+	},
+	{
+		Name: "streams-only", Server: "answers by streams alone",
+		Racflow: "asks for streams, and joins them", set: field("whole"),
+	},
 	{
 		Name: "reasons-like-openai", Server: "takes neither temperature, top_p, max_tokens, stop, logprobs nor an n above 1, and thinks without showing it",
+		Racflow: "leaves these fields out, and has room for thoughts", Says: refused,
 		set: func(o *Options) {
-			o.Unsupported = append(o.Unsupported, "temperature", "top_p", "max_tokens", "stop", "logprobs", "n")
+			field("temperature", "top_p", "max_tokens", "stop", "logprobs", "n")(o)
 			o.Thinks = Silently
 		},
 	},
-	{Name: "ignores-n", Server: "gives one choice, whatever n says", set: func(o *Options) { o.IgnoreN = true }},
-	{Name: "ignores-formats", Server: "answers in plain text where a JSON object is asked for", set: func(o *Options) { o.IgnoreFormat = true }},
-	{Name: "thinks-in-tags", Server: "writes what it thinks in <think> tags before its answer", set: func(o *Options) { o.Thinks = InTags }},
-	{Name: "thinks-in-other-tags", Server: "writes what it thinks in <thinking> tags before its answer", set: func(o *Options) { o.Thinks = InOtherTags }},
-	{Name: "thinks-in-a-field", Server: "gives what it thinks as reasoning_content", set: func(o *Options) { o.Thinks = InAField }},
-	{Name: "thinks-silently", Server: "thinks without showing it, and counts the tokens", set: func(o *Options) { o.Thinks = Silently }},
-	{Name: "thinks-in-channels", Server: "writes what it thinks into a channel of its own, as gpt-oss does", set: func(o *Options) { o.Thinks = InChannels }},
+	{
+		Name: "ignores-n", Server: "gives one choice, whatever n says",
+		Racflow: "counts what came, and asks again until there are n", Says: "it is asked again", set: func(o *Options) { o.IgnoreN = true },
+	},
+	{
+		Name: "ignores-formats", Server: "answers in plain text where a JSON object is asked for",
+		Racflow: "reads the label all the same", Try: AsObject, set: func(o *Options) { o.IgnoreFormat = true },
+	},
+	{
+		Name: "thinks-in-tags", Server: "writes what it thinks in <think> tags before its answer",
+		Racflow: thinks, set: func(o *Options) { o.Thinks = InTags },
+	},
+	{
+		Name: "thinks-in-other-tags", Server: "writes what it thinks in <thinking> tags before its answer",
+		Racflow: thinks, set: func(o *Options) { o.Thinks = InOtherTags },
+	},
+	{
+		Name: "thinks-in-a-field", Server: "gives what it thinks as reasoning_content",
+		Racflow: thinks, set: func(o *Options) { o.Thinks = InAField },
+	},
+	{
+		Name: "thinks-silently", Server: "thinks without showing it, and counts the tokens",
+		Racflow: thinks, set: func(o *Options) { o.Thinks = Silently },
+	},
+	{
+		Name: "thinks-in-channels", Server: "writes what it thinks into a channel of its own, as gpt-oss does",
+		Racflow: thinks, set: func(o *Options) { o.Thinks = InChannels },
+	},
 	{
 		Name: "stops-in-thoughts", Server: "thinks in <think> tags, and ends at a stop text there, too",
-		set: func(o *Options) { o.Thinks, o.Stops = InTags, true },
+		Racflow: "sends no stop text, and has room for the thoughts", set: func(o *Options) { o.Thinks, o.Stops = InTags, true },
 	},
 }
 
+const (
+	leaves  = "leaves the field out"
+	refused = "the model refuses a field of the request: it is asked without"
+	weaker  = "the model refuses this form of structured answers: it is asked in another way"
+	thinks  = "has room for thoughts beside the answer, and reads the answer alone"
+)
+
 // embedding is what services for embeddings do.
 var embedding = []Behaviour{
-	{Name: "embeds-numbers", Server: "sends embeddings as numbers where base64 is asked for", set: func(o *Options) { o.Base64 = Base64Ignored }},
-	{Name: "refuses-base64", Server: "takes no encoding_format base64", set: func(o *Options) { o.Base64 = Base64Refused }},
-	{Name: "shuffles-embeddings", Server: "sends embeddings in another order than that of the texts, with their index", set: func(o *Options) { o.Shuffle = true }},
-	faulty("loses-embeddings", "sends one embedding less than there are texts, once", Fault{Kind: Fewer, First: 1}),
-	faulty("repeats-embeddings", "sends one embedding more than there are texts, once", Fault{Kind: More, First: 1}),
-	faulty("embeds-null", "sends null in place of an embedding's numbers, once", Fault{Kind: NaN, First: 1}),
+	{
+		Name: "embeds-numbers", Server: "sends embeddings as numbers where base64 is asked for",
+		Racflow: "reads numbers, too", Try: AsEmbedding, set: func(o *Options) { o.Base64 = Base64Ignored },
+	},
+	{
+		Name: "refuses-base64", Server: "takes no encoding_format base64",
+		Racflow: "asks for numbers", Try: AsEmbedding, set: func(o *Options) { o.Base64 = Base64Refused },
+	},
+	{
+		Name: "shuffles-embeddings", Server: "sends embeddings in another order than that of the texts, with their index",
+		Racflow: "puts them in order", Try: AsEmbedding, set: func(o *Options) { o.Shuffle = true },
+	},
+	{
+		Name: "loses-embeddings", Server: "sends one embedding less than there are texts, once",
+		Racflow: "asks again", Try: AsEmbedding, set: fault(Fault{Kind: Fewer, First: 1}),
+	},
+	{
+		Name: "repeats-embeddings", Server: "sends one embedding more than there are texts, once",
+		Racflow: "asks again", Try: AsEmbedding, set: fault(Fault{Kind: More, First: 1}),
+	},
+	{
+		Name: "embeds-null", Server: "sends nulls in place of the numbers of its first reply",
+		Racflow: "refuses these rows; where none is left, the run does not start", Exit: 1, Lost: true,
+		Says: "the server's vector cannot be used", Try: AsEmbedding, set: fault(Fault{Kind: NaN, First: 1}),
+	},
 }

@@ -8,10 +8,25 @@ import (
 
 // Behaviour is something that a service of language models does, by name.
 type Behaviour struct {
-	Name   string
-	Server string // what it does, in a sentence
-	set    func(*Options)
+	Name    string
+	Server  string // what it does
+	Racflow string // what racflow does about that
+	Exit    int    // exit code of `racflow run`, where another voter answers, too
+	Says    string // what the user sees of it, literally, in the report or in the results; empty: nothing but the answers
+	Lost    bool   // answers of the model do not count
+	Try     Try    // what a pipeline has to ask for
+	set     func(*Options)
 }
+
+// Try is what a pipeline asks for, for a behaviour to show.
+type Try uint8
+
+// What it asks for.
+const (
+	AsLabel     Try = iota // a label as plain text
+	AsObject               // a JSON object with a label
+	AsEmbedding            // embeddings
+)
 
 // Behaviours returns all behaviours, as the documents list them.
 func Behaviours() []Behaviour {
@@ -48,17 +63,26 @@ func (o Options) With(names ...string) Options {
 	return o
 }
 
-// unsupported is a behaviour that refuses a field.
-func unsupported(name, field, server string) Behaviour {
-	return Behaviour{Name: name, Server: server, set: func(o *Options) { o.Unsupported = append(o.Unsupported, field) }}
+// field refuses fields of requests.
+func field(names ...string) func(*Options) {
+	return func(o *Options) { o.Unsupported = append(o.Unsupported, names...) }
 }
 
-// written is a behaviour that writes answers in a form of its own.
-func written(name, server string, form Form) Behaviour {
-	return Behaviour{Name: name, Server: server, set: func(o *Options) { o.Forms = append(o.Forms, form) }}
+// form writes answers in a form of its own.
+func form(f Form) func(*Options) {
+	return func(o *Options) { o.Forms = append(o.Forms, f) }
 }
 
-// faulty is a behaviour that is a fault.
-func faulty(name, server string, f Fault) Behaviour {
-	return Behaviour{Name: name, Server: server, set: func(o *Options) { o.Faults = append(o.Faults, f) }}
+// plain does that with answers that are no JSON objects.
+func plain(f func(string) string) func(*Options) {
+	return form(func(answer string, object bool) string {
+		if object {
+			return answer
+		}
+		return f(answer)
+	})
+}
+
+func fault(f Fault) func(*Options) {
+	return func(o *Options) { o.Faults = append(o.Faults, f) }
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -185,11 +186,18 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+func TestReadme(t *testing.T) {
+	raw, err := os.ReadFile("README.md")
+	if err != nil || string(raw) != Table() {
+		t.Errorf("README.md is not current; `make generate` writes it (error %v)", err)
+	}
+}
+
 func TestNames(t *testing.T) {
 	var names []string
 	for _, b := range Behaviours() {
 		names = append(names, b.Name)
-		if b.Server == "" {
+		if b.Server == "" || b.Racflow == "" {
 			t.Errorf("%s: %q", b.Name, b.Server)
 		}
 	}
