@@ -214,3 +214,26 @@ func TestKeysOutliveProfiles(t *testing.T) {
 		t.Error("an answer that was paid for is lost")
 	}
 }
+
+// TestStreamsUnasked: a server that streams whatever it is asked is asked for a stream from
+// then on, since only that reports tokens. One that breaks off is asked again by the engine, and
+// nothing of it counts.
+func TestStreamsUnasked(t *testing.T) {
+	o := modelserver.Options{Streams: true, Answer: func(modelserver.Ask, int) string { return "yes" }}
+	o.Faults = []modelserver.Fault{{Kind: modelserver.Broken, Calls: []int{1}}}
+	server, host := modelserver.Serve(t, o), &apitest.Host{}
+	m := model(t, chatmodel.Config{BaseURL: server.URL}, host)
+	if text, err := ask(t, m, m.Request(0, 9)); err != nil || text != "yes" {
+		t.Errorf("%q, error %v", text, err)
+	}
+	if text, err := ask(t, m, m.Request(0, 9)); sdk.CodeOf(err) != sdk.CodeTransient || text != "" {
+		t.Errorf("broken off: %q, error %v", text, err)
+	}
+	if text, err := ask(t, m, m.Request(0, 9)); err != nil || text != "yes" {
+		t.Errorf("%q, error %v", text, err)
+	}
+	results := host.Results(t)
+	if len(results) != 3 || results[0].Usage.InputTokens != 0 || !results[1].Lost || results[2].Usage.InputTokens == 0 {
+		t.Errorf("results %+v", results)
+	}
+}

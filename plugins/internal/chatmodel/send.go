@@ -149,7 +149,7 @@ func (m *Model) request(sent dialect.Request) *api.Request {
 	if most == 0 {
 		most = unlimited
 	}
-	return &api.Request{Client: m.Client, Whole: true, Join: m.dialect.Join, Tokens: max(1, sent.N) * most, Bounded: sent.MaxTokens > 0}
+	return &api.Request{Client: m.Client, Whole: true, Tokens: max(1, sent.N) * most, Bounded: sent.MaxTokens > 0}
 }
 
 // call sends a request as it is. The reply's usage is what can be of what the server says.
@@ -161,8 +161,14 @@ func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Head
 	var reply dialect.Reply
 	r := m.request(sent)
 	r.Header = header
+	streamed := false
+	r.Join = func(events []byte) ([]byte, error) {
+		streamed = true
+		return m.dialect.Join(events)
+	}
 	r.Read = func(text []byte) (usage sdk.Usage, err error) {
 		reply, err = m.dialect.Read(text, sent)
+		reply.Streamed = streamed
 		return reply.Usage, err
 	}
 	r.OnReply = func() error {

@@ -30,6 +30,7 @@ type Reply struct {
 	Usage         sdk.Usage // as it is reported, plausible or not
 	ThoughtTokens uint64    // of Usage.OutputTokens
 	Model         string    // that answered, by the server
+	Streamed      bool      // it came as events
 }
 
 // Choice is one answer, as it is cached.

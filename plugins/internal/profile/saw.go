@@ -26,6 +26,9 @@ func (p Profile) Saw(sent dialect.Request, reply dialect.Reply) Profile {
 	if reply.Usage.Plausible() && reply.Usage.CachedTokens > 0 {
 		p.CachedUsage = Yes
 	}
+	if reply.Streamed { // whether it was asked to or not: asked to, it reports its tokens
+		p.Streaming = Yes
+	}
 	texts := visible(reply)
 	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
 	switch thoughts, thinks := thoughts(reply, texts); {

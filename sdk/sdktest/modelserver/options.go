@@ -31,6 +31,7 @@ type Options struct {
 	IgnoreFormat bool      // answers are plain, whatever form a request asks for
 	Usage        UsageKind // what replies say of their tokens
 	Bytes        bool      // a token is one byte, not four
+	Streams      bool      // replies are streams, also where the request does not say so
 	IgnoreN      bool      // one choice, whatever n says
 	MaxN         int       // a larger n is refused; 0: none
 	MaxInputs    int       // of one request for embeddings; more are refused; 0: 2,048

@@ -103,6 +103,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, errors.New("wrong key: "+r.Header.Get("Authorization")))
 		return
 	}
+	a.stream = a.stream || s.options.Streams
 	err = s.unsupported(a)
 	var reply []byte
 	if err == nil {
