@@ -19,6 +19,8 @@ type Courier interface {
 	Deliver(d Delivery, read func(status int, body []byte) (sdk.Usage, error)) error
 	// Forgets reports whether a cached answer counts as absent.
 	Forgets(key sdk.Key) bool
+	// Keeps is told that an answer is cached now.
+	Keeps(key sdk.Key)
 }
 
 // Delivery is a request for a Courier.
@@ -31,7 +33,7 @@ type Delivery struct {
 
 type courierKey struct{}
 
-// Through returns a context whose requests a courier takes, but for those that skip the Host.
+// Through returns a context whose requests a courier takes; nil: none does.
 func Through(ctx context.Context, by Courier) context.Context {
 	return context.WithValue(ctx, courierKey{}, by)
 }

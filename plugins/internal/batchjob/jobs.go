@@ -73,7 +73,7 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 	if later != nil || err != nil {
 		return either(later, err)
 	}
-	r := &round{number: h.Round}
+	r := &round{number: h.Round, good: map[string]string{}}
 	defer r.close()
 	if err := j.read(ctx, r, h, jobs); err != nil {
 		return j.unreachable(ctx, h, err)
@@ -212,6 +212,9 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 			r.failed = job.Failed
 		}
 		err := j.service.Replies(ctx, job, func(reply Reply) error {
+			if reply.Status >= 200 && reply.Status < 300 && len(reply.ID) > answerBytes {
+				r.good[reply.ID[:answerBytes]] = reply.ID
+			}
 			return r.replies.put(reply.ID, reply.Body, answered{status: reply.Status, latest: latest})
 		})
 		if err != nil {

@@ -35,6 +35,8 @@ type round struct {
 	seen  map[short]bool
 
 	replies store[answered]
+	good    map[string]string // by the answer that it is for: the latest reply that is a success
+	used    map[string]bool   // answers for which that was read
 	lines   store[asked]
 	missing bool   // a request had no reply
 	failed  string // why jobs have no replies
@@ -74,14 +76,16 @@ func (r *round) Forgets(key sdk.Key) bool {
 // beginning is how much of requests has to be the same for them to stand side by side.
 const beginning = 4 << 10
 
+// Keeps implements api.Courier.
+func (r *round) Keeps(key sdk.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[short(key[:])] = true
+}
+
 // Deliver implements api.Courier.
 func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error)) error {
-	h := sha256.New()
-	for _, part := range []string{string(d.Answer[:]), d.Path, string(d.Body)} {
-		fmt.Fprintf(h, "%d %s", len(part), part)
-	}
-	id := base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
-	text, about, err := r.replies.get(id)
+	text, about, err := r.reply(d)
 	if err != nil {
 		return err
 	}
@@ -112,10 +116,51 @@ func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error
 		return errLater
 	}
 	order := sha256.Sum256(d.Body[:min(len(d.Body), beginning)])
-	if err := r.lines.put(id, d.Body, asked{d.Path, string(order[:8]), d.Call.Tokens, d.Call.Most}); err != nil {
+	if err := r.lines.put(idOf(d), d.Body, asked{d.Path, string(order[:8]), d.Call.Tokens, d.Call.Most}); err != nil {
 		return err
 	}
 	return errLater
+}
+
+const (
+	// answerBytes is how much of a request's name is that of the answer that it is for.
+	answerBytes = 16
+	sentBytes   = 12
+)
+
+// idOf is the name of a request: of what it is for, and of what is sent.
+func idOf(d api.Delivery) string {
+	digest := func(size int, parts ...string) string {
+		h := sha256.New()
+		for _, part := range parts {
+			fmt.Fprintf(h, "%d %s", len(part), part)
+		}
+		return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:size*3/4])
+	}
+	answer := string(d.Answer[:])
+	if d.Answer == (sdk.Key{}) {
+		answer = string(d.Body)
+	}
+	return digest(answerBytes, answer) + digest(sentBytes, d.Path, string(d.Body))
+}
+
+// reply returns the reply to a request. What is known of a model changes how it is asked, so
+// the same may have been asked in another way when the batch was sent: a reply to that is one, unless
+// the stage has read it and asks again.
+func (r *round) reply(d api.Delivery) ([]byte, *answered, error) {
+	id := idOf(d)
+	text, about, err := r.replies.get(id)
+	r.mu.Lock()
+	other, used := r.good[id[:answerBytes]], r.used[id[:answerBytes]]
+	if r.used == nil {
+		r.used = map[string]bool{}
+	}
+	r.used[id[:answerBytes]] = true
+	r.mu.Unlock()
+	if about != nil || err != nil || other == "" || used {
+		return text, about, err
+	}
+	return r.replies.get(other)
 }
 
 // count adds what a reply cost, once.

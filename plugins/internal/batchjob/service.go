@@ -32,7 +32,7 @@ type Limits struct {
 
 // Line is one request of a job.
 type Line struct {
-	ID   string // at most 64 letters, digits, hyphens and underscores; one of its own in the job
+	ID   string // at most 28 letters, digits, hyphens and underscores; one of its own in the job
 	Path string // where a single call would go, below the base address
 	Body json.RawMessage
 }
