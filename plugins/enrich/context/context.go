@@ -37,7 +37,7 @@ const usualTokens = 150
 // Stage describes the enricher.
 func Stage() sdk.Stage {
 	return sdk.EnrichStage("context", "Has a language model contextualize each passage in its document.", open, sdk.Revision("1"),
-		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(config.check))
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Enricher, error) {

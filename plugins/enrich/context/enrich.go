@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -17,6 +18,15 @@ const (
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return e.CollectAdditions(ctx, "", passages)
+}
+
+// CollectAdditions implements sdk.EnrichCollector.
+func (e *enricher) CollectAdditions(ctx context.Context, handle string, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return chatmodel.Later(ctx, e.Model, handle, func(ctx context.Context) ([]sdk.Addition, error) { return e.enrich(ctx, passages) })
+}
+
+func (e *enricher) enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	w := &work{enricher: e, passages: passages, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
 	groups.SetLimit(maxGroups)

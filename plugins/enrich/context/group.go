@@ -89,8 +89,12 @@ func (g *group) take(row int, cached []byte) bool {
 }
 
 // lead asks about one passage after the other until the service has answered one, and so
-// has cached what they share. It leaves the others in g.rows; its error is theirs.
+// has cached what they share. It leaves the others in g.rows; its error is theirs. Nobody leads where
+// answers come later.
 func (g *group) lead(ctx context.Context) error {
+	if api.Later(ctx) {
+		return nil
+	}
 	for tried := 0; len(g.rows) > 0; {
 		first := g.rows[0]
 		g.rows = g.rows[1:]
@@ -133,7 +137,7 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	if err != nil || g.take(row, found[0]) {
 		return false, err
 	}
-	err = g.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
+	err = g.Send(api.For(ctx, key), q, func(reply dialect.Reply, _ dialect.Request) error {
 		answered = true
 		r := reply.Choices[0]
 		text, err := contextOf(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/docexpand"
 	"github.com/racflow/racflow/sdk"
 )
@@ -25,7 +26,7 @@ func kind() docexpand.Kind {
 
 // Stage describes the enricher.
 func Stage() sdk.Stage {
-	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Revision(docexpand.Revision), sdk.Network(), sdk.PreferBatch(1),
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", open, sdk.Revision(docexpand.Revision), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
 		sdk.Validates(func(c config) error { return docexpand.Check(kind(), c.Config, c.N) }))
 }
 

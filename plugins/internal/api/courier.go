@@ -25,13 +25,22 @@ type Courier interface {
 
 // Delivery is a request for a Courier.
 type Delivery struct {
-	Answer sdk.Key // names what the reply is for; see Request.Answer
+	Answer sdk.Key // names what the reply is for; see For
 	Path   string  // below the base address
 	Body   []byte
 	Call   sdk.Call // what the Host would be asked for
 }
 
 type courierKey struct{}
+
+type answerKey struct{}
+
+// For returns a context whose requests are for an answer, by its cache key. To a Courier two equal
+// requests for different answers are two, and those for one answer are the same question, however it
+// is asked.
+func For(ctx context.Context, answer sdk.Key) context.Context {
+	return context.WithValue(ctx, answerKey{}, answer)
+}
 
 // Through returns a context whose requests a courier takes; nil: none does.
 func Through(ctx context.Context, by Courier) context.Context {
@@ -48,8 +57,9 @@ func courierOf(ctx context.Context) Courier {
 }
 
 // deliver is Post where a courier takes the request.
-func (r *Request) deliver(by Courier, path string, body []byte, reply any) error {
-	return by.Deliver(Delivery{r.Answer, path, body, r.call(body)}, func(status int, answer []byte) (sdk.Usage, error) {
+func (r *Request) deliver(ctx context.Context, by Courier, path string, body []byte, reply any) error {
+	answer, _ := ctx.Value(answerKey{}).(sdk.Key)
+	return by.Deliver(Delivery{answer, path, body, r.call(body)}, func(status int, answer []byte) (sdk.Usage, error) {
 		res := &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{}}
 		if _, err := r.Client.resultOf(res, answer, time.Now()); err != nil {
 			return sdk.Usage{}, err

@@ -29,9 +29,6 @@ type Request struct {
 	// Read reads a reply and returns what it says of its cost; nil: it is decoded, and
 	// says it as OpenAI does.
 	Read func(reply []byte) (sdk.Usage, error)
-	// Answer names what the reply is for where a Courier takes the request: a cache key of it. Two
-	// requests with the same one are one, and equal requests with different ones are several.
-	Answer sdk.Key
 	// OnReply is called with the decoded reply before the call is released, so that no more
 	// answers than those of calls under way can be lost before they are cached. Post returns
 	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
@@ -53,7 +50,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(err)
 	}
 	if by := courierOf(ctx); by != nil {
-		return r.deliver(by, path, text, reply)
+		return r.deliver(ctx, by, path, text, reply)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.BaseURL+path, bytes.NewReader(text))
 	if err != nil {

@@ -40,7 +40,7 @@ func (m messages) row(ctx context.Context, text string) (answer string, err erro
 	if err != nil {
 		return "", err
 	}
-	r := &api.Request{Client: m.client, Tokens: 9, Bounded: true, Answer: key(text, 0)}
+	r := &api.Request{Client: m.client, Tokens: 9, Bounded: true}
 	r.Read = func(reply []byte) (sdk.Usage, error) {
 		read, err := anthropic.Dialect{}.Read(reply, asked)
 		if err == nil && len(read.Choices) > 0 {
@@ -52,7 +52,7 @@ func (m messages) row(ctx context.Context, text string) (answer string, err erro
 		m.client.CachePut(ctx, []sdk.Key{key(text, 0)}, [][]byte{[]byte(answer)})
 		return nil
 	}
-	return answer, r.Post(ctx, "/messages", body, nil)
+	return answer, r.Post(api.For(ctx, key(text, 0)), "/messages", body, nil)
 }
 
 // do asks or collects once; finish until nothing is pending.

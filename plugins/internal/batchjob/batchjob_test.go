@@ -53,7 +53,7 @@ func (s *stage) row(ctx context.Context, text string) (string, error) {
 		var reply struct {
 			Choices []struct{ Message struct{ Content string } }
 		}
-		r := &api.Request{Client: s.client, Tokens: 9 * len(missing), Bounded: true, Answer: keys[missing[0]]}
+		r := &api.Request{Client: s.client, Tokens: 9 * len(missing), Bounded: true}
 		r.OnReply = func() error {
 			if len(reply.Choices) == 0 {
 				return api.NoAnswer("no choices")
@@ -65,7 +65,7 @@ func (s *stage) row(ctx context.Context, text string) (string, error) {
 			return nil
 		}
 		body := map[string]any{"model": "m", "n": len(missing), "max_tokens": 9, "messages": []any{map[string]string{"role": "user", "content": text}}}
-		if err := r.Post(ctx, "/chat/completions", body, &reply); err != nil {
+		if err := r.Post(api.For(ctx, keys[missing[0]]), "/chat/completions", body, &reply); err != nil {
 			return "", err
 		}
 	}

@@ -111,7 +111,7 @@ func TestKey(t *testing.T) {
 	}
 	values := map[string]any{
 		"BaseURL": "http://127.0.0.1:3/v1", "Model": "other", "MaxTokensField": "max_completion_tokens", "PromptCacheKey": "k", "CacheControl": true,
-		"APIKey": "k", "Headers": map[string]string{"A": "b"}, "Body": `{"a": 1}`, "Timeout": time.Minute, "APIVersion": "1", "API": "anthropic",
+		"APIKey": "k", "Headers": map[string]string{"A": "b"}, "Body": `{"a": 1}`, "Timeout": time.Minute, "APIVersion": "1", "API": "anthropic", "Batch": true,
 	}
 	key := func(c chatmodel.Config, parts ...string) sdk.Key {
 		m := chatmodel.New(c, sdk.Setup{})

@@ -21,6 +21,7 @@ type Config struct {
 	PromptCacheKey string `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
 	Completion     bool   // texts are continued, chats are not
 	CacheControl   bool   `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
+	Batch          bool   `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
 }
 
 // apiAnthropic is the value of api for Anthropic's Messages API.
@@ -55,5 +56,6 @@ func (c Config) Check() error {
 	errs.Require(c.API != apiAnthropic || c.BaseURL != openAIAddress, "base_url", "OpenAI's service does not take Anthropic's API; write "+anthropic.BaseURL+", or the gateway's address")
 	errs.Require(c.API != apiAnthropic || c.APIVersion == "", "api_version", "it is Azure's, and api is anthropic; leave one of them out")
 	errs.Require(c.API != apiAnthropic || !c.Completion, "api", "Anthropic's API continues no texts; write endpoint = \"chat\"")
+	errs.Require(!c.Batch || c.APIVersion == "", BatchArgument, "Azure takes batches only where api_version is not given and base_url ends in /openai/v1")
 	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
 }

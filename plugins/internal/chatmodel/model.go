@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/batchjob"
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
@@ -18,6 +19,7 @@ type Model struct {
 	keeper  *profile.Keeper
 	obeyed  atomic.Bool // a structured answer has come
 	turns   turns
+	jobs    *batchjob.Jobs // nil: it is asked by single calls
 }
 
 // New returns the model of a config that Check finds no error in.
@@ -31,6 +33,7 @@ func New(c Config, setup sdk.Setup) *Model {
 		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Ask: m.probe},
 		Address: m.Address(), Host: m.Host(), Warn: m.WarnOnce,
 	})
+	m.jobs = m.batches(c, setup)
 	return m
 }
 

@@ -180,7 +180,7 @@ func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Head
 
 // probe sends a request that is to find out what the model takes.
 func (m *Model) probe(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
-	err = m.call(ctx, r, http.Header{"User-Agent": {profile.UserAgent}}, func(got dialect.Reply) error {
+	err = m.call(api.Through(ctx, nil), r, http.Header{"User-Agent": {profile.UserAgent}}, func(got dialect.Reply) error {
 		reply = got
 		return nil
 	})

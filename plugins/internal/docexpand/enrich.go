@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
@@ -20,6 +21,15 @@ const maxDocuments = 8 // worked on at a time
 
 // Enrich implements sdk.Enricher.
 func (e *enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return e.CollectAdditions(ctx, "", passages)
+}
+
+// CollectAdditions implements sdk.EnrichCollector.
+func (e *enricher) CollectAdditions(ctx context.Context, handle string, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return chatmodel.Later(ctx, e.Model, handle, func(ctx context.Context) ([]sdk.Addition, error) { return e.enrich(ctx, passages) })
+}
+
+func (e *enricher) enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	w := &work{enricher: e, additions: make([]sdk.Addition, len(passages))}
 	var groups errgroup.Group
 	groups.SetLimit(maxDocuments)
@@ -136,6 +146,15 @@ func keys(passages []*passage) []sdk.Key {
 	return all
 }
 
+// together names the answer to a question about several passages.
+func together(passages []*passage) sdk.Key {
+	parts := []string{"together"}
+	for _, p := range passages {
+		parts = append(parts, string(p.key[:]))
+	}
+	return sdk.KeyOf(parts...)
+}
+
 // ask gets the terms of passages with one request, and those that its answer lacks with
 // a request each.
 func (w *work) ask(ctx context.Context, passages []*passage) {
@@ -176,7 +195,7 @@ func (w *work) askTogether(ctx context.Context, passages []*passage) (again []*p
 		return nil, err
 	}
 	answered := false
-	err = w.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
+	err = w.Send(api.For(ctx, together(passages)), q, func(reply dialect.Reply, _ dialect.Request) error {
 		answered = true
 		text, err := reply.Choices[0].Written()
 		if err != nil {
@@ -205,7 +224,7 @@ func (w *work) askAlone(ctx context.Context, p *passage) error {
 	if err != nil {
 		return err
 	}
-	return w.Send(ctx, q, func(reply dialect.Reply, _ dialect.Request) error {
+	return w.Send(api.For(ctx, p.key), q, func(reply dialect.Reply, _ dialect.Request) error {
 		r := reply.Choices[0]
 		text, err := r.Written()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,18 +14,25 @@ import (
 )
 
 // ask fills the slots of one question. The first request goes alone, so that the server
-// has the prompt in its cache for the others.
+// has the prompt in its cache for the others; not where its answer comes later.
 func (v *voter) ask(ctx context.Context, slots []*slot) error {
 	size := int(v.choices.Load())
 	if len(slots) <= size {
 		return v.askUntil(ctx, slots)
 	}
-	if err := v.askUntil(ctx, slots[:size]); err != nil {
-		return err
+	if !api.Later(ctx) {
+		if err := v.askUntil(ctx, slots[:size]); err != nil {
+			return err
+		}
+		slots = slots[size:]
 	}
+	return v.askInParts(ctx, slots, size)
+}
+
+// askInParts fills slots by requests for so many at a time.
+func (v *voter) askInParts(ctx context.Context, slots []*slot, size int) error {
 	var calls errgroup.Group
-	for from := size; from < len(slots); from += size {
-		part := slots[from:min(from+size, len(slots))]
+	for part := range slices.Chunk(slots, size) {
 		calls.Go(func() error { return v.askUntil(ctx, part) })
 	}
 	return calls.Wait()
@@ -55,7 +63,9 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		if given < min(want, asked) {
 			v.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
 		}
-		slots = slots[given:]
+		if slots = slots[given:]; given < want && api.Later(ctx) { // all of the rest at once
+			return v.askInParts(ctx, slots, given)
+		}
 	}
 	return nil
 }
@@ -71,7 +81,7 @@ func (v *voter) lower(to int) {
 // how many the model was asked for, which may be fewer.
 func (v *voter) request(ctx context.Context, slots []*slot, n int) (given, asked int, err error) {
 	q := slots[0].question
-	err = v.Send(ctx, v.numbered(q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
+	err = v.Send(api.For(ctx, slots[0].key), v.numbered(q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
 		given, asked = min(len(got.Choices), len(slots)), max(1, sent.N)
 		keys, values := make([]sdk.Key, given), make([][]byte, given)
 		for i := range given {

@@ -26,7 +26,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(func(c config) error { return c.model().Check() }))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(func(c config) error { return c.model().Check() }))
 }
 
 // model is the config of the model.

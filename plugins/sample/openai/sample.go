@@ -22,7 +22,14 @@ type voter struct {
 
 // Sample implements sdk.Sampler.
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	return api.Rows(ctx, b.Items, v.vote)
+	return v.CollectSamples(ctx, "", b)
+}
+
+// CollectSamples implements sdk.SampleCollector.
+func (v *voter) CollectSamples(ctx context.Context, handle string, b sdk.Batch) ([][]sdk.Sample, error) {
+	return chatmodel.Later(ctx, v.Model, handle, func(ctx context.Context) ([][]sdk.Sample, error) {
+		return api.Rows(ctx, b.Items, v.vote)
+	})
 }
 
 // vote returns the samples of one item: cached answers, and for the others what the
