@@ -2,7 +2,11 @@ package chatmodel_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -235,5 +239,40 @@ func TestStreamsUnasked(t *testing.T) {
 	results := host.Results(t)
 	if len(results) != 3 || results[0].Usage.InputTokens != 0 || !results[1].Lost || results[2].Usage.InputTokens == 0 {
 		t.Errorf("results %+v", results)
+	}
+}
+
+// TestRoomThatTheModelLacks: a server that cannot give so many tokens is asked for fewer,
+// even where it says so as if the prompt were too long.
+func TestRoomThatTheModelLacks(t *testing.T) {
+	var mu sync.Mutex
+	var limits []int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			MaxTokens int `json:"max_tokens"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		limits = append(limits, sent.MaxTokens)
+		mu.Unlock()
+		switch {
+		case sent.MaxTokens > 2000:
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error": {"message": "'max_tokens' is too large: %d. This model's maximum context length is 2048 tokens and your request has 48 input tokens."}}`, sent.MaxTokens)
+		case sent.MaxTokens < 100:
+			fmt.Fprint(w, `{"choices": [{"message": {"content": "", "reasoning_content": "hm"}, "finish_reason": "length"}]}`)
+		default:
+			fmt.Fprint(w, `{"choices": [{"message": {"content": "yes", "reasoning_content": "hm"}, "finish_reason": "stop"}]}`)
+		}
+	}))
+	defer server.Close()
+	m := model(t, chatmodel.Config{BaseURL: server.URL}, &apitest.Host{})
+	if text, err := ask(t, m, m.Request(0, 9)); err != nil || text != "yes" {
+		t.Errorf("%q, error %v", text, err)
+	}
+	if want := []int{9, 4105, 2057, 1033}; !slices.Equal(limits, want) {
+		t.Errorf("limits %v, want %v", limits, want)
 	}
 }

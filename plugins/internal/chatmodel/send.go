@@ -61,7 +61,7 @@ type asking struct {
 
 // errSilent is the error of a reply in which nothing is written, though the model may write
 // something where it is asked in another way.
-var errSilent = errors.New("the model wrote nothing but thoughts")
+var errSilent = sdk.Invalid(errors.New("the model wrote nothing but thoughts"))
 
 func (a *asking) post(ctx context.Context, sent dialect.Request) error {
 	return a.call(ctx, sent, nil, func(reply dialect.Reply) error { return a.take(ctx, reply, sent) })

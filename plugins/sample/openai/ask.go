@@ -16,7 +16,14 @@ import (
 // ask fills the slots of one question. The first request goes alone, so that the server
 // has the prompt in its cache for the others; not where its answer comes later.
 func (v *voter) ask(ctx context.Context, slots []*slot) error {
-	size := int(v.choices.Load())
+	if len(slots) == 0 {
+		return nil
+	}
+	sent, err := v.Applied(ctx, v.numbered(slots[0].question, 0, min(len(slots), int(v.choices.Load()))))
+	if err != nil {
+		return err
+	}
+	size := max(1, sent.N)
 	if len(slots) <= size {
 		return v.askUntil(ctx, slots)
 	}

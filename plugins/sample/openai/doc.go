@@ -1,5 +1,6 @@
 // Package openai is a voter: a language model behind an OpenAI-compatible server
-// (OpenAI, vLLM, llama.cpp, Ollama, gateways), asked n times for the label of an item.
+// (OpenAI, Azure, vLLM, llama.cpp, Ollama, gateways) or Anthropic's Messages API, asked n
+// times for the label of an item.
 //
 // Sample number i answers prompt i modulo their number. The samples of one prompt are
 // choices of one request as far as the server gives them: the stage counts what came

@@ -347,9 +347,6 @@ func TestCountsOfChoices(t *testing.T) {
 	}
 }
 
-// reasoning is what OpenAI's reasoning models refuse.
-var reasoning = []string{"refuses-temperature", "refuses-max-tokens", "refuses-stop", "refuses-logprobs", "refuses-n"}
-
 // TestModelsThatThink: a model that takes next to nothing, under any name, is asked for the
 // same; what it takes is found out once.
 func TestModelsThatThink(t *testing.T) {
@@ -372,6 +369,26 @@ func TestModelsThatThink(t *testing.T) {
 	}
 	if refused := len(asks) - 6; refused > 6 {
 		t.Errorf("%d requests were refused", refused)
+	}
+}
+
+// TestSingleAnswersAtOnce: a model that is known to give one answer at a time is asked for
+// all of them at once, behind the first.
+func TestSingleAnswersAtOnce(t *testing.T) {
+	var together sync.WaitGroup // the second and the third are answered together
+	together.Add(2)
+	f := opened(t, 3, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
+		if a.Number > 0 {
+			together.Done()
+			together.Wait()
+		}
+		return "a"
+	}}, "")
+	if err := f.host.KeepProfile(t.Context(), f.server.URL, "tiny", json.RawMessage(`{"n": "no"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.one(t, texts("p")); err != nil || !slices.Equal(asked(f.server), []int{1, 1, 1}) {
+		t.Errorf("n of the requests %v, error %v", asked(f.server), err)
 	}
 }
 
