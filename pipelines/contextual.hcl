@@ -70,8 +70,18 @@ variable "contextualize" {
 }
 
 variable "base_url" {
-  description = "The endpoint of the language model."
-  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+  description = "The endpoint of the language model; empty: OpenAI's, or Anthropic's with api=anthropic."
+  default     = env("OPENAI_BASE_URL", "")
+}
+
+variable "api" {
+  description = "The form of the endpoint's requests: openai, which most servers and gateways take, or anthropic."
+  default     = "openai"
+}
+
+variable "batch" {
+  description = "Ask by the service's batches: half the price, answers within 24 hours."
+  default     = false
 }
 
 variable "price" {
@@ -99,6 +109,10 @@ variable "rerank" {
 variable "whole" {
   description = "If all documents together have fewer tokens than this, such as 200000, the model sees all of them and nothing is searched; 0: never. Set contextualize=false then: contexts would not be used."
   default     = 0
+}
+
+locals {
+  base_url = var.base_url != "" ? var.base_url : var.api == "anthropic" ? "https://api.anthropic.com/v1" : "https://api.openai.com/v1"
 }
 
 limit "llm" {
@@ -139,8 +153,10 @@ knowledge "docs" {
 
     config {
       model         = var.contextualize_model != "" ? var.contextualize_model : var.model
-      base_url      = var.base_url
-      api_key       = secret("OPENAI_API_KEY", "") # a local server needs none
+      api           = var.api
+      base_url      = local.base_url
+      api_key       = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "") # a local server needs none
+      batch         = var.batch
       cache_control = var.cache_control
     }
   }
@@ -150,7 +166,7 @@ knowledge "docs" {
 
     config "openai" {
       model    = var.embedding_model
-      base_url = var.base_url
+      base_url = var.api == "openai" ? local.base_url : "https://api.openai.com/v1" # Anthropic's embeds nothing
       api_key  = secret("OPENAI_API_KEY", "")
     }
   }
@@ -216,8 +232,10 @@ pipeline "contextual" {
 
     config {
       model         = var.model
-      base_url      = var.base_url
-      api_key       = secret("OPENAI_API_KEY", "") # a local server needs none
+      api           = var.api
+      base_url      = local.base_url
+      api_key       = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "") # a local server needs none
+      batch         = var.batch
       cache_control = var.cache_control
       temperature   = 0.2
     }

@@ -48,8 +48,18 @@ variable "model" {
 }
 
 variable "base_url" {
-  description = "The endpoint of the language model."
-  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+  description = "The endpoint of the language model; empty: OpenAI's, or Anthropic's with api=anthropic."
+  default     = env("OPENAI_BASE_URL", "")
+}
+
+variable "api" {
+  description = "The form of the endpoint's requests: openai, which most servers and gateways take, or anthropic."
+  default     = "openai"
+}
+
+variable "batch" {
+  description = "Ask by the service's batches: half the price, answers within 24 hours."
+  default     = false
 }
 
 variable "price" {
@@ -68,14 +78,18 @@ variable "questions" {
   default     = 3
 }
 
-variable "batch" {
+variable "batch_size" {
   description = "How many chunks are asked about at a time."
   default     = 8
 }
 
 variable "pack" {
-  description = "How many chunks go into one request, at most the batch. More are cheaper, but harder for a small model."
+  description = "How many chunks go into one request, at most batch_size. More are cheaper, but harder for a small model."
   default     = 1
+}
+
+locals {
+  base_url = var.base_url != "" ? var.base_url : var.api == "anthropic" ? "https://api.anthropic.com/v1" : "https://api.openai.com/v1"
 }
 
 limit "llm" {
@@ -107,11 +121,13 @@ knowledge "docs" {
 
     config {
       n          = var.keywords
-      batch_size = var.batch
+      batch_size = var.batch_size
       pack       = var.pack
       model      = var.model
-      base_url   = var.base_url
-      api_key    = secret("OPENAI_API_KEY", "") # a local server needs none
+      api        = var.api
+      base_url   = local.base_url
+      api_key    = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "") # a local server needs none
+      batch      = var.batch
     }
   }
 
@@ -127,11 +143,13 @@ knowledge "docs" {
 
     config {
       n          = var.questions
-      batch_size = var.batch
+      batch_size = var.batch_size
       pack       = var.pack
       model      = var.model
-      base_url   = var.base_url
-      api_key    = secret("OPENAI_API_KEY", "")
+      api        = var.api
+      base_url   = local.base_url
+      api_key    = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "")
+      batch      = var.batch
     }
   }
 

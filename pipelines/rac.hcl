@@ -40,8 +40,18 @@ variable "model" {
 }
 
 variable "base_url" {
-  description = "The endpoint of the language model."
-  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
+  description = "The endpoint of the language model; empty: OpenAI's, or Anthropic's with api=anthropic."
+  default     = env("OPENAI_BASE_URL", "")
+}
+
+variable "api" {
+  description = "The form of the endpoint's requests: openai, which most servers and gateways take, or anthropic."
+  default     = "openai"
+}
+
+variable "batch" {
+  description = "Ask by the service's batches: half the price, answers within 24 hours."
+  default     = false
 }
 
 variable "price" {
@@ -78,6 +88,10 @@ variable "none" {
 variable "temperature" {
   description = "How varied the answers are. At 0 an answer that was rejected is likely to come again."
   default     = 0.3
+}
+
+locals {
+  base_url = var.base_url != "" ? var.base_url : var.api == "anthropic" ? "https://api.anthropic.com/v1" : "https://api.openai.com/v1"
 }
 
 limit "llm" {
@@ -144,8 +158,10 @@ pipeline "rac" {
 
     config {
       model       = var.model
-      base_url    = var.base_url
-      api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
+      api         = var.api
+      base_url    = local.base_url
+      api_key     = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "") # a local server needs none
+      batch       = var.batch
       temperature = var.temperature
     }
   }
