@@ -61,6 +61,8 @@ func TestWhatModelsTake(t *testing.T) {
 		{"streams-only", 2, "", `"include_usage":true`},
 		{"thinks-in-tags", 2, `"stop"`, "temperature"},
 		{"thinks-in-a-field", 2, `"stop"`, "temperature"},
+		{"thinks-in-other-tags", 2, `"stop"`, "temperature"},
+		{"thinks-in-channels", 2, `"stop"`, "temperature"},
 		{"thinks-silently", 2, `"stop"`, "temperature"},
 		{"stops-in-thoughts", 2, `"stop"`, "temperature"},
 	}

@@ -57,6 +57,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// FuzzRead: whatever a server writes, reading it ends well, and counts stay counts.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"choices": [{"message": {"content": [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"text": "yes"}], "tool_calls": [{"function": {"arguments": "{}"}}]}, "logprobs": {"tokens": ["a"]}}]}`))
+	f.Add([]byte(`{"choices": [{"text": "a", "finish_reason": null}], "usage": {"completion_tokens": -1, "completion_tokens_details": {"reasoning_tokens": 1e300}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := dialect.OpenAI{}.Read(text, dialect.Request{})
+		if err != nil {
+			return
+		}
+		for _, c := range got.Choices {
+			_, _ = c.Written()
+		}
+		if got.ThoughtTokens > 1<<62 {
+			t.Errorf("%d tokens of thoughts", got.ThoughtTokens)
+		}
+	})
+}
+
 func TestJoin(t *testing.T) {
 	chunk := func(text string) string { return `data: {"model": "m", "choices": [` + text + `]}` + "\r\n\r\n" }
 	begin := ": a comment\n\n" + chunk(`{"index": 0, "delta": {"role": "assistant", "content": ""}}`)
