@@ -11,7 +11,7 @@ import (
 
 type config struct {
 	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
-	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, or all of the knowledge, with those of the candidates first."`
+	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, the nearest first, or all of the knowledge, sorted, behind which those of the candidates are named again."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
 	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
@@ -76,6 +76,9 @@ func (p *prompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
+	if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
+		prompt.Labels = data.All
+	}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
 		data.Shots = examples
 		system, err := p.Write(data)

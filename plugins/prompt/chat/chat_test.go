@@ -113,7 +113,7 @@ func TestPrompt(t *testing.T) {
 		}},
 		{"all labels, which begin alike for all items", `{"shots": 0, "labels": "all", "reasoning": false}`, batch(), sdk.Prompt{
 			Messages: []sdk.Message{{Role: "system", Text: near}, item},
-			Labels:   []string{"balance", "card \"lost\"", "weather", "alarm"}, Fields: []string{"label"},
+			Labels:   []string{"alarm", "balance", "card \"lost\"", "weather"}, Fields: []string{"label"},
 		}},
 		{"a list", `{"shots": 1, "answer": "list", "reasoning": false}`, batch(), sdk.Prompt{
 			Messages: []sdk.Message{
@@ -137,7 +137,7 @@ func TestPrompt(t *testing.T) {
 				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"label": "balance"}`},
 				item,
 			},
-			Labels: []string{"balance", "card \"lost\"", "weather", "alarm"}, Fields: []string{"label"},
+			Labels: []string{"alarm", "balance", "card \"lost\"", "weather"}, Fields: []string{"label"},
 		}},
 		{"none is a label, too", withTemplate(t, "x", `"shots": 0, "none": "weather", `), batch(), sdk.Prompt{
 			Messages: []sdk.Message{{Role: "system", Text: "x"}, item},

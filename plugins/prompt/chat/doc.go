@@ -7,8 +7,9 @@
 //
 // With labels = "neighbours" only the labels of the item's candidates are allowed, in the
 // order of the nearest candidate of each; so a model chooses among few labels even where
-// the knowledge has thousands. With labels = "all" the others of the knowledge follow,
-// sorted. An item without candidates is asked with all labels and no turns: zero-shot.
+// the knowledge has thousands. With labels = "all" those of the knowledge are allowed,
+// sorted, and those of the candidates are named behind them. An item without candidates is
+// asked with all labels and no turns: zero-shot.
 //
 // With answer = "list" the answer is a list of labels, the likeliest first, so that the
 // next one is there where the accept rules refuse the first; an empty list says that none
