@@ -138,6 +138,10 @@ func TestBehaviours(t *testing.T) {
 				replacements = []string{"PROMPT", "chat"}
 			case modelserver.AsEmbedding:
 				replacements = []string{"EMBEDDER", "openai", "EMBED", embedderConfig}
+			case modelserver.AsMessages:
+				replacements = []string{"seed     = 7\n      logprobs = true", `api      = "anthropic"`}
+			case modelserver.AsBatch:
+				replacements = []string{"logprobs = true", "batch    = true"}
 			}
 			if b.Name == "hangs" {
 				replacements = append(replacements, "TIMEOUT", "2s")

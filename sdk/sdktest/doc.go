@@ -31,4 +31,6 @@
 //		sdktest.Restart(func(t testing.TB) { server.Kill(t); server.Start(t) }))
 //
 // Collections are left behind; their names are new in every run.
+//
+// Package modelserver below is a server for stages that ask language models or embedders.
 package sdktest

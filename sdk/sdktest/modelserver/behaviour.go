@@ -26,11 +26,13 @@ const (
 	AsLabel     Try = iota // a label as plain text
 	AsObject               // a JSON object with a label
 	AsEmbedding            // embeddings
+	AsMessages             // a label, with api = "anthropic"
+	AsBatch                // a label, with batch = true
 )
 
 // Behaviours returns all behaviours, as the documents list them.
 func Behaviours() []Behaviour {
-	return slices.Concat(asking, answering, embedding, failing, refusing)
+	return slices.Concat(asking, answering, speaking, embedding, failing, refusing)
 }
 
 // Find returns the behaviour of a name.

@@ -3,19 +3,21 @@
 // latency and the faults that the test injects, and records its requests.
 //
 // What services of language models do differently has names (Behaviours), so that a
-// test of a stage can be run
-// against each of them:
+// test of a stage can be run against each of them:
 //
 //	server := modelserver.Serve(t, modelserver.Named("refuses-temperature", "thinks-in-tags"))
 //
-// Whatever its behaviours, it refuses what OpenAI's own service refuses: JSON schemas
-// that are not strict or too large, empty inputs. It counts a token for
-// every four characters, and reports the tokens of a common beginning with an earlier
-// prompt as cached. No behaviour depends on a model's name.
+// README.md lists them, with what racflow does about each. Authors of plugins in other
+// languages start the server with examples/modelserver.
 //
-// It speaks Anthropic's Messages API as well, at /messages, and its batches, with the same options, and refuses what
-// that refuses: fields of OpenAI's, stop texts of white space alone, thinking beside a temperature
-// or a tool that has to be called.
+// Whatever its behaviours, it refuses what OpenAI's own service refuses: JSON schemas that
+// are not strict or too large, empty inputs. It counts a token for every four characters,
+// and reports the tokens of a common beginning with an earlier prompt as cached. No
+// behaviour depends on a model's name.
+//
+// It speaks Anthropic's Messages API as well, at /messages, and its batches, with the same
+// options, and refuses what that refuses: fields of OpenAI's, stop texts of white space
+// alone, thinking beside a temperature or a tool that has to be called.
 //
 // Probes, the requests by which racflow finds out what a model takes, are answered but
 // not counted, unless a test asks for it.
