@@ -2,6 +2,7 @@ package answer_test
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,23 +190,42 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"label": "card_lost"}`, true)
 	f.Add("```\n{{\"label\": 1e999}", true)
 	f.Add("Pin\u2010change\nx", false)
-	f.Fuzz(func(t *testing.T, text string, object bool) {
-		p := sdk.Prompt{Labels: labels, None: "none"}
-		if object {
-			p.Fields = []string{"label"}
+	f.Fuzz(isRead)
+}
+
+// isRead checks what is read of any text: one of the labels, which stands there.
+func isRead(t *testing.T, text string, object bool) {
+	p := sdk.Prompt{Labels: labels, None: "none"}
+	if object {
+		p.Fields = []string{"label"}
+	}
+	for _, a := range answer.ReadAll(text, p, answer.Options{}) {
+		if a.Reading != "" && (a.Label != "" && !slices.Contains(labels, a.Label) || !stands(text, cmp.Or(a.Label, p.None))) {
+			t.Errorf("%q gave %+v", text, a)
 		}
-		for _, a := range answer.ReadAll(text, p, answer.Options{}) {
-			if a.Reading != "" && (a.Label != "" && !slices.Contains(labels, a.Label) || !stands(text, cmp.Or(a.Label, p.None))) {
-				t.Errorf("%q gave %+v", text, a)
-			}
+	}
+	from, to := answer.Span(text, p, answer.Options{})
+	if from < 0 || from > to || to > len(text) {
+		t.Errorf("%q: the label stands from %d to %d", text, from, to)
+	}
+	got := answer.Read(text, p, answer.Options{Nearest: .3})
+	if got.Weight != 1 || strings.ContainsAny(got.Label, "\n") || got.Label != "" && got.Reason != "" {
+		t.Errorf("%q gave %+v", text, got)
+	}
+}
+
+// TestReadOfPieces puts together what models write in any order.
+func TestReadOfPieces(t *testing.T) {
+	pieces := []string{
+		"card_lost", "Pin Change", "a", "b", "3", "none", "Label", "is", "not", "é", "1", "\u0430", "**", "*", "_", "`", "```", "~~", "#", "-", "- ", ":", ".", "\"", "'", "\\", " ", "\n", "\x00",
+		"<think>", "</think>", "<a>", "</a>", "<|channel|>", "<|message|>", "<|end|>", "final", "analysis", "assistantfinal", "{", "}", "[", "]", ",", `"label"`, `{"label":`, `"card_lost"}`, `"{\"label\": \"a\"}"`,
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 30_000 {
+		var text strings.Builder
+		for range r.IntN(30) {
+			text.WriteString(pieces[r.IntN(len(pieces))])
 		}
-		from, to := answer.Span(text, p, answer.Options{})
-		if from < 0 || from > to || to > len(text) {
-			t.Errorf("%q: the label stands from %d to %d", text, from, to)
-		}
-		got := answer.Read(text, p, answer.Options{Nearest: .3})
-		if got.Weight != 1 || strings.ContainsAny(got.Label, "\n") || got.Label != "" && got.Reason != "" {
-			t.Errorf("%q gave %+v", text, got)
-		}
-	})
+		isRead(t, text.String(), r.IntN(2) == 0)
+	}
 }

@@ -87,14 +87,11 @@ func (r *reader) inObject(text string) (reading, bool) {
 			return read.how("from another property"), true
 		}
 	}
-	from, to := trim(text, 0, len(text))
-	for _, m := range fenceLine.FindAllStringIndex(text, 2) {
-		if m[0] == from {
-			from, _ = trim(text, m[1], to)
-		} else {
-			_, to = trim(text, from, m[0])
-		}
+	bare := []byte(text)
+	for _, m := range fenceLine.FindAllStringIndex(text, -1) {
+		space(bare[m[0]:m[1]])
 	}
+	from, to := trim(string(bare), 0, len(bare))
 	if strings.HasPrefix(text[from:to], "[") && json.Valid([]byte(text[from:to])) {
 		if read := r.values(json.RawMessage(text[from:to]), from); r.knows(read) {
 			if r.lists() {
