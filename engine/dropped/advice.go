@@ -21,6 +21,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 		}
 	}
 	voter, prompt := stagesOf(p, d.Voter)
+	endpoint, _ := argument(voter, "endpoint")
 	reads, has := argument(voter, "read")
 	plain := 0
 	if reads != "plain" {
@@ -40,7 +41,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	cut := count(d.Texts, func(t outcome.Text) bool { return t.Reason == answer.CutOff })
 	say(cut, "%d were cut off: a larger max_tokens lets them end", cut)
 	empty := count(d.Texts, func(t outcome.Text) bool { return t.Reason == answer.Nothing })
-	switch endpoint, _ := argument(voter, "endpoint"); endpoint {
+	switch endpoint {
 	case "completions":
 		say(empty, `%d are empty: a chat model needs endpoint = "chat"`, empty)
 	case "chat":
@@ -48,7 +49,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	default:
 		say(empty, "%d are empty: see whether the voter's service is asked as its model wants it", empty)
 	}
-	if stop, ok := argument(voter, "stop"); ok && stop != "[]" {
+	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // a line break ends those
 		first := count(d.Texts, func(t outcome.Text) bool { return begins(t.Answer) })
 		say(first, "%d are but the beginning of an answer: stop = [] lets them go on", first)
 	}

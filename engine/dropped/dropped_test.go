@@ -14,7 +14,7 @@ import (
 // model is a voter with the arguments that matter, and a prompt above it.
 func model(config string) *pipeline.Pipeline {
 	voter := sdk.Stage{Reads: sdk.Of(sdk.ColumnPrompts), Arguments: []sdk.Argument{
-		{Name: "read", Default: []byte(`"plain"`)}, {Name: "nearest", Default: []byte("0")}, {Name: "stop", Default: []byte(`["\n"]`)}, {Name: "endpoint", Default: []byte(`"chat"`)},
+		{Name: "read", Default: []byte(`"plain"`)}, {Name: "nearest", Default: []byte("0")}, {Name: "stop"}, {Name: "endpoint", Default: []byte(`"chat"`)},
 	}}
 	return &pipeline.Pipeline{Stages: []*pipeline.Stage{
 		{Block: "prompt", Name: "shots", Enabled: true, Info: sdk.Stage{Arguments: []sdk.Argument{{Name: "none", Default: []byte(`""`)}}}},
@@ -43,9 +43,12 @@ func TestDropped(t *testing.T) {
 			`"lost! card!" (9); nearest = 1 would read 9 of them as labels`},
 		"what is not allowed is not read": {plain, []outcome.Text{{Answer: "**card_lost**, or another", Count: 4}, {Answer: "a b c d e", Count: 5}},
 			`"a b c d e" (5), "**card_lost**, or another" (4)`},
-		"a fence": {plain, []outcome.Text{{Answer: "```json", Count: 9}},
+		"a fence of a chat": {plain, []outcome.Text{{Answer: "```json", Count: 9}}, "\"```json\" (9)"},
+		"a fence": {model(`{"endpoint": "completions"}`), []outcome.Text{{Answer: "```json", Count: 9}},
 			"\"```json\" (9); 9 are but the beginning of an answer: stop = [] lets them go on"},
-		"a tag": {model(`{"stop": []}`), []outcome.Text{{Answer: "<answer>", Count: 9}}, `"<answer>" (9)`},
+		"a tag": {model(`{"stop": ["\n"]}`), []outcome.Text{{Answer: "<answer>", Count: 9}},
+			`"<answer>" (9); 9 are but the beginning of an answer: stop = [] lets them go on`},
+		"a tag and no stop": {model(`{"stop": [], "endpoint": "completions"}`), []outcome.Text{{Answer: "<answer>", Count: 9}}, `"<answer>" (9)`},
 		"a label that a rule drops": {exact, []outcome.Text{{Answer: "card_lost", Count: 9}},
 			`"card_lost" (9)`},
 		"a word for none": {plain, []outcome.Text{{Answer: "Unknown", Count: 8}, {Answer: "weather", Count: 1}},

@@ -76,7 +76,7 @@ func (c Choice) Unusable() string {
 }
 
 // TooLong is why an answer counts for nothing that a limit cut.
-const TooLong = "the answer was cut off; raise max_tokens"
+const TooLong = answer.CutOff
 
 // Cut reports whether a limit ended the answer.
 func (c Choice) Cut() bool { return c.Finish == FinishLength }
@@ -101,7 +101,7 @@ func (c Choice) Written() (string, error) {
 	case text == "" && c.Cut():
 		return "", sdk.Invalid(errors.New(TooLong))
 	case text == "":
-		return "", sdk.Invalid(errors.New("the model wrote nothing"))
+		return "", sdk.Invalid(errors.New(answer.Nothing))
 	}
 	return text, nil
 }

@@ -58,7 +58,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 // mustKey is the key of an item's sample.
 func (v *voter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	t.Helper()
-	q, err := v.question(item.Prompts[0])
+	q, err := v.question(item.Prompts[0], item.Rejected)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +98,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 	remade := map[string]string{ // arguments that change what is made of a cached reply, each time anew
 		"read":    "a label is found in the reply's text",
 		"nearest": "the same",
+		"reasons": "they are in the reply's text",
 	}
 	f := opened(t, 1, modelserver.Options{}, "")
 	keyOf := func(arguments string) sdk.Key {

@@ -9,13 +9,16 @@
 // without; see package chatmodel. With a seed, a request has the seed plus the number of its
 // first sample, so that a server that gives the same answer for the same seed gives n different ones.
 //
-// Answers are read by sdk/answer and never trusted: a refusal, a filtered text and one
-// truncated before it held a label are answers with a reason, which no rule
-// accepts. Where a prompt wants a JSON object, its fields and labels go along as a
-// strict JSON schema, built for each item; more labels than such a schema may list
-// are left to the accept rules. Where it wants a list of labels, each of them is an answer
-// of the same sample, weighing 1, 1/2, 1/3 and so on. On the completions endpoint the same goes along as a
+// Answers are read by sdk/answer, as people would or letter by letter, and never trusted: a
+// refusal, a filtered text and one truncated before it held a label are answers with a reason,
+// which no rule accepts. Where a prompt wants a JSON object, its fields and labels go along as
+// a strict JSON schema, built for each item; more labels than such a schema may list are left
+// to the accept rules. Where it wants a list of labels, each of them is an answer of the same
+// sample, weighing 1, 1/2, 1/3 and so on. On the completions endpoint the same goes along as a
 // GBNF grammar, since llama.cpp obeys no schema there.
+//
+// An item none of whose answers was accepted is asked about again in the same chat: it has
+// these answers, what was wrong with them, and what is allowed. The first time nothing is added.
 //
 // A prompt that shows passages is answered by a text of the model's own: without stop,
 // without structured outputs, and at most 1,024 tokens long where the file does not say.

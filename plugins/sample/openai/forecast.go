@@ -9,6 +9,9 @@ import (
 // Forecast implements sdk.Forecaster.
 func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 	var f sdk.Forecast
+	if item.Drawn > 0 && item.Rejected == nil {
+		item.Rejected = longest()
+	}
 	questions, all, err := v.slots(item)
 	if err != nil {
 		return f, err

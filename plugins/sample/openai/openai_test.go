@@ -123,21 +123,23 @@ func TestRequest(t *testing.T) {
 		want            body
 	}{
 		{"chat", "", sdk.Prompt{Text: "p"},
-			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}}},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32.}},
 		{"completions", `, "endpoint": "completions"`, sdk.Prompt{Text: "p"},
 			body{"model": "tiny", "prompt": "p", "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}}},
 		{"a chat, an empty turn in it", "", sdk.Prompt{Messages: chat},
-			body{"model": "tiny", "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}, "messages": []any{
+			body{"model": "tiny", "n": 2., "temperature": .7, "max_tokens": 32., "messages": []any{
 				body{"role": "system", "content": "s"}, body{"role": "user", "content": ""}, body{"role": "assistant", "content": "x"}, body{"role": "user", "content": "p"},
 			}}},
+		{"a chat with an end", `, "stop": ["\n", "."]`, sdk.Prompt{Text: "p"},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n", "."}}},
 		{"zeros are sent", `, "temperature": 0, "seed": 0, "stop": [], "max_tokens": -1`, sdk.Prompt{Text: "p"},
 			body{"model": "tiny", "messages": user, "n": 2., "temperature": 0., "seed": 0.}},
 		{"zeros are sent to completions", `, "temperature": 0, "seed": 0, "stop": [], "max_tokens": -1, "endpoint": "completions"`, sdk.Prompt{Text: "p"},
 			body{"model": "tiny", "prompt": "p", "n": 2., "temperature": 0., "seed": 0.}},
 		{"the rest", `, "top_p": 0.5, "max_tokens": 7, "max_tokens_field": "max_completion_tokens", "prompt_cache_key": "k", "body": "{\"user\": \"me\", \"temperature\": 1.5}"`, sdk.Prompt{Text: "p"},
-			body{"model": "tiny", "messages": user, "n": 2., "temperature": 1.5, "top_p": .5, "max_completion_tokens": 7., "prompt_cache_key": "k", "user": "me", "stop": []any{"\n"}}},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": 1.5, "top_p": .5, "max_completion_tokens": 7., "prompt_cache_key": "k", "user": "me"}},
 		{"choice", `, "structured": "choice"`, sdk.Prompt{Text: "p", Labels: []string{"a", "b"}, None: "none"},
-			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "stop": []any{"\n"}, "structured_outputs": body{"choice": []any{"a", "b", "none"}}}},
+			body{"model": "tiny", "messages": user, "n": 2., "temperature": .7, "max_tokens": 32., "structured_outputs": body{"choice": []any{"a", "b", "none"}}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/racflow/racflow/plugins/internal/dialect"
@@ -16,7 +17,7 @@ type question struct {
 	base    sdk.Key // of what is asked, and of how it is read
 }
 
-func (v *voter) question(p sdk.Prompt) (question, error) {
+func (v *voter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
 	c, q := v.config, question{prompt: p}
 	if err := v.structure(&q); err != nil {
 		return q, err
@@ -33,6 +34,9 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	default:
 		r.Messages = p.Messages
 	}
+	if r.Messages != nil {
+		r.Messages = append(slices.Clip(r.Messages), again(q.prompt, rejected)...)
+	}
 	r.Temperature = &c.Temperature
 	if c.TopP < 1 {
 		r.TopP = &c.TopP
@@ -40,12 +44,21 @@ func (v *voter) question(p sdk.Prompt) (question, error) {
 	if q.prompt.Passages == nil {
 		r.Logprobs = c.Logprobs
 		if q.prompt.Fields == nil {
-			r.Stop = c.Stop
+			r.Stop = c.stop()
 		}
 	}
 	q.request = r
 	q.base = v.base(&q)
 	return q, nil
+}
+
+// stop are the texts that end an answer. A chat ends by itself, and may begin with a fence or with
+// thoughts; a model that continues a text goes on and on.
+func (c config) stop() []string {
+	if c.Stop == nil && c.Endpoint == "completions" {
+		return []string{"\n"}
+	}
+	return c.Stop
 }
 
 // The most tokens of an answer where max_tokens is 0.

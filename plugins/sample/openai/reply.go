@@ -39,6 +39,7 @@ func (v *voter) read(s *slot) sdk.Sample {
 	return sdk.Sample{
 		Answers: all,
 		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
+		Text:    clip(r.Visible(), maxRejected),
 	}
 }
 
@@ -54,8 +55,13 @@ func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 }
 
 // cutLabel reports whether the label itself may be truncated: a line without an end
-// that is no known label.
+// that is no known label, or what was read as one at the end of the text.
 func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
+	if a.Reading != "" {
+		_, to := answer.Span(r.Text, p, answer.Options{})
+		rest := r.Text[to:]
+		return !strings.Contains(rest, "\n") && strings.TrimSpace(rest) == ""
+	}
 	if p.Fields != nil || len(p.Labels) == 0 || a.Label == "" || strings.Contains(strings.TrimSpace(r.Text), "\n") {
 		return false
 	}

@@ -37,6 +37,8 @@ func TestReading(t *testing.T) {
 		{"a refusal", "pin", fault(modelserver.Refusal), plain, "", "(the model refused: I can't help with that.)"},
 		{"a filter", "pin", fault(modelserver.Filter), plain, "", "(the server's filter took the answer)"},
 		{"a label that is cut", "card_lost", fault(modelserver.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
+		{"what is read at the cut", "Label: pinLabel: pin", fault(modelserver.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
+		{"what is read before the cut", "Label: pin\nLabel: pin\n", fault(modelserver.Length), plain, "", "pin"},
 		{"JSON that is cut", "pin", fault(modelserver.Length), object, "", "(the answer was cut off; raise max_tokens)"},
 		{"whole before the cut", "pin\nText: " + strings.Repeat("x", 9), fault(modelserver.Length), plain, "", "pin"},
 		{"just whole", "pinpin", fault(modelserver.Length), plain, "", "pin"},

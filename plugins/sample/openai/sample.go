@@ -84,7 +84,7 @@ func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
 	}
 	for i := range questions {
 		var err error
-		if questions[i], err = v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)]); err != nil {
+		if questions[i], err = v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)], item.Rejected); err != nil {
 			return nil, nil, err
 		}
 	}
