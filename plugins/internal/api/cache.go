@@ -40,11 +40,7 @@ func (c *Client) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error)
 func (c *Client) CachePut(ctx context.Context, keys []sdk.Key, values [][]byte) {
 	var calls errgroup.Group
 	calls.SetLimit(maxPuts)
-	by := courierOf(ctx)
 	for i, value := range values {
-		if value != nil && by != nil {
-			by.Keeps(keys[i])
-		}
 		if value != nil {
 			calls.Go(func() error { return c.config.Host.CachePut(ctx, keys[i], value) })
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -19,13 +20,12 @@ type Courier interface {
 	Deliver(d Delivery, read func(status int, body []byte) (sdk.Usage, error)) error
 	// Forgets reports whether a cached answer counts as absent.
 	Forgets(key sdk.Key) bool
-	// Keeps is told that an answer is cached now.
-	Keeps(key sdk.Key)
 }
 
 // Delivery is a request for a Courier.
 type Delivery struct {
 	Answer sdk.Key // names what the reply is for; see For
+	Again  bool    // a reply for that was delivered, and the stage asks in another way
 	Path   string  // below the base address
 	Body   []byte
 	Call   sdk.Call // what the Host would be asked for
@@ -35,11 +35,17 @@ type courierKey struct{}
 
 type answerKey struct{}
 
+// answering is what the requests of a context are for.
+type answering struct {
+	key       sdk.Key
+	delivered atomic.Bool
+}
+
 // For returns a context whose requests are for an answer, by its cache key. To a Courier two equal
 // requests for different answers are two, and those for one answer are the same question, however it
 // is asked.
 func For(ctx context.Context, answer sdk.Key) context.Context {
-	return context.WithValue(ctx, answerKey{}, answer)
+	return context.WithValue(ctx, answerKey{}, &answering{key: answer})
 }
 
 // Through returns a context whose requests a courier takes; nil: none does.
@@ -58,12 +64,16 @@ func courierOf(ctx context.Context) Courier {
 
 // deliver is Post where a courier takes the request.
 func (r *Request) deliver(ctx context.Context, by Courier, path string, body []byte, reply any) error {
-	answer, _ := ctx.Value(answerKey{}).(sdk.Key)
-	return by.Deliver(Delivery{answer, path, body, r.call(body)}, func(status int, answer []byte) (sdk.Usage, error) {
+	of, ok := ctx.Value(answerKey{}).(*answering)
+	if !ok {
+		of = &answering{}
+	}
+	return by.Deliver(Delivery{of.key, of.delivered.Load(), path, body, r.call(body)}, func(status int, answer []byte) (sdk.Usage, error) {
 		res := &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{}}
 		if _, err := r.Client.resultOf(res, answer, time.Now()); err != nil {
 			return sdk.Usage{}, err
 		}
+		of.delivered.Store(true)
 		return r.accept(r.Client.redact(answer), reply)
 	})
 }

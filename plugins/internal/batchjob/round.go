@@ -36,7 +36,6 @@ type round struct {
 
 	replies store[answered]
 	good    map[string]string // by the answer that it is for: the latest reply that is a success
-	used    map[string]bool   // answers for which that was read
 	lines   store[asked]
 	missing bool   // a request had no reply
 	failed  string // why jobs have no replies
@@ -75,13 +74,6 @@ func (r *round) Forgets(key sdk.Key) bool {
 
 // beginning is how much of requests has to be the same for them to stand side by side.
 const beginning = 4 << 10
-
-// Keeps implements api.Courier.
-func (r *round) Keeps(key sdk.Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen[short(key[:])] = true
-}
 
 // Deliver implements api.Courier.
 func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error)) error {
@@ -150,17 +142,10 @@ func idOf(d api.Delivery) string {
 func (r *round) reply(d api.Delivery) ([]byte, *answered, error) {
 	id := idOf(d)
 	text, about, err := r.replies.get(id)
-	r.mu.Lock()
-	other, used := r.good[id[:answerBytes]], r.used[id[:answerBytes]]
-	if r.used == nil {
-		r.used = map[string]bool{}
+	if about == nil && err == nil && !d.Again {
+		return r.replies.get(r.good[id[:answerBytes]])
 	}
-	r.used[id[:answerBytes]] = true
-	r.mu.Unlock()
-	if about != nil || err != nil || other == "" || used {
-		return text, about, err
-	}
-	return r.replies.get(other)
+	return text, about, err
 }
 
 // count adds what a reply cost, once.

@@ -32,6 +32,7 @@ func New(c Config, setup sdk.Setup) *Model {
 	m.keeper = profile.NewKeeper(profile.Config{
 		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Ask: m.probe},
 		Address: m.Address(), Host: m.Host(), Warn: m.WarnOnce,
+		Probe: c.Batch, // each field that the model refuses would cost another batch
 	})
 	m.jobs = m.batches(c, setup)
 	return m

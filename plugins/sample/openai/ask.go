@@ -70,7 +70,7 @@ func (v *voter) askUntil(ctx context.Context, slots []*slot) error {
 		if given < min(want, asked) {
 			v.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
 		}
-		if slots = slots[given:]; given < want && api.Later(ctx) { // all of the rest at once
+		if slots = slots[given:]; api.Later(ctx) { // all of the rest at once
 			return v.askInParts(ctx, slots, given)
 		}
 	}
