@@ -109,7 +109,7 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 		waits := pause > 0
 		switch {
 		case waits && w.call.Alternative:
-			err = w.breaker.unavailable(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Second), w.breaker.because()))
+			err = sdk.Transient(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Millisecond), w.breaker.because()), pause)
 		case err != nil && w.host.waits(w.call):
 			waits = true
 			if pause, err = w.breaker.requiredWait(now); err != nil {

@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Service
 	BaseURL  string                       // up to and with the version
+	Limited  string                       // the name by which limits and circuit breakers know the service; empty: BaseURL
 	Key      func(key string) http.Header // how APIKey is shown; nil: as a bearer's
 	Reserved []string                     // fields that Body must not set
 	MaxReply int64                        // bytes; 0: 16 MiB

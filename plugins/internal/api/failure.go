@@ -148,7 +148,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	case res.StatusCode == http.StatusPaymentRequired || code == noQuota:
 		text += "; the account has insufficient quota"
 	}
-	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text, why}
+	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text, why, false}
 	if why != nothing {
 		return sdk.Result{Status: sdk.StatusRefused}, sdk.Refused(err)
 	}
@@ -156,9 +156,9 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	if !retryable(res, code) {
 		switch res.StatusCode {
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
-			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
+			err.denied = true
 		}
-		if code == noQuota || res.StatusCode < 400 {
+		if err.denied = err.denied || code == noQuota || res.StatusCode < 400; err.denied {
 			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		return sdk.Result{Status: sdk.StatusRefused}, sdk.Invalid(err)
@@ -246,6 +246,14 @@ type statusError struct {
 	refusal Refusal
 	text    string
 	cause   cause
+	denied  bool // it refuses this caller
+}
+
+// Denied reports whether an error is a server's that refuses this caller: a wrong key, a
+// model that it does not have, an account without quota.
+func Denied(err error) bool {
+	e := new(statusError)
+	return errors.As(err, &e) && e.denied
 }
 
 func (e *statusError) Error() string { return e.text }

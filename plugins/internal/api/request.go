@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +58,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.setHeaders(req, r.Header)
-	release, err := c.config.Host.Acquire(ctx, r.call(text))
+	release, err := c.config.Host.Acquire(ctx, r.called(ctx, text))
 	if err != nil {
 		return err
 	}
@@ -103,8 +104,21 @@ func (r *Request) Call(body any) (sdk.Call, error) {
 	return r.call(text), nil
 }
 
+type alternativeKey struct{}
+
+// WithAlternative returns a context whose requests another service can answer as well.
+func WithAlternative(ctx context.Context) context.Context {
+	return context.WithValue(ctx, alternativeKey{}, true)
+}
+
+func (r *Request) called(ctx context.Context, body []byte) sdk.Call {
+	call := r.call(body)
+	call.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
+	return call
+}
+
 func (r *Request) call(body []byte) sdk.Call {
-	call := sdk.Call{Endpoint: r.Client.config.BaseURL, Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
+	call := sdk.Call{Endpoint: cmp.Or(r.Client.config.Limited, r.Client.config.BaseURL), Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
 	if r.Bounded && r.Client.Plain() {
 		// No token is shorter than a byte.
 		call.Most = sdk.Usage{InputTokens: uint64(len(body)), OutputTokens: uint64(r.Tokens)}

@@ -46,6 +46,19 @@ func TestAnthropic(t *testing.T) {
 	}
 }
 
+// The default address is that of the API's own service.
+func TestAddress(t *testing.T) {
+	const openAI, gateway = "https://api.openai.com/v1", "http://127.0.0.1:1/v1"
+	for _, test := range []struct{ api, url, want string }{
+		{"openai", openAI, openAI}, {"anthropic", openAI, "https://api.anthropic.com/v1"}, {"anthropic", gateway + "/", gateway}, {"openai", gateway, gateway},
+	} {
+		c := chatmodel.Config{API: test.api, BaseURL: test.url}
+		if m := model(t, c, nil); c.Address() != test.want || m.Address() != test.want {
+			t.Errorf("%+v: %s, %s", test, c.Address(), m.Address())
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	const gateway = "http://127.0.0.1:1/v1"
 	for _, test := range []struct {
@@ -55,7 +68,7 @@ func TestCheck(t *testing.T) {
 		{chatmodel.Config{BaseURL: "https://api.openai.com/v1"}, ""},
 		{chatmodel.Config{BaseURL: gateway, APIVersion: "2024-10-21"}, ""},
 		{chatmodel.Config{BaseURL: gateway, API: "anthropic"}, ""},
-		{chatmodel.Config{BaseURL: "https://api.openai.com/v1", API: "anthropic"}, "base_url"},
+		{chatmodel.Config{BaseURL: "https://api.openai.com/v1", API: "anthropic"}, ""},
 		{chatmodel.Config{BaseURL: gateway, API: "anthropic", APIVersion: "2024-10-21"}, "api_version"},
 		{chatmodel.Config{BaseURL: gateway, API: "anthropic", Completion: true}, "api"},
 		{chatmodel.Config{BaseURL: gateway, API: "anthropic", Service: api.Service{Body: `{"system": "s"}`}}, "body"},

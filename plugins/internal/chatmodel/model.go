@@ -38,6 +38,9 @@ func New(c Config, setup sdk.Setup) *Model {
 	return m
 }
 
+// Name is the name of the model, as the server knows it.
+func (m *Model) Name() string { return m.blank.Model }
+
 // Request is one without a question, with all that the config says of every request.
 // Answers have at most maxTokens tokens, without thoughts; -1 is no limit, and 0 the usual one.
 func (m *Model) Request(maxTokens, usual int) dialect.Request {

@@ -62,20 +62,21 @@ func (v *voter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return q.key(number)
+	return q.key(v.Backend, number)
 }
 
 // What an argument can be changed to, whatever it is about.
 var changes = map[sdk.ArgumentType][]string{
 	sdk.TypeString: {`"other"`}, sdk.TypeInt: {"1", "7"}, sdk.TypeFloat: {"0.5", "1"},
-	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"X-Key": "hush-hush"}`},
+	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"x": "hush-hush"}`, `{"x": "http://127.0.0.1:1/v1"}`, `{"x": "anthropic"}`},
+	sdk.TypeNumberMap: {`{"main": 1}`},
 }
 
 // changed are values of an argument that are others than its default.
 func changed(t *testing.T, a sdk.Argument) (all []string) {
 	t.Helper()
 	candidates := changes[a.Type]
-	if a.Example != "" {
+	if a.Example != "" && a.Type == sdk.TypeString {
 		candidates = []string{strconv.Quote(a.Example)}
 	}
 	for _, choice := range a.OneOf {
@@ -100,6 +101,9 @@ func TestArgumentsAndKeys(t *testing.T) {
 		"nearest": "the same",
 		"reasons": "they are in the reply's text",
 	}
+	for _, name := range []string{"backends", "backend_urls", "backend_models", "backend_apis", "shares"} {
+		remade[name] = "an answer has the key of the model that is to give it, and says which one gave it"
+	}
 	f := opened(t, 1, modelserver.Options{}, "")
 	keyOf := func(arguments string) sdk.Key {
 		t.Helper()
@@ -110,7 +114,16 @@ func TestArgumentsAndKeys(t *testing.T) {
 	for _, a := range Stage().Arguments {
 		var same, other []string
 		for _, value := range changed(t, a) {
-			if keyOf(fmt.Sprintf(`, %q: %s`, a.Name, value)) == usual {
+			arguments := fmt.Sprintf(`, %q: %s`, a.Name, value)
+			if slices.Contains(a.Requires, "backends") {
+				arguments += `, "backends": ["x"], "backend_models": {"x": "other"}`
+				if a.Name == "backend_models" {
+					arguments = `, "backends": ["x"], "backend_models": {"x": "other"}`
+				}
+			} else if a.Name == "backends" {
+				arguments += `, "backend_models": {"x": "other"}`
+			}
+			if keyOf(arguments) == usual {
 				same = append(same, value)
 			} else {
 				other = append(other, value)

@@ -34,7 +34,7 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 				f.Unknown = "its max_tokens is beyond what any answer has"
 			}
 		}
-		size := min(answers, int(v.choices.Load()))
+		size := min(answers, int(v.Choices.Load()))
 		requests := (answers + size - 1) / size
 		together, out, err := v.call(q, all[i].number, size)
 		if err != nil {
@@ -51,7 +51,7 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 
 // call is what a request for n answers takes, and how many of its tokens are for them.
 func (v *voter) call(q *question, number, n int) (sdk.Call, int, error) {
-	return v.Call(context.Background(), v.numbered(q, number, n))
+	return v.Call(context.Background(), v.numbered(v.Backend, q, number, n))
 }
 
 var _ sdk.Forecaster = (*voter)(nil)

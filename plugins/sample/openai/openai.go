@@ -2,7 +2,11 @@ package openai
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/backends"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
@@ -10,6 +14,7 @@ import (
 
 type config struct {
 	chatmodel.Config
+	backends.Arguments
 	Endpoint    string   `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
 	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
 	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
@@ -27,7 +32,7 @@ type config struct {
 // Stage describes the voter.
 func Stage() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(func(c config) error { return c.model().Check() }))
+		open, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(config.check))
 }
 
 // model is the config of the model.
@@ -36,13 +41,24 @@ func (c config) model() chatmodel.Config {
 	return c.Config
 }
 
+func (c config) check() error {
+	errs := api.Errors{c.Arguments.Check(c.model())}
+	apis := append(slices.Collect(maps.Values(c.APIs)), c.API)
+	errs.Require(c.Structured != "choice" || !slices.Contains(apis, "anthropic"), "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
+	errs.Require(!c.Batch || c.Backends == nil, "batch", "a batch goes to one service: leave out backends")
+	return errs.Err()
+}
+
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Sampler, error) {
 	v := &voter{
 		config:  c,
-		Model:   chatmodel.New(c.model(), setup),
+		set:     backends.New(c.model(), c.Arguments, setup),
 		samples: max(1, setup.Samples),
 		reading: answer.Options{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons},
 	}
-	v.choices.Store(int32(c.MaxN))
+	v.Backend = v.set.All[0]
+	for _, b := range v.set.All {
+		b.Choices.Store(int32(c.MaxN))
+	}
 	return v, nil
 }

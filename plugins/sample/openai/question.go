@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/racflow/racflow/plugins/internal/backends"
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 )
@@ -14,7 +15,7 @@ import (
 type question struct {
 	prompt  sdk.Prompt // as its answers are read
 	request dialect.Request
-	base    sdk.Key // of what is asked, and of how it is read
+	bases   []sdk.Key // of what is asked, and of how it is read: by backend
 }
 
 func (v *voter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
@@ -48,7 +49,7 @@ func (v *voter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, erro
 		}
 	}
 	q.request = r
-	q.base = v.base(&q)
+	q.bases = v.bases(&q)
 	return q, nil
 }
 
@@ -78,10 +79,12 @@ func usual(p sdk.Prompt) int {
 	return labelTokens
 }
 
-// base is the key of a question's answers without their number: that of the request for
+// bases are the keys of a question's answers without their number, by the backend that they are to
+// come from: that of the request for
 // the first of them, and of how a reply is read before it is cached. What is derived from a
-// cached reply, such as the nearest label, is derived again each time.
-func (v *voter) base(q *question) sdk.Key {
+// cached reply, such as the nearest label, is derived again each time. Backends with the same model have the
+// same key.
+func (v *voter) bases(q *question) (all []sdk.Key) {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
@@ -90,13 +93,21 @@ func (v *voter) base(q *question) sdk.Key {
 	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
 		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
 	}
-	return v.Key(v.numbered(q, 0, 1), parts...)
+	for _, b := range v.set.All {
+		if b.Same < b.Index {
+			all = append(all, all[b.Same])
+		} else {
+			all = append(all, b.Key(v.numbered(b, q, 0, 1), parts...))
+		}
+	}
+	return all
 }
 
-// numbered is the request for n answers from a number on. Each request has another seed.
-func (v *voter) numbered(q *question, number, n int) dialect.Request {
+// numbered is the request to a backend for n answers from a number on. Each request has
+// another seed.
+func (v *voter) numbered(b *backends.Backend, q *question, number, n int) dialect.Request {
 	r := q.request
-	r.N = n
+	r.Model, r.N = b.Name(), n
 	if v.config.Seed >= 0 {
 		seed := v.config.Seed + number
 		r.Seed = &seed
@@ -104,7 +115,7 @@ func (v *voter) numbered(q *question, number, n int) dialect.Request {
 	return r
 }
 
-// key is that of the answer with a number.
-func (q *question) key(number int) sdk.Key {
-	return sdk.KeyOf(string(q.base[:]), strconv.Itoa(number))
+// key is that of the answer with a number that is to come from a backend.
+func (q *question) key(b *backends.Backend, number int) sdk.Key {
+	return sdk.KeyOf(string(q.bases[b.Index][:]), strconv.Itoa(number))
 }

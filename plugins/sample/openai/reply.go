@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -19,11 +20,18 @@ type reply struct {
 	Input  uint64 `json:"input,omitempty"`
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output,omitempty"`
+	// Model is the one that gave it, where that is not the one that was to.
+	Model string `json:"model,omitempty"`
 }
 
 // fill takes a cached value and reports whether it is a reply.
-func (s *slot) fill(value []byte) bool {
-	return value != nil && json.Unmarshal(value, &s.reply) == nil
+func (v *voter) fill(s *slot, value []byte) bool {
+	var r reply
+	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" && !v.set.Has(r.Model) {
+		return false
+	}
+	s.reply, s.given = r, true
+	return true
 }
 
 // read makes a sample of a reply.
@@ -36,11 +44,15 @@ func (v *voter) read(s *slot) sdk.Sample {
 	if reason := r.unusable(all[0], s.question.prompt); reason != "" {
 		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
 	}
-	return sdk.Sample{
+	sample := sdk.Sample{
 		Answers: all,
 		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
 		Text:    clip(r.Visible(), maxRejected),
 	}
+	if len(v.set.All) > 1 {
+		sample.Model = cmp.Or(r.Model, s.backend.Name())
+	}
+	return sample
 }
 
 // unusable is why a reply is no answer; "": it is one.

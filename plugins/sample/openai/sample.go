@@ -2,23 +2,26 @@ package openai
 
 import (
 	"context"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/backends"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 )
 
 type voter struct {
-	*chatmodel.Model
-	config  config
-	samples int          // per item
-	choices atomic.Int32 // most per request
-	reading answer.Options
+	*backends.Backend // main
+	set               *backends.Set
+	config            config
+	samples           int // per item
+	reading           answer.Options
 }
+
+// Close closes idle connections.
+func (v *voter) Close() error { return v.set.Close() }
 
 // Sample implements sdk.Sampler.
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
@@ -41,7 +44,7 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	}
 	bases, keys := make([]sdk.Key, len(questions)), make([]sdk.Key, len(all))
 	for i := range questions {
-		bases[i] = questions[i].base
+		bases[i] = questions[i].bases[0]
 	}
 	for i := range all {
 		keys[i] = all[i].key
@@ -55,10 +58,12 @@ func (v *voter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := make([][]*slot, len(questions))
+	type group struct{ question, backend int }
+	missing := map[group][]*slot{}
 	for i := range all {
-		if !all[i].fill(found[i]) {
-			missing[i%len(questions)] = append(missing[i%len(questions)], &all[i])
+		if s := &all[i]; !v.fill(s, found[i]) {
+			of := group{i % len(questions), s.backend.Index}
+			missing[of] = append(missing[of], s)
 		}
 	}
 	var calls errgroup.Group // without a context: answers to other requests are still cached
@@ -90,8 +95,9 @@ func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
 	}
 	all := make([]slot, v.samples)
 	for i := range all {
-		q := &questions[i%len(questions)]
-		all[i] = slot{question: q, number: item.Drawn + i, key: q.key(item.Drawn + i)}
+		q, number := &questions[i%len(questions)], item.Drawn+i
+		b := v.set.Choose(q.bases[0], number)
+		all[i] = slot{question: q, number: number, backend: b, key: q.key(b, number)}
 	}
 	return questions, all, nil
 }
@@ -99,7 +105,9 @@ func (v *voter) slots(item sdk.Item) ([]question, []slot, error) {
 // slot holds one sample's answer.
 type slot struct {
 	question *question
-	number   int // among all samples of the item
+	number   int               // among all samples of the item
+	backend  *backends.Backend // that it is to come from
 	key      sdk.Key
+	given    bool
 	reply    reply
 }
