@@ -18,5 +18,5 @@
 // take it.
 //
 // What an answer is worth, and what of it is cached, is for the stage to decide: its key
-// is that of the request before it was changed. The package knows no tools.
+// is that of the request before it was changed.
 package chatmodel

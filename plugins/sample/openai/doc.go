@@ -39,5 +39,5 @@
 // most, where each answer has a limit.
 //
 // An item fails alone. Retries, limits and budgets are the engine's. The stage does not
-// stream, and does not turn a chat into a text for the completions endpoint.
+// turn a chat into a text for the completions endpoint.
 package openai
