@@ -42,6 +42,7 @@ pipeline "p" {
       model    = "any"
       api_key  = secret("BEHAVIOUR_KEY")
       seed     = 7
+      stop     = ["\n"]
       logprobs = true
       timeout  = "TIMEOUT"
     }
@@ -139,7 +140,7 @@ func TestBehaviours(t *testing.T) {
 			case modelserver.AsEmbedding:
 				replacements = []string{"EMBEDDER", "openai", "EMBED", embedderConfig}
 			case modelserver.AsMessages:
-				replacements = []string{"seed     = 7\n      logprobs = true", `api      = "anthropic"`}
+				replacements = []string{"seed     = 7", `api = "anthropic"`, "logprobs = true", "", `stop     = ["\n"]`, ""}
 			case modelserver.AsBatch:
 				replacements = []string{"logprobs = true", "batch    = true"}
 			}

@@ -41,6 +41,16 @@ var answering = []Behaviour{
 		set: plain(func(string) string { return "something else" }),
 	},
 	{
+		Name: "answers-with-two", Server: "writes a label of the list, or another one of it",
+		Racflow: "does not choose: the answer is no vote, and the other voters decide", Lost: true, Says: "24 of 24 answers do not count (100 %)",
+		set: plain(func(a string) string { return a + " or invoice_request or card_lost" }),
+	},
+	{
+		Name: "answers-with-a-look-alike", Server: "writes a label with a Cyrillic letter in place of a Latin one",
+		Racflow: "does not read it: the answer is no vote, and the other voters decide", Lost: true, Says: "24 of 24 answers do not count (100 %)",
+		set: plain(func(a string) string { return strings.Replace(a, "c", "\u0441", 1) }),
+	},
+	{
 		Name: "answers-by-tool-call", Server: "calls a tool with its answer, also where none is offered",
 		Racflow: "reads the arguments of the call, which have no logprobs", Says: "its answers weigh 1", Try: AsObject, set: func(o *Options) { o.Shape = AsToolCall },
 	},

@@ -2,6 +2,7 @@ package modelserver
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,6 +43,15 @@ var failing = []Behaviour{
 	{
 		Name: "breaks-off", Server: "ends its first answer in the middle, with the finish_reason error",
 		Racflow: again, Says: "13 calls", set: fault(Fault{Kind: BrokeOff, First: 1}),
+	},
+	{
+		Name: "breaks-streams", Server: "answers by streams alone, and closes the connection in the middle of the first one",
+		Racflow: again, Says: "failed)",
+		set: func(o *Options) {
+			broken := new(atomic.Bool)
+			field("whole")(o)
+			fault(Fault{Kind: HalfBody, If: func(a Ask) bool { return a.stream && broken.CompareAndSwap(false, true) }})(o)
+		},
 	},
 	{
 		Name: "fails-with-200", Server: "sends an error with status 200 as its first reply, as gateways do",
