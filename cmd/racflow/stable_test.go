@@ -84,7 +84,7 @@ func TestStablePrompts(t *testing.T) {
 	header, train := example(t, "train.tsv")
 	itemHeader, items := example(t, "test.tsv")
 	items = items[:60]
-	const row = "row-200\tmy debit card fell out of my pocket in the tram\tcard_lost"
+	const row = "row-200\tno robot please, i want a real person to talk to about the tram\ttalk_to_human"
 	with := func(rows ...string) []string { return slices.Concat([]string{header}, train[:200], rows, train[200:]) }
 	for i := range train { // these rows have an id
 		if strings.Count(train[i], "\t") != 2 {
@@ -95,9 +95,9 @@ func TestStablePrompts(t *testing.T) {
 		before, after []string
 		old, now      string // the row's text in prompts; empty: it is in none
 	}{
-		"added":   {nil, []string{row}, "", "fell out of my pocket in the tram"},
-		"changed": {[]string{row}, []string{strings.Replace(row, "tram", "night bus", 1)}, "pocket in the tram", "pocket in the night bus"},
-		"removed": {[]string{row}, nil, "pocket in the tram", ""},
+		"added":   {nil, []string{row}, "", "talk to about the tram"},
+		"changed": {[]string{row}, []string{strings.Replace(row, "tram", "night bus", 1)}, "talk to about the tram", "talk to about the night bus"},
+		"removed": {[]string{row}, nil, "talk to about the tram", ""},
 	}
 	for mode, name := range map[string][]string{"dense": {"added", "changed", "removed"}, "hybrid": {"added"}} {
 		for _, name := range name {
