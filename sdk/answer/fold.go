@@ -117,7 +117,7 @@ func (n *names) folds() map[string]string {
 			name = ambiguous
 		}
 		n.byFold[folded] = name
-		n.longest = max(n.longest, len(name))
+		n.longest = max(n.longest, len(name), len(folded))
 	}
 	for _, label := range n.labels {
 		add(label)
@@ -145,16 +145,16 @@ func (n *names) longestName() int {
 // others reports whether another name than this one stands in a text, as whole words.
 func (n *names) others(text, name string) bool {
 	folds := n.folds()
-	is := func(text string) bool {
-		other, ok := folds[fold(text)]
-		return ok && other != name
-	}
 	for part := range strings.SplitSeq(text, cutOut) {
 		words := wordsOf(part)
 		for i := range words {
+			words[i] = fold(words[i])
+		}
+		for i := range words {
 			joined := ""
-			for to := i; to < len(words) && len(joined) <= n.longestName(); to++ {
-				if joined += " " + words[to]; is(joined) {
+			for to := i; to < len(words) && len(joined) <= n.longest; to++ {
+				joined = join(joined, words[to])
+				if other, ok := folds[joined]; ok && other != name {
 					return true
 				}
 			}
@@ -167,6 +167,16 @@ func (n *names) others(text, name string) bool {
 		}
 	}
 	return false
+}
+
+// join joins what fold makes of two words.
+func join(a, b string) string {
+	last, _ := utf8.DecodeLastRuneInString(a)
+	first, _ := utf8.DecodeRuneInString(b)
+	if unicode.IsDigit(last) && unicode.IsDigit(first) {
+		return a + " " + b
+	}
+	return a + b
 }
 
 // cutOut stands in a text for what has been taken out of it.

@@ -252,6 +252,9 @@ func TestSpan(t *testing.T) {
 
 // A label of another script is another label, whatever it looks like.
 func TestNoLetterLeavesItsScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads many letters")
+	}
 	scripts := map[rune]*unicode.RangeTable{}
 	for name, table := range unicode.Scripts {
 		if name == "Common" || name == "Inherited" {
