@@ -44,10 +44,11 @@ func method(t *testing.T, server *modelserver.Server, file string, args ...strin
 }
 
 // The labels of the neighbours are the only ones that RAC allows and accepts,
-// and what is outside them is asked for again, three times in all.
+// and what is outside them is asked for again, three times in all, with what was wrong.
 func TestRAC(t *testing.T) {
+	const question = 11 // the message with the item, behind the instructions and five neighbours
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
-		if strings.Contains(a.Text(), "robot") { // never acceptable
+		if strings.Contains(a.Messages[question].Content, "robot") { // never acceptable
 			return `{"reasoning": "hm", "label": "of my own"}`
 		}
 		return fmt.Sprintf(`{"reasoning": "the third", "label": %q}`, a.Labels[2])
@@ -55,7 +56,8 @@ func TestRAC(t *testing.T) {
 	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "--limit", "4")
 	asked := map[string][]modelserver.Ask{}
 	for _, a := range server.Asks() {
-		asked[a.Text()] = append(asked[a.Text()], a)
+		item := a.Messages[question].Content
+		asked[item] = append(asked[item], a)
 	}
 	if len(results) != 4 || len(asked) != 4 {
 		t.Fatalf("%d results, %d questions", len(results), len(asked))
@@ -73,6 +75,13 @@ func TestRAC(t *testing.T) {
 		if strings.Contains(r["text"].(string), "robot") {
 			if r["answer"] != nil || r["flagged"] != true || len(asks) != 3 || len(r["votes"].([]any)) != 3 {
 				t.Errorf("asked %d times: %v", len(asks), r)
+			}
+			for _, again := range asks[1:] {
+				last, note := again.Messages[question+1:], "This answer cannot be used: \"of my own\" is not one of the answers that are accepted."
+				if !slices.Equal(again.Messages[:question+1], first.Messages) || len(last) != 2 || last[0].Role != "assistant" || !strings.Contains(last[0].Content, "of my own") ||
+					last[1].Role != "user" || !strings.HasPrefix(last[1].Content, note) || !strings.Contains(last[1].Content, first.Labels[2]) {
+					t.Errorf("asked again with %+v", last)
+				}
 			}
 			continue
 		}
