@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // programs are what the test binary is, by its name.
@@ -63,6 +65,9 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("ORACLE", oracle)
+			plain := modelserver.Start(modelserver.Options{})
+			e.Defer(plain.Close)
+			e.Setenv("MODEL_SERVER", plain.URL)
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
