@@ -76,6 +76,7 @@ func TestScripts(t *testing.T) {
 			"lines":  countLines,
 			"damage": damage,
 			"remove": remove,
+			"serve":  serveModel,
 		},
 	})
 }
@@ -95,6 +96,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s\n%s", code, args[0], ts.ReadFile("stderr"))
 	}
+}
+
+// serveModel starts a model's server that has these behaviours, and puts its address into an environment
+// variable: serve VARIABLE [BEHAVIOUR ...].
+func serveModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: serve VARIABLE [BEHAVIOUR ...]")
+	}
+	o := modelserver.Named(args[1:]...)
+	o.Batches.Polls = 1
+	server := modelserver.Start(o)
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
 }
 
 // appendBytes appends a text to a file n times: append FILE TEXT [N]. The text
