@@ -55,36 +55,42 @@ func given(s *modelserver.Server) []int { return slices.Sorted(maps.Values(s.Giv
 func TestBatchesGiveTheSame(t *testing.T) {
 	tests := []struct {
 		behaviours string
+		api        string
 		batches    int // at most
 	}{
-		{"", 1},
-		{"refuses-temperature", 1},
-		{"refuses-stop", 1},
-		{"refuses-namelessly", 1},
-		{"refuses-max-tokens", 1},
-		{"refuses-seed", 1},
-		{"refuses-logprobs", 1},
-		{"refuses-schema", 1},
-		{"refuses-n", 2},
-		{"ignores-n", 2},
-		{"thinks-in-tags", 1},
-		{"thinks-in-a-field", 1},
-		{"thinks-silently", 1},
-		{"stops-in-thoughts", 1},
-		{"reasons-like-openai", 3},
-		{"fails-at-first", 2},
-		{"breaks-off", 2},
-		{"sends-broken-json", 2},
-		{"filters-prompts", 1},
-		{"limits-prompts", 1},
+		{"", "", 1},
+		{"refuses-temperature", "", 1},
+		{"refuses-stop", "", 1},
+		{"refuses-namelessly", "", 1},
+		{"refuses-max-tokens", "", 1},
+		{"refuses-seed", "", 1},
+		{"refuses-logprobs", "", 1},
+		{"refuses-schema", "", 1},
+		{"refuses-n", "", 2},
+		{"ignores-n", "", 2},
+		{"thinks-in-tags", "", 1},
+		{"thinks-in-a-field", "", 1},
+		{"thinks-silently", "", 1},
+		{"stops-in-thoughts", "", 1},
+		{"reasons-like-openai", "", 3},
+		{"fails-at-first", "", 2},
+		{"breaks-off", "", 2},
+		{"sends-broken-json", "", 2},
+		{"filters-prompts", "", 1},
+		{"limits-prompts", "", 1},
+		{"", "anthropic", 1},
+		{"fails-at-first", "anthropic", 2},
 	}
 	items := []sdk.Item{texts("one"), texts("two"), texts("one"), texts("a " + modelserver.Harmful + " one"), texts("an " + modelserver.Endless + " one")}
 	for i := range 20 {
 		items = append(items, texts(fmt.Sprint("text ", i)))
 	}
-	const arguments = `, "seed": 7, "logprobs": true, "structured": "json_schema"`
 	for _, test := range tests {
-		t.Run(test.behaviours, func(t *testing.T) {
+		t.Run(test.behaviours+test.api, func(t *testing.T) {
+			arguments := `, "seed": 7, "logprobs": true, "structured": "json_schema"`
+			if test.api != "" {
+				arguments = fmt.Sprintf(`, "api": %q`, test.api)
+			}
 			o := modelserver.Named(strings.Fields(test.behaviours)...)
 			o.Answer = func(a modelserver.Ask, _ int) string { return fmt.Sprintf("label-%x", a.Text()) }
 			single, batched := modelserver.Serve(t, o), modelserver.Serve(t, o)
