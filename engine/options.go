@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/spend"
+	"github.com/racflow/racflow/engine/waiting"
 )
 
 // DefaultState is the state folder where Options names none.
@@ -87,14 +88,12 @@ type Events struct {
 	Building func(doing, name string, done, total int)
 	// Locked says that another process is building a knowledge.
 	Locked func(name string, why error)
-	// Silent says that a stage, as "sample.mine", has calls under way and has
-	// answered none for so long.
-	Silent func(stage string, waited time.Duration)
+	// Waiting is given what a stage waits for that has answered nothing for a while
+	// (package waiting).
+	Waiting func(waiting.Report)
 	// Later says what is waited for whose results come later, where its stage knows how far that
 	// is.
 	Later func(pending.Wait)
-	// Calls wait for a service.
-	Calls func(governor.Wait)
 }
 
 // waits passes on what results that come later are waited for.
@@ -102,8 +101,8 @@ func (e Events) waits(w pending.Wait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
 		e.Later(w)
-	case w.Note == "" && e.Silent != nil:
-		e.Silent(w.Stage, w.For)
+	case w.Note == "" && e.Waiting != nil:
+		e.Waiting(waiting.Report{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
 	}
 }
 

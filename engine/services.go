@@ -3,11 +3,13 @@ package engine
 import (
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/profile"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -27,6 +29,37 @@ type Services struct {
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
 	profiles *profile.Store
+
+	waits *waiting.Reporter // nil: nobody listens
+	users int               // of waits: open workspaces
+}
+
+// reporter is what reports the waits of all workspaces that share the services, to the
+// events of the first. leave is called when one is closed.
+func (v *Services) reporter(report func(waiting.Report)) (waits *waiting.Reporter, leave func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.users++; v.waits != nil && v.users == 1 {
+		v.waits.Open()
+	}
+	if v.waits == nil {
+		v.waits = waiting.New(report)
+		v.waits.Watch(func(now time.Time, say func(waiting.Wait)) {
+			v.mu.Lock()
+			control := v.control
+			v.mu.Unlock()
+			if control != nil {
+				control.Waits(now, say)
+			}
+		})
+	}
+	return v.waits, sync.OnceFunc(func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.users--; v.users == 0 {
+			v.waits.Close()
+		}
+	})
 }
 
 // of returns what all calls share; before the first call there is nothing.
@@ -41,7 +74,7 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, e
 		return nil, err
 	}
 	v.profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
-	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.options.Events.Calls}
+	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost

@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/price"
+	"github.com/racflow/racflow/engine/waiting"
 )
 
 // Workspace is what files are loaded and stages started with: a state folder,
@@ -34,6 +35,8 @@ type Workspace struct {
 	catalog *catalog.Catalog
 
 	pending *pending.Book // of results that come later
+	waits   *waiting.Reporter
+	unwatch func() // the workspace is closed
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
@@ -61,13 +64,16 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
-	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Waiting: o.Events.Silent}); err != nil {
+	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log}); err != nil {
 		return nil, err
 	}
 	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {
 		w.host.Close()
 		return nil, err
 	}
+	waits, leave := o.Services.reporter(o.Events.Waiting)
+	forget := waits.Watch(w.host.Waits)
+	w.waits, w.unwatch = waits, func() { forget(); leave() }
 	return w, nil
 }
 
@@ -82,6 +88,7 @@ func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
 // Close ends all processes.
 func (w *Workspace) Close() {
+	w.unwatch()
 	w.host.Close()
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
 		w.options.Events.Spent(spent)

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/waiting"
 )
 
 // maxReported is how many failures are reported one by one on standard error; the
@@ -57,13 +58,10 @@ func (d *display) events() engine.Events {
 		Building:  func(doing, name string, done, total int) { d.doing(doing+" "+name, done, total) },
 		Tuning:    d.doing,
 		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
-		Silent: func(stage string, waited time.Duration) {
-			d.print("waiting for %s: no answer for %s", stage, waited.Round(time.Second))
-		},
-		Later:    d.later,
-		Calls:    func(w governor.Wait) { d.print("%s", w) },
-		Begun:    d.begun,
-		Answered: d.answered,
+		Waiting:   func(r waiting.Report) { d.print("%s", r) },
+		Later:     d.later,
+		Begun:     d.begun,
+		Answered:  d.answered,
 		Pass: func(doing string, done, total int) {
 			if doing != d.building {
 				d.building = doing

@@ -22,6 +22,8 @@ import (
 
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -118,19 +120,22 @@ func TestSlowToStart(t *testing.T) {
 				go func() { _ = server.Serve(w) }()
 				var reports []string
 				log := slog.New(slog.DiscardHandler)
-				control := governor.New(t.Context(), governor.Options{Log: log, Waiting: func(wait governor.Wait) {
-					if !strings.HasPrefix(wait.String(), "waiting for http://model.example/v1 (") {
-						t.Error(wait)
+				reporter := waiting.New(func(wait waiting.Report) {
+					if text := wait.String(); !strings.HasPrefix(text, "waiting for sample.llm: "+terminal.Plural(test.items, "call")+", ") || !strings.Contains(text, "model.example") {
+						t.Error(text)
 					}
-					reason := regexp.MustCompile(`connection refused|Loading model|it went wrong`).FindString(wait.Reason)
+					reason := regexp.MustCompile(`connection refused|Loading model|it went wrong`).FindString(wait.Why)
 					reports = append(reports, fmt.Sprintf("%d %s", time.Since(start).Truncate(5*time.Second)/time.Second, reason))
-				}})
+				})
+				defer reporter.Close()
+				control := governor.New(t.Context(), governor.Options{Log: log, Waiting: reporter})
+				reporter.Watch(control.Waits)
 				host := control.Stage(governor.Stage{Name: "sample.llm", Required: true})
 				opened, err := openai.Stage().Open(t.Context(), sdk.Setup{Samples: 1, Host: host, Log: log}, []byte(`{"base_url": "http://model.example/v1", "model": "m"}`))
 				if err != nil {
 					t.Fatal(err)
 				}
-				work := retry.Work{Retries: 5}
+				work := retry.Work{Retries: 5, Stage: "sample.llm", Waits: reporter}
 				errs := make([]error, test.items)
 				var all sync.WaitGroup
 				for i := range errs {

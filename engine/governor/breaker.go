@@ -41,9 +41,8 @@ type breaker struct {
 	refused  time.Time // when it last asked for fewer calls
 	busy     time.Time // when it first did so since its last answer; zero: it has not
 
-	held     time.Time // since when calls wait for it; zero: none do
-	trouble  time.Time // when it last failed or asked for fewer calls
-	reported time.Time // when the waiting was last reported
+	held    time.Time // since when calls wait for it; zero: none do
+	trouble time.Time // when it last failed or asked for fewer calls
 
 	reports     bool      // it reports usage
 	implausible bool      // an impossible usage was reported
@@ -177,7 +176,7 @@ func (b *breaker) down(now, began time.Time, trial bool) {
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:
 		b.open, b.coolDown = true, firstCoolDown
-		b.log.Warn("a service is down: calls to it fail until it is back", "endpoint", b.name, "failed_in_a_row", b.downs, "error", b.why)
+		b.log.Warn("a service is down: until it is back, calls that something can take over fail and others wait", "endpoint", b.name, "failed_in_a_row", b.downs, "error", b.why)
 	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
 		// It may only be restarting: without a pause many items would use up their retries.
 		b.paused = now.Add(backoff.Backoff{First: downPause, Max: downPause}.Delay(1))

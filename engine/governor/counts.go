@@ -25,11 +25,12 @@ type Counts struct {
 // stage is the state of a stage.
 type stage struct {
 	Counts
-	served    bool  // one of its calls was served
-	denied    int   // calls since the last one served
-	stopped   error // why it gets no more calls; nil: it does
-	relaxed   bool  // it is not required any more
-	unbounded bool  // its calls do not say what they take at most, and that was reported
+	served    bool     // one of its calls was served
+	denied    int      // calls since the last one served
+	stopped   error    // why it gets no more calls; nil: it does
+	trouble   *breaker // that kept its last call from an answer; nil: none
+	relaxed   bool     // it is not required any more
+	unbounded bool     // its calls do not say what they take at most, and that was reported
 }
 
 // count adds a call. Who has an alternative to a service is not denied by it.

@@ -17,6 +17,7 @@ type waiter struct {
 	estimate estimate
 	verdict  chan error // gets one value: nil when the call is admitted, else why it is refused
 	queued   bool
+	queuedAt time.Time
 
 	began           time.Time
 	request, tokens *use
@@ -32,7 +33,7 @@ func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
 	}
 	w := &waiter{
 		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: e, call: call,
-		estimate: estimateOf(call, h.priceOf(call)), verdict: make(chan error, 1), queued: true,
+		estimate: estimateOf(call, h.priceOf(call)), verdict: make(chan error, 1), queued: true, queuedAt: time.Now(),
 	}
 	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
 		h.stage.unbounded = true
@@ -75,9 +76,6 @@ func (c *Governor) dispatch() {
 				break
 			}
 		}
-	}
-	if wait := c.report(now); wait > 0 && (next == 0 || wait < next) {
-		next = wait
 	}
 	if c.wake != nil {
 		c.wake.Stop()
@@ -146,7 +144,8 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 
 func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w := g.pop(at)
-	w.began = now
+	w.began, g.admitted = now, now
+	c.flying[w] = true
 	if !w.call.Batch { // which is under way for hours, and bounded by its service in other ways
 		w.request = g.requests.take(now, 1)
 		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
@@ -162,6 +161,7 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 // release removes a call from those in flight.
 func (c *Governor) release(w *waiter) {
 	c.inFlight--
+	delete(c.flying, w)
 	if !w.call.Batch {
 		w.limiter.inFlight--
 	}

@@ -28,8 +28,7 @@
 // calls as too many for five minutes; other stages continue. An unknown host counts as down
 // as well: the name of a container resolves only once it has started.
 //
-// Options.Waiting is called when a service has kept calls waiting for five seconds, and every
-// thirty seconds after that.
+// Waits says what the calls of each stage wait for: package waiting reports it.
 //
 // Tokens count towards a limit as estimated from the moment a call is admitted, and as
 // reported from its end on.

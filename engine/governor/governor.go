@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/profile"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -31,9 +32,8 @@ type Options struct {
 	Mode     Mode
 	Budget   pipeline.Budget
 	Log      *slog.Logger // gets services that are down, and back
-	// Waiting is called when calls have waited for a service for 5 seconds, and
-	// then every 30 seconds. It must not call the Governor. May be nil.
-	Waiting func(Wait)
+	// Waiting hears of calls that were answered; may be nil. The Governor's Waits are for it.
+	Waiting *waiting.Reporter
 }
 
 // Governor is what the stages of one run share.
@@ -45,6 +45,7 @@ type Governor struct {
 	spent    error // why all stages have stopped: the budget is spent
 	budget   budget
 	inFlight int // calls of all limiters
+	flying   map[*waiter]bool
 	limiters []*limiter
 	breakers map[string]*breaker
 	stages   map[string]*stage
@@ -56,7 +57,7 @@ type Governor struct {
 func New(ctx context.Context, o Options) *Governor {
 	return &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
-		breakers: map[string]*breaker{}, stages: map[string]*stage{},
+		flying: map[*waiter]bool{}, breakers: map[string]*breaker{}, stages: map[string]*stage{},
 	}
 }
 
@@ -93,12 +94,24 @@ func (c *Governor) refuse(err error, of func(*stage) bool) {
 	}
 }
 
+// noteTrouble notes which service last kept a call of the stage from an answer.
+func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
+	switch status {
+	case sdk.StatusBusy, sdk.StatusDown:
+		w.host.stage.trouble = w.breaker
+	case sdk.StatusOK:
+		w.host.stage.trouble = nil
+		c.options.Waiting.Answered(w.host.name)
+	}
+}
+
 // finish records how a call ended.
 func (c *Governor) finish(w *waiter, o sdk.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release(w)
 	w.end(o)
+	c.noteTrouble(w, o.Status)
 	plausible := o.Usage.Plausible()
 	if !plausible {
 		w.breaker.reportImplausible(o.Usage)

@@ -15,6 +15,7 @@ type limiter struct {
 	concurrency      int
 	requests, tokens *rate
 	inFlight         int
+	admitted         time.Time // the last call
 	queues           []*queue
 	turn             int // the queue that is first
 }

@@ -2,95 +2,131 @@ package governor
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
-// When waiting for a service is reported.
-const (
-	reportAfter = 5 * time.Second
-	reportEvery = 30 * time.Second
-)
-
-// Wait describes a service that calls wait for.
-type Wait struct {
-	Endpoint string        // the service's address
-	Reason   string        // as the service or the system put it; may be empty
-	For      time.Duration // how long calls have waited
-	Again    time.Duration // until the next trial call; 0: one is in flight, or about to be
-}
-
-// String describes the wait.
-func (w Wait) String() string {
-	text := "waiting for " + w.Endpoint
-	if w.Reason != "" {
-		text += " (" + w.Reason + ")"
+// Waits says what the calls of each stage wait for. It is a waiting.Source.
+func (c *Governor) Waits(now time.Time, say func(waiting.Wait)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.spent != nil || c.ctx.Err() != nil {
+		return
 	}
-	if again := w.Again.Round(time.Second); again > 0 {
-		return fmt.Sprintf("%s: tried again in %d s", text, again/time.Second)
-	}
-	return text + ": it is being tried again"
-}
-
-// report reports the endpoints that have kept calls waiting for too long, and returns the
-// time until the next report; 0: none is due. The caller holds mu.
-func (c *Governor) report(now time.Time) (next time.Duration) {
-	if c.options.Waiting == nil || c.spent != nil || c.ctx.Err() != nil {
-		return 0
-	}
-	for _, e := range c.breakers {
-		due := e.held.Add(reportAfter)
-		if again := e.reported.Add(reportEvery); again.After(due) {
-			due = again
-		}
-		if e.held.IsZero() || !c.waited(e, now) {
+	for name, s := range c.stages {
+		if s.stopped != nil {
 			continue
 		}
-		wait := due.Sub(now)
-		if wait <= 0 {
-			e.reported, wait = now, reportEvery
-			again := max(e.paused.Sub(now), 0)
-			if e.open {
-				again = max(e.retry.Sub(now), 0)
-			}
-			c.options.Waiting(Wait{Endpoint: e.name, Reason: e.why, For: now.Sub(e.held), Again: again})
+		calls, w, g := c.queued(s)
+		b := s.trouble
+		if w != nil && !w.breaker.held.IsZero() {
+			b = w.breaker
 		}
-		if next == 0 || wait < next {
-			next = wait
+		switch {
+		case b != nil && b.keeps(now, calls+s.InFlight):
+			say(b.wait(name, now, calls, s.InFlight))
+		case w != nil:
+			if pause, ok := g.room(now, w); !ok && pause > 0 {
+				since := g.admitted
+				if w.queuedAt.After(since) {
+					since = w.queuedAt
+				}
+				say(waiting.Wait{Stage: name, Calls: calls, Why: g.allows(), Since: since, Next: now.Add(pause), After: waiting.Soon})
+			} else if !c.budget.fits(w.estimate) {
+				say(waiting.Wait{Stage: name, Calls: calls, Why: "the budget has no room until calls under way have ended", Since: w.queuedAt, After: waiting.Late})
+			}
+		}
+		if w := c.oldest(s); w != nil {
+			why := fmt.Sprintf("no reply from %s for %s", w.breaker.name, now.Sub(w.began).Round(time.Second))
+			say(waiting.Wait{Stage: name, Calls: s.InFlight, Why: why, Since: w.began, After: waiting.Late})
 		}
 	}
-	return next
 }
 
-// waited reports whether calls wait for an endpoint: in its queue or, after a refusal as
-// too many, in their stage.
-func (c *Governor) waited(e *breaker, now time.Time) bool {
-	if pause := e.paused.Sub(now); pause > 0 && pause <= maxWait {
-		return true
-	}
-	if !e.open && now.Sub(e.trouble) >= reportAfter {
-		return false // they wait for something else
-	}
+// queued returns how many calls of a stage wait, and the first of them with its limiter.
+func (c *Governor) queued(s *stage) (calls int, first *waiter, of *limiter) {
 	for _, g := range c.limiters {
 		for _, q := range g.queues {
-			for _, w := range q.waiting {
-				if w.breaker == e {
-					return true
+			if q.stage == s && q.first() != nil {
+				calls += len(q.waiting)
+				if first == nil {
+					first, of = q.first(), g
 				}
 			}
 		}
 	}
-	return false
+	return calls, first, of
+}
+
+// oldest returns the call of a stage that has been under way for longest; nil: none is.
+func (c *Governor) oldest(s *stage) (oldest *waiter) {
+	for w := range c.flying {
+		if w.host.stage == s && !w.call.Batch && (oldest == nil || w.began.Before(oldest.began)) {
+			oldest = w
+		}
+	}
+	return oldest
+}
+
+// allows says what the limiter lets through.
+func (l *limiter) allows() string {
+	var rates []string
+	if l.requests != nil {
+		rates = append(rates, terminal.Plural(int(l.requests.limit), "request"))
+	}
+	if l.tokens != nil {
+		rates = append(rates, terminal.Plural(int(l.tokens.limit), "token"))
+	}
+	return fmt.Sprintf("limit %q lets %s through in a minute", l.block, strings.Join(rates, " and "))
+}
+
+// keeps reports whether the endpoint keeps calls waiting, of which so many are here: one
+// that has just failed may wait in its stage. After a pause for longer than anybody waits,
+// none do.
+func (b *breaker) keeps(now time.Time, calls int) bool {
+	switch pause := b.paused.Sub(now); {
+	case b.held.IsZero() || pause > maxWait:
+		return false
+	case pause > 0:
+		return true
+	}
+	return calls > 0 && b.open || now.Sub(b.trouble) < waiting.Soon
+}
+
+// wait is what the endpoint makes calls of a stage wait for, and keeps those under way
+// from an answer.
+func (b *breaker) wait(stage string, now time.Time, calls, underWay int) waiting.Wait {
+	w := waiting.Wait{Stage: stage, Calls: calls, Why: b.why, Since: b.held, Next: b.paused, After: waiting.Soon}
+	if b.open {
+		w.Next = b.retry
+	}
+	switch {
+	case w.Why == "":
+		w.Why = b.name
+	case !strings.Contains(w.Why, b.name):
+		w.Why += " (" + b.name + ")"
+	}
+	if !w.Next.After(now) {
+		w.Next, w.Calls = time.Time{}, calls+underWay
+		w.Why += ", it is being tried again"
+	}
+	return w
 }
 
 // hold records that the endpoint keeps calls waiting, and why.
 func (b *breaker) hold(now time.Time, why string) {
-	if b.held.IsZero() || now.Sub(b.trouble) > reportEvery && !b.open {
+	if b.held.IsZero() || now.Sub(b.trouble) > longTrouble && !b.open {
 		b.held = now
 	}
 	b.trouble, b.why = now, why
 }
+
+// longTrouble is after how long without a call a failure begins another wait.
+const longTrouble = 30 * time.Second
 
 // relieve records that a call was answered.
 func (b *breaker) relieve(now time.Time) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -22,8 +23,7 @@ func TestWaiting(t *testing.T) {
 	busy := func(after time.Duration) sdk.Result {
 		return sdk.Result{Status: sdk.StatusBusy, RetryAfter: after, Reason: "429: slow down"}
 	}
-	const refused, slow = "waiting for http://api/v1 (connection refused)", "waiting for http://api/v1 (429: slow down)"
-	const soon = ": it is being tried again"
+	const refused, slow = "waiting for sample.llm: 1 call, connection refused (http://api/v1)", "waiting for sample.llm: 429: slow down (http://api/v1)"
 	tests := map[string]struct {
 		do   func(*testing.T, sdk.Host)
 		want []string // when, in seconds, and what
@@ -39,8 +39,8 @@ func TestWaiting(t *testing.T) {
 			}
 			time.Sleep(time.Hour) // nobody waits any more
 		}, []string{
-			"5 " + refused + soon, "35 " + refused + soon,
-			"65 " + refused + soon, "95 " + refused + soon,
+			"5 " + refused, "35 " + refused,
+			"65 " + refused, "95 " + refused,
 		}},
 		"back soon": {func(t *testing.T, h sdk.Host) {
 			_, _ = ask(t, h, down)
@@ -54,7 +54,7 @@ func TestWaiting(t *testing.T) {
 			time.Sleep(90 * time.Second)
 			_, _ = ask(t, h, good)
 			time.Sleep(time.Hour)
-		}, []string{"5 " + slow + ": tried again in 85 s", "35 " + slow + ": tried again in 55 s", "65 " + slow + ": tried again in 25 s"}},
+		}, []string{"5 " + slow + ", next try in 85 s", "35 " + slow + ", next try in 55 s", "65 " + slow + ", next try in 25 s"}},
 		"too many calls for a moment": {func(t *testing.T, h sdk.Host) {
 			for range 10 {
 				_, _ = ask(t, h, busy(4*time.Second))
@@ -69,7 +69,7 @@ func TestWaiting(t *testing.T) {
 			_, _ = ask(t, h, busy(20*time.Second))
 			late(good)
 			_, _ = ask(t, h, good)
-		}, []string{"5 " + slow + ": tried again in 15 s"}},
+		}, []string{"5 " + strings.Replace(slow, "429", "1 call, 429", 1) + ", next try in 15 s"}},
 		"for longer than anybody waits": {func(t *testing.T, h sdk.Host) {
 			_, _ = ask(t, h, busy(3*time.Hour))
 			_, _ = ask(t, h, good)
@@ -79,19 +79,92 @@ func TestWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start, got := time.Now(), []string(nil)
-				c, _ := newControl(Options{Waiting: func(w Wait) {
+				reporter := waiting.New(func(w waiting.Report) {
 					if since := time.Since(start) - w.For; since < 0 || since > 10*time.Millisecond {
 						t.Errorf("it has waited for %s", w.For)
 					}
-					if w.Reason == down.Reason { // when it is tried depends on chance
+					if strings.HasPrefix(w.Why, down.Reason) { // when it is tried depends on chance
 						if w.Again > firstCoolDown<<3 {
 							t.Errorf("it is tried again in %s", w.Again)
 						}
-						w.Again = 0
+						w.Again, w.Why = 0, strings.TrimSuffix(w.Why, ", it is being tried again")
 					}
 					got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w))
-				}})
+				})
+				defer reporter.Close()
+				c, _ := newControl(Options{Waiting: reporter})
+				reporter.Watch(c.Waits)
 				test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true}))
+				if d := cmp.Diff(test.want, got); d != "" {
+					t.Errorf("reported (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitsForOthers: so do people hear of a limit, of calls that get no reply, and of a
+// budget without room.
+func TestWaitsForOthers(t *testing.T) {
+	good := sdk.Result{Status: sdk.StatusOK}
+	call := sdk.Call{Endpoint: "http://api/v1", Most: sdk.Usage{InputTokens: 10}}
+	hang := func(t *testing.T, h sdk.Host, d time.Duration, o sdk.Result) {
+		release, err := h.Acquire(t.Context(), call)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		time.Sleep(d)
+		release(o)
+	}
+	tests := map[string]struct {
+		limit  *pipeline.Limit
+		budget pipeline.Budget
+		do     func(*testing.T, sdk.Host)
+		want   []string
+	}{
+		"a limit": {&pipeline.Limit{Name: "slow", Concurrency: 2, Requests: 1}, pipeline.Budget{}, func(t *testing.T, h sdk.Host) {
+			_, _ = ask(t, h, good)
+			_, _ = ask(t, h, good)
+		}, []string{
+			`5 waiting for sample.llm: 1 call, limit "slow" lets 1 request through in a minute, next try in 55 s`,
+			`35 waiting for sample.llm: 1 call, limit "slow" lets 1 request through in a minute, next try in 25 s`,
+		}},
+		"a limit, among answers": {&pipeline.Limit{Name: "slow", Concurrency: 2, Requests: 30}, pipeline.Budget{}, func(t *testing.T, h sdk.Host) {
+			for range 25 {
+				_, _ = ask(t, h, good)
+			}
+		}, nil},
+		"no reply": {nil, pipeline.Budget{}, func(t *testing.T, h sdk.Host) { hang(t, h, 70*time.Second, good) }, []string{
+			"30 waiting for sample.llm: 1 call, no reply from http://api/v1 for 30s",
+			"60 waiting for sample.llm: 1 call, no reply from http://api/v1 for 1m0s",
+		}},
+		"a trial without a reply": {nil, pipeline.Budget{}, func(t *testing.T, h sdk.Host) {
+			for range downInARow {
+				_, _ = ask(t, h, sdk.Result{Status: sdk.StatusDown, Reason: "500"})
+				time.Sleep(2 * time.Second)
+			}
+			hang(t, h, 30*time.Second, good)
+		}, []string{
+			"5 waiting for sample.llm: 500 (http://api/v1), it is being tried again",
+			"35 waiting for sample.llm: 1 call, 500 (http://api/v1), it is being tried again",
+		}},
+		"no room in the budget": {nil, pipeline.Budget{Tokens: 15}, func(t *testing.T, h sdk.Host) {
+			go hang(t, h, 40*time.Second, sdk.Result{Status: sdk.StatusRefused})
+			synctest.Wait()
+			hang(t, h, 0, good)
+		}, []string{"30 waiting for sample.llm: 1 call, the budget has no room until calls under way have ended"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, got := time.Now(), []string(nil)
+				reporter := waiting.New(func(w waiting.Report) { got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w)) })
+				defer reporter.Close()
+				c, _ := newControl(Options{Waiting: reporter, Budget: test.budget})
+				reporter.Watch(c.Waits)
+				test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true, Limit: test.limit}))
+				time.Sleep(time.Hour) // nobody waits
 				if d := cmp.Diff(test.want, got); d != "" {
 					t.Errorf("reported (-want +got):\n%s", d)
 				}

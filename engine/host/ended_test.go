@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -130,32 +132,34 @@ func TestGivesUpOnAProcessThatAlwaysEnds(t *testing.T) {
 	}
 }
 
-// That a stage has not answered for a while is reported, and again.
-func TestWaitingIsReported(t *testing.T) {
+// A host says of which stages no answer has come, and since when.
+func TestHostWaits(t *testing.T) {
 	h, _ := newHost(t)
-	h.limits.notice = 20 * time.Millisecond
-	reports := make(chan string)
 	ctx, cancel := context.WithCancel(t.Context())
-	h.options.Waiting = func(stage string, waited time.Duration) {
-		if waited < h.limits.notice {
-			stage = "too early"
-		}
-		select {
-		case reports <- stage:
-		case <-ctx.Done():
-		}
-	}
+	begun := time.Now()
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	waits := func() (all []waiting.Wait) {
+		h.Waits(time.Now().Add(time.Minute), func(w waiting.Wait) { all = append(all, w) })
+		return all
+	}
+	if all := waits(); len(all) > 0 {
+		t.Errorf("got %+v of a stage that is asked nothing", all)
+	}
 	done := make(chan error, 1)
 	go func() { _, err := p.Sample(ctx, say("wait")); done <- err }()
-	for range 2 {
-		if stage := <-reports; stage != "sample.it" {
-			t.Errorf("got %q", stage)
-		}
+	var all []waiting.Wait
+	for ; len(all) == 0; all = waits() {
+		runtime.Gosched()
+	}
+	if w := all[0]; w.Stage != "sample.it" || w.Calls != 1 || !strings.HasPrefix(w.Why, "no answer for 1m") || w.Since.Before(begun) || w.After != waiting.Late {
+		t.Errorf("got %+v", w)
 	}
 	cancel()
 	if err := <-done; sdk.CodeOf(err) != sdk.CodeCancelled {
 		t.Errorf("got %v", err)
+	}
+	if all := waits(); len(all) > 0 {
+		t.Errorf("got %+v of a stage that is asked nothing any more", all)
 	}
 }
 
@@ -164,9 +168,10 @@ func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := make(chan []time.Duration, 9)
 		start := time.Now()
-		w := &waits{every: 30 * time.Second, report: func(waited time.Duration) {
-			reports <- []time.Duration{time.Since(start), waited}
-		}}
+		w := &waits{}
+		reporter := waiting.New(func(r waiting.Report) { reports <- []time.Duration{time.Since(start), r.For} })
+		defer reporter.Close()
+		reporter.Watch(func(now time.Time, say func(waiting.Wait)) { w.say("sample.it", now, say) })
 		w.begin()
 		w.begin()
 		time.Sleep(20 * time.Second)
@@ -180,7 +185,11 @@ func TestWaits(t *testing.T) {
 		w.begin()
 		time.Sleep(29 * time.Second)
 		w.end(true)
-		want := [][]time.Duration{{50 * time.Second, 30 * time.Second}, {80 * time.Second, 60 * time.Second}}
+		opened, starting := w.open(), time.Since(start)
+		time.Sleep(9 * time.Second)
+		opened()
+		time.Sleep(time.Hour)
+		want := [][]time.Duration{{50 * time.Second, 30 * time.Second}, {80 * time.Second, 60 * time.Second}, {starting + 5*time.Second, 5 * time.Second}}
 		for len(reports) > 0 {
 			report := <-reports
 			if len(want) == 0 || !slices.Equal(report, want[0]) {

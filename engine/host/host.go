@@ -27,10 +27,6 @@ type Options struct {
 	// StartTimeout is how long a process may take until it answers; 0: 30 s.
 	// The time that a stage takes to open is not part of it.
 	StartTimeout time.Duration
-	// Waiting is called with the name of a stage, as "sample.mine", that has calls
-	// under way and has answered none for 30 s, and every 30 s from then on; it may
-	// be called by several goroutines at once. nil: nobody wants to know.
-	Waiting func(stage string, waited time.Duration)
 }
 
 // Host starts plugin processes and ends them all with Close.
@@ -61,7 +57,6 @@ type limits struct {
 	ends         int             // in a row, without an answer between them
 	attempts     int             // of one request, each but the first alone
 	deaf         time.Duration   // for a request whose time is over to be given up
-	notice       time.Duration   // without an answer, then Options.Waiting is called
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -96,7 +91,7 @@ func New(o Options) (*Host, error) {
 			// before that row stands alone, and four batches may do so at once: that
 			// says nothing of the stage yet. Twice as often does.
 			ends: 64,
-			deaf: 5 * time.Second, notice: 30 * time.Second,
+			deaf: 5 * time.Second,
 		},
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())

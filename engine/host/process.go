@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/program"
@@ -132,7 +131,9 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
+	opened := p.waits.open()
 	first, err := p.launch(ctx)
+	opened()
 	if err != nil {
 		p.end()
 		close(p.done)
@@ -141,11 +142,6 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p.current, p.fingerprint, p.plugin = first, first.print, first.plugin
 	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.title)
-	p.waits = waits{every: h.limits.notice, report: func(waited time.Duration) {
-		if h.options.Waiting != nil {
-			h.options.Waiting(p.name(), waited)
-		}
-	}}
 	p.Stage = first.stage
 	p.Stage.Conn, p.Stage.Name = caller{p}, p.title
 	go p.supervise()

@@ -1,20 +1,31 @@
 package host
 
 import (
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/engine/waiting"
 )
 
-// waits reports that a stage has calls under way and has answered none for a
-// while, again and again.
+// waits counts the calls of a stage that are under way.
 type waits struct {
-	every  time.Duration
-	report func(time.Duration)
+	mu      sync.Mutex
+	opening time.Time // since when; zero: the stage is open
+	calls   int
+	since   time.Time // of the last answer, or of the first call that waits
+}
 
-	mu    sync.Mutex
-	calls int
-	since time.Time   // of the last answer, or of the first call that waits
-	timer *time.Timer // nil: it does not run. Answers leave it alone: to set it anew costs more than to look at a clock
+// open notes that the stage is being opened, until opened is called.
+func (w *waits) open() (opened func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opening = time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.opening = time.Time{}
+	}
 }
 
 func (w *waits) begin() {
@@ -22,9 +33,6 @@ func (w *waits) begin() {
 	defer w.mu.Unlock()
 	if w.calls++; w.calls == 1 {
 		w.since = time.Now()
-	}
-	if w.timer == nil {
-		w.timer = time.AfterFunc(w.every, w.fire)
 	}
 }
 
@@ -38,21 +46,25 @@ func (w *waits) end(answered bool) {
 	}
 }
 
-func (w *waits) fire() {
+func (w *waits) say(stage string, now time.Time, say func(waiting.Wait)) {
 	w.mu.Lock()
-	if w.calls == 0 {
-		w.timer = nil
-		w.mu.Unlock()
-		return
+	defer w.mu.Unlock()
+	switch {
+	case !w.opening.IsZero():
+		why := fmt.Sprintf("it has been starting for %s", now.Sub(w.opening).Round(time.Second))
+		say(waiting.Wait{Stage: stage, Why: why, Since: w.opening, After: waiting.Soon})
+	case w.calls > 0:
+		why := fmt.Sprintf("no answer for %s", now.Sub(w.since).Round(time.Second))
+		say(waiting.Wait{Stage: stage, Calls: w.calls, Why: why, Since: w.since, After: waiting.Late})
 	}
-	waited := time.Since(w.since)
-	next := w.every
-	if waited < w.every {
-		next -= waited
-	}
-	w.timer.Reset(next)
-	w.mu.Unlock()
-	if waited >= w.every {
-		w.report(waited)
+}
+
+// Waits says which stages are starting, and which have calls under way and since when they
+// have answered none. It is a waiting.Source.
+func (h *Host) Waits(now time.Time, say func(waiting.Wait)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range h.processes {
+		p.waits.say(p.name(), now, say)
 	}
 }

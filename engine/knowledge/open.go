@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -40,6 +41,7 @@ type Options struct {
 	Progress func(doing string, done, total int)
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
 	Pending  *pending.Book                // of results that come later; nil: those are errors
+	Waits    *waiting.Reporter            // hears what stages wait for; may be nil
 	Plan     bool                         // only report what would be done
 }
 
@@ -62,7 +64,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	job := &build.Job{
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
-		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending},
+		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits},
 	}
 	if o.Plan {
 		set.Enrichers = nil

@@ -1,11 +1,13 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/backoff"
 )
@@ -20,6 +22,9 @@ type Work struct {
 	// may be nil.
 	Ended <-chan struct{}
 	Cause func() error
+	// Stage is reported to Waits while rows wait for another try; both may be empty.
+	Stage string
+	Waits *waiting.Reporter
 }
 
 // maxWait is the longest that a stage may ask to be left alone. Rows that would
@@ -36,13 +41,18 @@ func (w Work) Do(ctx context.Context, n int) []error {
 		at[i] = i
 	}
 	start, failed := time.Now(), make([]int, n) // how often
+	var first time.Time                         // that rows had to wait
 	for len(at) > 0 {
 		results := (&isolation{call: w.Call}).apart(ctx, at)
 		var again []int
 		var wait time.Duration
+		var why error // of the first that waits
 		most := 1
 		for i, n := range at {
 			errs[n] = results[i]
+			if errs[n] == nil {
+				w.Waits.Answered(w.Stage)
+			}
 			var coded *sdk.Error
 			if !errors.As(errs[n], &coded) || coded.Code != sdk.CodeTransient {
 				continue
@@ -57,13 +67,20 @@ func (w Work) Do(ctx context.Context, n int) []error {
 			if w.Retries == 0 || failed[n] > w.Retries {
 				continue
 			}
-			again = append(again, n)
+			again, why = append(again, n), cmp.Or(why, errs[n])
 			wait, most = max(wait, coded.RetryAfter), max(most, failed[n])
 		}
 		if at = again; len(at) == 0 {
 			break
 		}
-		if !w.sleep(ctx, wait+pauses.Delay(most)) {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		pause := wait + pauses.Delay(most)
+		release := w.Waits.Hold(waiting.Wait{Stage: w.Stage, Calls: len(at), Why: why.Error(), Since: first, Next: time.Now().Add(pause), After: waiting.Soon})
+		slept := w.sleep(ctx, pause)
+		release()
+		if !slept {
 			for _, n := range at {
 				if w.Cause == nil {
 					break

@@ -3,13 +3,17 @@ package retry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -61,6 +65,38 @@ func TestDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaits: rows that wait for another try are reported, with the reason, though their
+// service is there.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, got := time.Now(), []string(nil)
+		reporter := waiting.New(func(r waiting.Report) {
+			got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, strings.TrimRight(r.String(), "0123456789 s")))
+		})
+		defer reporter.Close()
+		busy := sdk.Transient(errors.New("the server answered 500: it went wrong"), 20*time.Second)
+		w := Work{Retries: 5, Stage: "sample.llm", Waits: reporter, Call: func(_ context.Context, rows []int) error {
+			if time.Since(start) < 97*time.Second {
+				return busy
+			}
+			return nil
+		}}
+		for i, err := range w.Do(t.Context(), 3) {
+			if err != nil {
+				t.Errorf("row %d: %v", i, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		var want []string
+		for _, at := range []int{5, 35, 65, 95} {
+			want = append(want, fmt.Sprintf("%d waiting for sample.llm: 3 calls, the server answered 500: it went wrong, next try in", at))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("reported (-want +got):\n%s", d)
+		}
+	})
 }
 
 func TestDoEnds(t *testing.T) {

@@ -72,7 +72,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
-			Stdin: o.Stdin, Waiting: o.Waiting, Pending: o.Pending,
+			Stdin: o.Stdin, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits,
 			Progress: func(doing string, done, total int) {
 				o.Building(doing, block.Name, done, total)
 			},

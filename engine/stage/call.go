@@ -107,7 +107,7 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 			},
 		}.Do
 	}
-	w := retry.Work{Retries: s.Retries, Ended: s.ending.begun, Cause: s.ending.err, Call: call}
+	w := retry.Work{Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: call}
 	copy(errs, w.Do(ctx, len(records)))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -34,9 +35,10 @@ type Options struct {
 	// Holdout are the items, where those are rows of a knowledge that are held out of it;
 	// nil: they are none.
 	Holdout *holdout.Rows
-	Calls   bool          // with Holdout: stages that ask services run, and the election
-	Pending *pending.Book // handles of results that come later; nil: those are errors
-	Fitted  string        // folder of what stages learn from knowledge
+	Calls   bool              // with Holdout: stages that ask services run, and the election
+	Waits   *waiting.Reporter // hears what stages wait for; nil: nobody does
+	Pending *pending.Book     // handles of results that come later; nil: those are errors
+	Fitted  string            // folder of what stages learn from knowledge
 	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
 	Fitting func(stage string, done, total int)
 }

@@ -56,7 +56,8 @@ type builder struct {
 func newBuilder(job *Job) *builder {
 	return &builder{
 		Job: job, Result: Result{Report: reportOf(job.Block)}, cutting: map[string]error{},
-		embeds: stages.Caller{Stage: job.Block.Embed}, chunks: stages.Caller{Stage: job.Block.Chunk},
+		embeds: stages.Caller{Stage: job.Block.Embed, Name: "embed." + job.Block.Name, Waits: job.Later.Waits},
+		chunks: stages.Caller{Stage: job.Block.Chunk, Name: "chunk." + job.Block.Name, Waits: job.Later.Waits},
 	}
 }
 

@@ -75,6 +75,7 @@ func (e *enricher) portion(documents []units.Document) int {
 func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.Context, []int) error) []error {
 	w := retry.Work{
 		Retries: e.stage.Retries, Call: call,
+		Stage: "enrich." + e.stage.Name, Waits: e.later.Waits,
 		Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
 	}
 	return w.Do(ctx, n)

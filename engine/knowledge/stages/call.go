@@ -8,6 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
+	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -18,8 +19,10 @@ const BatchBytes = 8 << 20
 // Caller calls a stage of a build with batches.
 type Caller struct {
 	Stage    *pipeline.Stage
-	Later    pending.Work // of a stage that Pends, for the next batch; without Call
-	answered bool         // to a call so far
+	Name     string            // of the stage, as "embed.k"
+	Waits    *waiting.Reporter // hears what it waits for; nil: nobody does
+	Later    pending.Work      // of a stage that Pends, for the next batch; without Call
+	answered bool              // to a call so far
 }
 
 // Call calls with the n rows of a batch, within the stage's timeout, again where that
@@ -37,7 +40,7 @@ func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context,
 		c.Later.Call = bounded
 		bounded = c.Later.Do
 	}
-	errs := retry.Work{Retries: c.Stage.Retries, Call: bounded}.Do(ctx, n)
+	errs := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: bounded}.Do(ctx, n)
 	c.answered = before || now
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

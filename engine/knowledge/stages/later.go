@@ -6,11 +6,13 @@ import (
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/waiting"
 )
 
 // Later is the results of a build that come later.
 type Later struct {
-	Book *pending.Book // nil: such results are errors
+	Book  *pending.Book     // nil: such results are errors
+	Waits *waiting.Reporter // hears what stages wait for; nil: nobody does
 
 	mu   sync.Mutex
 	keys []string // of rows whose results are there
