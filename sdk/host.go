@@ -70,13 +70,30 @@ type Call struct {
 	Alternative bool
 }
 
+// What a call can take, beyond all models that there are.
+const (
+	mostPrompt  = 1 << 24 // tokens of a request
+	mostAnswers = 1 << 20 // tokens that a request is answered with
+	thoughts    = 1000    // times the limit of an answer: some count what a model thinks beside it
+	shortest    = 512     // tokens of the limit below which that is no measure
+)
+
+// Believes reports whether the call can have taken what its service says.
+func (c Call) Believes(u Usage) bool {
+	most := max(mostAnswers, c.Most.OutputTokens)
+	if c.Most != (Usage{}) {
+		most = max(min(mostAnswers, max(c.Most.OutputTokens, shortest)*thoughts), c.Most.OutputTokens)
+	}
+	return u.Plausible() && u.InputTokens <= max(mostPrompt, c.Most.InputTokens) && u.OutputTokens <= most
+}
+
 // Result says how a call ended.
 type Result struct {
 	Status     Status
 	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
 	Usage      Usage
 	Lost       bool   // it was sent and got no complete reply: its cost is unknown, and it may have to be paid for
-	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, for people to read, without a secret
+	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, StatusOK: a usage that cannot be, as the service wrote it; for people to read, without a secret
 }
 
 // Status is what a call's result says about the service.

@@ -239,7 +239,7 @@ func describeCalls(c governor.Counts) string {
 		}
 		parts = append(parts, text)
 	}
-	if c.InputTokens+c.OutputTokens > 0 {
+	if c.InputTokens > 0 || c.OutputTokens > 0 {
 		text := fmt.Sprintf("%d tokens in", c.InputTokens)
 		if c.CachedTokens > 0 {
 			text += fmt.Sprintf(" (%d cached)", c.CachedTokens)

@@ -112,9 +112,9 @@ func (c *Governor) finish(w *waiter, o sdk.Result) {
 	c.release(w)
 	w.end(o)
 	c.noteTrouble(w, o.Status)
-	plausible := o.Usage.Plausible()
+	plausible := w.call.Believes(o.Usage)
 	if !plausible {
-		w.breaker.reportImplausible(o.Usage)
+		w.breaker.reportImplausible(o)
 		o.Usage = sdk.Usage{}
 	}
 	price := w.host.priceOf(w.call)

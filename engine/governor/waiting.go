@@ -136,10 +136,14 @@ func (b *breaker) relieve(now time.Time) {
 }
 
 // reportImplausible reports once that the endpoint claims an impossible usage.
-func (b *breaker) reportImplausible(u sdk.Usage) {
-	if !b.implausible {
-		b.implausible = true
-		b.log.Warn("a service reports more tokens than a call can take: such calls count as estimated",
-			"endpoint", b.name, "input_tokens", u.InputTokens, "cached_tokens", u.CachedTokens, "output_tokens", u.OutputTokens)
+func (b *breaker) reportImplausible(o sdk.Result) {
+	if b.implausible {
+		return
 	}
+	b.implausible = true
+	numbers := []any{"endpoint", b.name, "input_tokens", o.Usage.InputTokens, "cached_tokens", o.Usage.CachedTokens, "output_tokens", o.Usage.OutputTokens}
+	if o.Reason != "" {
+		numbers = []any{"endpoint", b.name, "usage", o.Reason}
+	}
+	b.log.Warn("a service reports a usage that cannot be: such calls count as estimated", numbers...)
 }

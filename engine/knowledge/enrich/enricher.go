@@ -34,6 +34,9 @@ type enricher struct {
 // of them, and counts what they would be asked.
 func New(block *pipeline.Knowledge, processes []stages.Enricher, later *stages.Later) Enrichers {
 	var all Enrichers
+	if later == nil {
+		later = &stages.Later{}
+	}
 	for i, s := range block.Enrichers() {
 		e := &enricher{stage: s, slots: make(chan struct{}, slotsOf(s)), failed: map[string]failure{}, asks: Asks{Stage: s}, later: later}
 		if processes != nil {

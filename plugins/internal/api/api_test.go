@@ -276,6 +276,30 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestImpossibleUsage: what a service says of its cost that cannot be is not believed, and
+// the Host gets it as it was written.
+func TestImpossibleUsage(t *testing.T) {
+	for usage, believed := range map[string]bool{
+		`{"prompt_tokens": 10, "completion_tokens": 3}`:                   true,
+		`{"prompt_tokens": 10, "completion_tokens": -5}`:                  false,
+		`{"prompt_tokens": 10, "completion_tokens": 9223372036854775807}`: false,
+		`{"prompt_tokens": 10, "completion_tokens": 700000}`:              false,
+	} {
+		c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"usage": %s}`, usage) })
+		r := &api.Request{Client: c, Tokens: 32, Bounded: true}
+		if err := r.Post(t.Context(), "/ask", map[string]any{}, &struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		got := host.Results(t)[0]
+		if (r.Usage() == sdk.Usage{InputTokens: 10, OutputTokens: 3}) != believed || !believed && (r.Usage() != sdk.Usage{} || got.Reason != usage) || believed && got.Reason != "" {
+			t.Errorf("%s: %+v, result %+v", usage, r.Usage(), got)
+		}
+		if host.Calls()[0].Believes(got.Usage) != believed {
+			t.Errorf("%s: the host gets %+v", usage, got.Usage)
+		}
+	}
+}
+
 // A service that never gives what it is asked for is not the one that was meant.
 func TestNoAnswers(t *testing.T) {
 	good := true

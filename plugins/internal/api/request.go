@@ -35,6 +35,7 @@ type Request struct {
 	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
 	OnReply func() error
 
+	asked sdk.Call
 	usage sdk.Usage
 }
 
@@ -58,7 +59,8 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.setHeaders(req, r.Header)
-	release, err := c.config.Host.Acquire(ctx, r.called(ctx, text))
+	r.asked = r.called(ctx, text)
+	release, err := c.config.Host.Acquire(ctx, r.asked)
 	if err != nil {
 		return err
 	}
@@ -81,6 +83,9 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	}
 	result.Usage, err = r.accept(answer, reply)
 	result.Status = c.statusOf(err)
+	if !r.asked.Believes(result.Usage) {
+		result.Reason = c.excerpt(usageText(answer))
+	}
 	return err
 }
 
@@ -146,7 +151,7 @@ func (c *Client) Plain() bool {
 // accept reads a reply that is a success, and calls OnReply.
 func (r *Request) accept(answer []byte, reply any) (sdk.Usage, error) {
 	usage, err := r.read(answer, reply)
-	if usage.Plausible() { // the Host gets any, and reports what cannot be
+	if r.asked.Believes(usage) { // the Host gets any, and reports what cannot be
 		r.usage = usage
 	}
 	if err == nil && r.OnReply != nil {
@@ -240,6 +245,13 @@ func Usage(reply []byte) sdk.Usage {
 	}
 	input := Count(u.Prompt)
 	return sdk.Usage{InputTokens: input, CachedTokens: min(Count(max(u.Details.Cached, 0)), input), OutputTokens: Count(u.Completion)}
+}
+
+// usageText is what a reply says of its cost, as it stands there.
+func usageText(reply []byte) string {
+	var r struct{ Usage json.RawMessage }
+	_ = json.Unmarshal(reply, &r) // another form: nothing
+	return string(r.Usage)
 }
 
 // Count is a number of tokens as a service reports it: one that cannot be stays one.

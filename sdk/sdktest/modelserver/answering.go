@@ -84,7 +84,7 @@ var answering = []Behaviour{
 	},
 	{
 		Name: "counts-nonsense", Server: "says that an answer took 9223372036854775807 tokens",
-		Racflow: "does not believe it: the call counts as estimated", Says: "a service reports more tokens than a call can take",
+		Racflow: "does not believe it: the call counts as estimated", Says: "a service reports a usage that cannot be",
 		set: func(o *Options) { o.Usage = UsageAbsurd },
 	},
 }
