@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -245,11 +246,11 @@ func TestNothingIsLost(t *testing.T) {
 // half keeps half of what it is given, as a host does whose process ends meanwhile.
 type half struct {
 	apitest.Host
-	left int
+	left atomic.Int32
 }
 
 func (h *half) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
-	if h.left--; h.left < 0 {
+	if h.left.Add(-1) < 0 {
 		return errors.New("the process has ended")
 	}
 	return h.Host.CachePut(ctx, key, value)
@@ -259,14 +260,15 @@ func (h *half) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 // next one asks for nothing.
 func TestHalfARequestIsCached(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: echo})
-	dir, host := t.TempDir(), &half{left: 99}
+	dir, host := t.TempDir(), &half{}
+	host.left.Store(99)
 	s := open(t, server.URL, dir, host)
 	_, later := s.do(t.Context(), "", "a", "b")
-	host.left = 3
+	host.left.Store(3)
 	if answers, _ := s.do(t.Context(), later.Handle, "a", "b"); len(host.Cached()) != 3 {
 		t.Fatalf("%q, %d are cached", answers, len(host.Cached()))
 	}
-	host.left = 99
+	host.left.Store(99)
 	answers, _ := open(t, server.URL, dir, host).finish(t, later.Handle, "a", "b")
 	wants(t, answers, "a0 a1", "b0 b1")
 	if server.Batches() != 1 || server.Doubled(2) != 0 {
