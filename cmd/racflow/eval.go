@@ -48,6 +48,9 @@ is right there, as in the accuracy. flags says how many of the errors the flag r
 catches, and how many of the flagged items are right. Where a file of variables states
 a promise of racflow tune --accuracy, promise says what became of it on these items.
 
+Where more than 5 % of a voter's answers do not count, a warning (dropped in JSON) has
+the most frequent of them, and arguments that would make them count.
+
 Of each of several voters it says by how many points it is better alone than the
 election, and what it adds: the election is held again without it. Nobody is asked
 again, so the others' votes stay as they are, also of a voter that was asked because

@@ -52,6 +52,9 @@ is spent, and the threshold that tune finds for a when rule should choose the it
 --max-cost is another thing: a bound on all that services cost, which stops the run's
 calls wherever it is.
 
+Where more than 5 % of a voter's answers do not count, a warning has the most frequent of
+them, and arguments that would make them count.
+
 Where the budget of --max-cost is spent, or a voter's service stays away, the other voters
 answer the rest of the items. Such an answer is provisional: its result names the
 voters that are missing, and --resume asks for them. Where no other voter remains,
