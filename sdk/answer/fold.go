@@ -29,6 +29,7 @@ func squeeze(text string) string {
 		}
 	}
 	var b strings.Builder
+	b.Grow(len(text))
 	last := rune(-1) // before the separators
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -56,6 +57,9 @@ func squeeze(text string) string {
 }
 
 func separates(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r == ' ' || r == '_' || r == '-' || r >= '\t' && r <= '\r'
+	}
 	return r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Hyphen, r)
 }
 
