@@ -39,9 +39,6 @@ func readHandle(text string) (h handle, err error) {
 	return h, err
 }
 
-// latest are the jobs that are not known to have ended.
-func (h handle) latest() []string { return h.Jobs[len(h.Jobs)-h.Latest:] }
-
 // call is what the latest jobs take.
 func (h handle) call() sdk.Call {
 	return sdk.Call{Tokens: h.Tokens, Most: sdk.Usage{InputTokens: h.Input, OutputTokens: h.Output}, Batch: true}

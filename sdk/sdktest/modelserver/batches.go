@@ -272,15 +272,14 @@ func (s *Server) finish(j *job, all []line) {
 			status, body = s.answer(j, l)
 		}
 		to := &failed
-		switch {
-		case status == 0:
+		if status == 0 {
 			j.state["status"] = "expired"
 			reply["response"], reply["error"] = nil, object{"code": "batch_expired", "message": "This request could not be executed before the completion window expired."}
-		default:
+		} else {
 			reply["response"] = object{"status_code": status, "request_id": "r", "body": body}
-			if status < 300 {
-				to = &out
-			}
+		}
+		if status > 0 && status < 300 {
+			to = &out
 		}
 		if to == &out {
 			done++
