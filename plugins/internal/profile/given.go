@@ -14,7 +14,7 @@ type Given struct {
 	Structured     string   `config:"structured" one_of:"json_schema,json_object,tool,text" doc:"The strictest form of structured answers that it obeys."`
 	Streaming      *bool    `config:"streaming_only" doc:"It answers by a stream of events alone."`
 	Thinks         *bool    `config:"thinking" doc:"It thinks before it answers."`
-	Effort         string   `config:"effort" example:"low" pattern:"^[a-z]+$" doc:"How long it is to think: sent as it is written, such as low."`
+	Effort         string   `config:"effort" example:"low" pattern:"^([a-z]+|[1-9][0-9]*)$" doc:"How long it is to think, as the service says it: low, medium or high; none, where it knows that; for Anthropic's API also a number of tokens."`
 	Room           *int     `config:"thought_tokens" min:"1" doc:"Tokens that are added to max_tokens for thoughts."`
 	BytesPerToken  *float64 `config:"bytes_per_token" above:"0" doc:"Bytes of text in a token, for estimates."`
 	TemplateTokens *int     `config:"template_tokens" min:"0" doc:"Tokens that a chat of one message has beside its text, for estimates."`
@@ -38,6 +38,9 @@ func (g Given) over(p Profile) Profile {
 	}
 	if g.Effort != "" {
 		p.Effort = Yes
+	}
+	if g.Effort != "" && g.Effort != "none" && g.Thinks == nil {
+		p.Thinks = Yes
 	}
 	if g.Room != nil {
 		p.Room = *g.Room

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
+	"time"
 
+	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -24,18 +27,21 @@ type Config struct {
 // methods may be called by several goroutines.
 type Keeper struct {
 	config Config
-	turn   chan struct{} // has an element while somebody finds the profile
-	store  sync.Mutex    // held while the profile is given to the Host
+	store  sync.Mutex // held while the profile is given to the Host
 
 	mu       sync.Mutex
-	looked   bool     // the Host was asked
-	failures int      // probes that failed
-	served   bool     // a call was answered since
-	known    *Profile // nil: nothing is known
+	changed  chan struct{} // closed, and replaced, when any of the following changes
+	busy     bool          // somebody looks for the profile, or probes
+	cancel   func()        // the probe that is under way; nil: none is
+	looked   bool          // the Host was asked
+	failures int           // probes that failed
+	served   bool          // a call was answered since
+	known    *Profile      // nil: nothing is known
+	enough   Enough        // for which requests
 }
 
 // NewKeeper returns a keeper that knows nothing yet.
-func NewKeeper(c Config) *Keeper { return &Keeper{config: c, turn: make(chan struct{}, 1)} }
+func NewKeeper(c Config) *Keeper { return &Keeper{config: c, changed: make(chan struct{})} }
 
 // Endpoint is the name of the service under which the profile is kept: its address, and
 // the path of completions, which may take other fields than chats.
@@ -46,89 +52,168 @@ func (k *Keeper) Endpoint() string {
 	return k.config.Address
 }
 
-// Get returns the profile before a call: the one that is kept, or else what a probe finds,
-// for which all wait who ask meanwhile. Where the probe fails, the profile is what the file
-// gives: the call itself tells why.
-func (k *Keeper) Get(ctx context.Context) (Profile, error) {
-	p, _, err := k.get(ctx, k.config.Probe)
+// Get returns the profile before a request is sent: the one that is kept, or else what a
+// probe finds, for which all wait who ask meanwhile, until it has found what they need. Where
+// it fails, the profile is what the file gives: the request itself tells why.
+func (k *Keeper) Get(ctx context.Context, r dialect.Request) (Profile, error) {
+	need := EnoughForTexts
+	if r.Schema != nil {
+		need = EnoughForAll
+	}
+	p, _, err := k.get(ctx, need)
 	return p, err
 }
 
 // Kept returns the profile and whether anything is kept; it calls nobody.
-func (k *Keeper) Kept(ctx context.Context) (Profile, bool, error) { return k.get(ctx, false) }
+func (k *Keeper) Kept(ctx context.Context) (Profile, bool, error) { return k.get(ctx, EnoughForNone) }
 
-func (k *Keeper) get(ctx context.Context, probe bool) (Profile, bool, error) {
-	if p, known, enough := k.current(probe); enough {
-		return p, known, nil
-	}
-	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
-	case <-ctx.Done():
-		return Profile{}, false, ctx.Err()
-	}
-	p, known, enough := k.current(probe)
-	if enough {
-		return p, known, nil
-	}
-	if err := k.look(ctx); err != nil {
-		return Profile{}, false, err
-	}
-	if p, known, enough = k.current(probe); !enough {
-		found, err := k.config.Run(ctx)
+// get returns what is known when that is enough; for none: when the Host was asked.
+func (k *Keeper) get(ctx context.Context, need Enough) (Profile, bool, error) {
+	for {
+		k.mu.Lock()
+		known, changed := k.known != nil, k.changed
+		p := k.current()
+		// After a failure there is one more probe, when the service serves calls again.
+		idle := k.failures > 1 || k.failures == 1 && !k.served
 		switch {
-		case ctx.Err() != nil:
-			return Profile{}, false, ctx.Err()
-		case err != nil:
-			k.failed()
-		default:
-			k.keep(ctx, func(Profile) Profile { return found })
+		case known && k.enough >= need, k.looked && (need == EnoughForNone || !k.config.Probe || idle):
+			k.mu.Unlock()
+			return p, known, nil
+		case k.busy:
+			k.mu.Unlock()
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return Profile{}, false, ctx.Err()
+			}
+			continue
 		}
-		p, known, _ = k.current(false)
+		k.busy = true
+		looked := k.looked
+		k.mu.Unlock()
+		if looked {
+			k.begin(ctx)
+		} else if err := k.look(ctx); err != nil {
+			return Profile{}, false, err
+		}
 	}
-	return p, known, nil
 }
 
-// current returns what is known, and whether there is no need to find out more first.
-func (k *Keeper) current(probe bool) (p Profile, known, enough bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// current is what is known, with what the file gives. The caller holds mu.
+func (k *Keeper) current() Profile {
+	var p Profile
 	if k.known != nil {
-		return k.config.Given.over(*k.known), true, true
+		p = *k.known
 	}
-	// After a failure there is one more probe, when the service serves calls again.
-	idle := k.failures > 1 || k.failures == 1 && !k.served
-	return k.config.Given.over(Profile{}), false, k.looked && (!probe || idle)
+	return k.config.Given.over(p)
 }
 
-func (k *Keeper) failed() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.failures++
-	k.served = false
+// announce tells those who wait that something has changed. The caller holds mu.
+func (k *Keeper) announce() {
+	close(k.changed)
+	k.changed = make(chan struct{})
 }
 
 // look asks the Host for the profile.
 func (k *Keeper) look(ctx context.Context) error {
 	raw, err := k.config.Host.Profile(ctx, k.Endpoint(), k.config.Model)
-	if err != nil {
-		return err
+	var p Profile
+	if err == nil && raw != nil {
+		if err = json.Unmarshal(raw, &p); err != nil {
+			err = sdk.Invalid(fmt.Errorf("the profile of %s that is kept cannot be read: %w; racflow model profiles names its file: mend or remove that", k.config.Model, err))
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.looked = true; raw == nil || k.known != nil {
-		return nil
+	k.busy, k.looked = false, err == nil
+	if err == nil && raw != nil && k.known == nil {
+		k.known, k.enough = &p, EnoughForAll
 	}
-	var p Profile
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return sdk.Invalid(fmt.Errorf("the profile of %s that is kept cannot be read: %w; racflow model profiles names its file: mend or remove that", k.config.Model, err))
-	}
-	k.known = &p
-	return nil
+	k.announce()
+	return err
 }
 
-// keep changes the profile, and keeps it where that made it another one.
-func (k *Keeper) keep(ctx context.Context, change func(Profile) Profile) (changed bool) {
+// grace is how long Close waits for a probe whose calls are under way.
+const grace = 10 * time.Second
+
+// begin starts a probe. It does not end with the call that needs it first: what it finds is
+// for all of them.
+func (k *Keeper) begin(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	k.mu.Lock()
+	k.cancel = cancel
+	k.mu.Unlock()
+	go func() {
+		defer cancel()
+		var earlier Profile
+		p, err := k.config.Run(ctx, func(p Profile, enough Enough) {
+			k.found(&earlier, p, enough)
+		})
+		if err == nil {
+			k.keep(ctx, true, func(now Profile) Profile { return merged(earlier, now, p) })
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.busy, k.cancel = false, nil
+		if err == nil {
+			k.enough = EnoughForAll
+		} else {
+			k.failures++
+			k.served = false
+		}
+		k.announce()
+	}()
+}
+
+// found takes what a probe has found so far.
+func (k *Keeper) found(earlier *Profile, p Profile, enough Enough) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if enough == EnoughForNone {
+		return
+	}
+	now := p
+	if k.known != nil {
+		now = merged(*earlier, *k.known, p)
+	}
+	*earlier, k.known, k.enough = p, &now, enough
+	k.announce()
+}
+
+// merged is what is known after a probe has found more: what calls have told since it last
+// said something stays.
+func merged(earlier, now, found Profile) Profile {
+	was, is, to := reflect.ValueOf(earlier), reflect.ValueOf(now), reflect.ValueOf(&found).Elem()
+	for i := range to.NumField() {
+		if !was.Field(i).Equal(is.Field(i)) {
+			to.Field(i).Set(is.Field(i))
+		}
+	}
+	return found
+}
+
+// Close ends the probe that is under way, after a while.
+func (k *Keeper) Close() {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		cancel, changed := k.cancel, k.changed
+		k.mu.Unlock()
+		if cancel == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			cancel()
+		}
+	}
+}
+
+// keep changes the profile, and gives it to the Host where that made it another one, or
+// anyway.
+func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Profile) {
 	k.store.Lock()
 	defer k.store.Unlock()
 	k.mu.Lock()
@@ -137,29 +222,43 @@ func (k *Keeper) keep(ctx context.Context, change func(Profile) Profile) (change
 		before = *k.known
 	}
 	p := change(before)
-	if changed = p != before; changed {
+	changed := p != before
+	if changed || anyway {
 		k.known = &p
 	}
 	k.mu.Unlock()
-	if !changed {
-		return false
+	if !changed && !anyway {
+		return
 	}
 	raw, err := json.Marshal(p)
 	if err == nil {
-		err = k.config.Host.KeepProfile(ctx, k.Endpoint(), k.config.Model, raw)
+		err = k.config.Host.KeepProfile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model, raw)
 	}
 	if err != nil && ctx.Err() == nil {
 		k.config.Warn("profile", "what was found out about the model cannot be kept, and will be found out again", "model", k.config.Model, "error", err)
 	}
-	return true
 }
 
-// Probe probes the model anew, whatever is known of it, and keeps what it finds. Its error
-// is that of a call.
-func (k *Keeper) Probe(ctx context.Context) (Profile, error) {
-	p, err := k.config.Run(ctx)
-	if err == nil {
-		k.keep(ctx, func(Profile) Profile { return p })
+// Probe implements sdk.Model. Its error is that of a call.
+func (k *Keeper) Probe(ctx context.Context) (json.RawMessage, error) {
+	p, err := k.config.Run(ctx, func(Profile, Enough) {})
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	k.keep(ctx, true, func(Profile) Profile { return p })
+	return json.Marshal(p)
 }
+
+// Profile implements sdk.Model.
+func (k *Keeper) Profile(ctx context.Context) (json.RawMessage, error) {
+	p, known, err := k.Kept(ctx)
+	if !known || err != nil {
+		return nil, err
+	}
+	return json.Marshal(p)
+}
+
+// Name implements sdk.Model.
+func (k *Keeper) Name() string { return k.config.Model }
+
+var _ sdk.Model = (*Keeper)(nil)

@@ -16,7 +16,7 @@ func (k *Keeper) Refused(ctx context.Context, r, sent dialect.Request, err error
 	if !told || !api.BadRequest(err) {
 		return false
 	}
-	k.keep(ctx, func(p Profile) Profile {
+	k.keep(ctx, false, func(p Profile) Profile {
 		after, _ := p.Refused(sent, said)
 		k.warn(p, after)
 		return after
@@ -30,7 +30,7 @@ func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect
 	k.mu.Lock()
 	k.served = true
 	k.mu.Unlock()
-	k.keep(ctx, func(p Profile) Profile { return p.Saw(sent, reply) })
+	k.keep(ctx, false, func(p Profile) Profile { return p.Saw(sent, reply) })
 	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
 	return starved && sent.MaxTokens == r.MaxTokens && k.differs(ctx, r, sent)
 }
@@ -38,7 +38,7 @@ func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect
 // Obeyed learns that a model gives structured answers in a form, after it refused the
 // stricter ones without saying that it was for them.
 func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
-	k.keep(ctx, func(p Profile) Profile {
+	k.keep(ctx, false, func(p Profile) Profile {
 		after := p
 		after.Structured = structureOf(form)
 		k.warn(p, after)
@@ -48,7 +48,9 @@ func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
 
 // differs reports whether a request is to be sent otherwise than it was.
 func (k *Keeper) differs(ctx context.Context, r, sent dialect.Request) bool {
-	p, _, _ := k.current(false)
+	k.mu.Lock()
+	p := k.current()
+	k.mu.Unlock()
 	return ctx.Err() == nil && !reflect.DeepEqual(p.Apply(r), sent)
 }
 

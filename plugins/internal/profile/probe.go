@@ -29,6 +29,26 @@ type Target struct {
 	Ask        Ask
 }
 
+// Enough says which requests a profile is enough for.
+type Enough uint8
+
+// The kinds of requests.
+const (
+	EnoughForNone Enough = iota
+	EnoughForTexts
+	EnoughForAll // structured ones, too
+)
+
+func (p *probe) enough() Enough {
+	switch {
+	case !p.answered || p.found.Thinks == "" || len(p.remaining()) > 0:
+		return EnoughForNone
+	case !p.structured:
+		return EnoughForTexts
+	}
+	return EnoughForAll
+}
+
 // probe is one that is under way.
 type probe struct {
 	Target
@@ -47,16 +67,18 @@ type probe struct {
 	short, schema, long uint64 // tokens of prompts; 0: not known
 }
 
-// Run probes a model: it returns what at most MaxCalls calls tell of it. An error is that of
+// Run probes a model: it returns what at most MaxCalls calls tell of it. After each, found
+// is given what is known so far, and which requests that is enough for. An error is that of
 // a call, where no call before was answered: the server is down, denies, or refuses whatever
 // it is asked.
-func (t Target) Run(ctx context.Context) (Profile, error) {
+func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, error) {
 	p := &probe{Target: t, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}, structured: t.Completion}
 	for _, f := range fields {
 		switch {
 		case f.add == nil:
 		case p.sends(f):
 			p.untested = append(p.untested, f)
+		case f.name == "stop": // it leaves out this text, and may send others
 		default:
 			*f.of(&p.found) = No
 		}
@@ -79,6 +101,7 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 		default:
 			return p.found, err
 		}
+		found(p.found, p.enough())
 	}
 	if !p.answered {
 		return p.found, err
@@ -119,8 +142,7 @@ func (p *probe) refused(c call, r refusal) bool {
 		p.weaken()
 	case learned:
 	case p.bare && c.MaxTokens > 0:
-		p.found.Limit, p.bare = LimitNone, false
-		return false
+		p.found.Limit = LimitNone
 	case p.bare:
 		return true
 	case c.Effort != "":

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/dialect/anthropic"
 	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -19,10 +21,13 @@ import (
 
 // target is a model behind an address, asked as chatmodel does.
 func target(t *testing.T, address string, host sdk.Host) profile.Target {
+	return targetOf(t, dialect.OpenAI{}, address, host)
+}
+
+func targetOf(t *testing.T, d dialect.Dialect, address string, host sdk.Host) profile.Target {
 	t.Helper()
-	c := api.New(api.Config{BaseURL: address, Host: host, Service: api.Service{Timeout: 10 * time.Second}})
+	c := api.New(api.Config{BaseURL: address, Key: d.Header, Host: host, Service: api.Service{Timeout: 10 * time.Second}})
 	t.Cleanup(func() { _ = c.Close() })
-	d := dialect.OpenAI{}
 	return profile.Target{Dialect: d, Model: "some-model", Ask: func(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
 		body, err := d.Body(r)
 		if err != nil {
@@ -121,6 +126,8 @@ func TestProbe(t *testing.T) {
 		{"answers-by-tool-call", no(logprobs), 3},
 		{"thinks-in-a-field", thinks, 3},
 		{"thinks-in-tags", thinksAloud, 3},
+		{"thinks-in-other-tags", thinksAloud, 3},
+		{"thinks-in-channels", thinksAloud, 3},
 		{"thinks-silently", thinks, 3},
 		{"stops-in-thoughts", thinksAloud, 3},
 		{"streams-only", func(p *profile.Profile) { p.Streaming = profile.Yes }, 4},
@@ -138,7 +145,7 @@ func TestProbe(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.behaviours, func(t *testing.T) {
 			server, host := modelserver.Serve(t, modelserver.Named(strings.Fields(test.behaviours)...)), &apitest.Host{}
-			got, err := target(t, server.URL, host).Run(t.Context())
+			got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +155,7 @@ func TestProbe(t *testing.T) {
 				t.Error("the date is missing")
 			}
 			got.Probed = time.Time{}
-			if got.Thoughts > 90 && got.Thoughts < 120 { // of about 100
+			if got.Thoughts > 90 && got.Thoughts < 130 { // of about 100
 				got.Thoughts = 100
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -158,5 +165,87 @@ func TestProbe(t *testing.T) {
 				t.Errorf("%d calls, want %d", n, test.calls)
 			}
 		})
+	}
+}
+
+// The fields that a provider's requests do not have are not taken.
+func TestProbeAnthropic(t *testing.T) {
+	for behaviours, want := range map[string]profile.Profile{
+		"": {
+			Temperature: profile.Yes, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+		},
+		"refuses-temperature": {
+			Temperature: profile.No, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+		},
+	} {
+		server := modelserver.Serve(t, modelserver.Named(strings.Fields(behaviours)...))
+		got, err := targetOf(t, anthropic.Dialect{}, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		if err != nil {
+			t.Errorf("%s: %v", behaviours, err)
+		}
+		got.Probed = time.Time{}
+		if diff := cmp.Diff(want, got); diff != "" || len(server.Probes()) > profile.MaxCalls {
+			t.Errorf("%s: %d calls (-want +got):\n%s", behaviours, len(server.Probes()), diff)
+		}
+	}
+}
+
+// A server that does not say what it refuses is asked without, until it answers.
+func TestRefusedWithoutAReason(t *testing.T) {
+	none := good()
+	none.Temperature, none.N, none.Seed, none.Stop, none.Logprobs = profile.No, profile.No, profile.No, profile.No, profile.No
+	none.Limit, none.Structured = profile.LimitNone, profile.StructureText
+	half := good()
+	half.Temperature, half.N, half.Seed = profile.No, profile.No, profile.No
+	rest := half
+	rest.Temperature, rest.N, rest.Seed, rest.Stop, rest.Logprobs = profile.Yes, profile.Yes, profile.Yes, profile.Yes, profile.No
+	limited := none
+	limited.Limit = profile.LimitTokens
+	tests := map[string]struct {
+		refused string // with any of these
+		want    profile.Profile
+	}{
+		"temperature":             {`"temperature"`, half},
+		"logprobs":                {`"logprobs"`, rest},
+		"all but a limit":         {`"temperature" "stop" "response_format"`, limited},
+		"all but the chat itself": {`"temperature" "stop" "response_format" "max_tokens"`, none},
+	}
+	for name, test := range tests {
+		host, server := &apitest.Host{}, modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(a modelserver.Ask) bool {
+			for _, field := range strings.Fields(test.refused) {
+				if strings.Contains(string(a.Body), field) {
+					return true
+				}
+			}
+			return false
+		}})
+		got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		tokens := cmpopts.IgnoreFields(profile.Profile{}, "Probed", "BytesPerToken", "TemplateTokens", "SchemaCounted")
+		if diff := cmp.Diff(test.want, got, tokens); diff != "" || server.Calls() > profile.MaxCalls {
+			t.Errorf("%s: %d calls (-want +got):\n%s", name, server.Calls(), diff)
+		}
+	}
+	server := modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(modelserver.Ask) bool { return true }})
+	if _, err := target(t, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {}); !api.BadRequest(err) || server.Calls() > profile.MaxCalls {
+		t.Errorf("a server that refuses everything: error %v after %d calls", err, server.Calls())
+	}
+}
+
+// Texts are continued without a template, and their form is not looked for.
+func TestProbeCompletions(t *testing.T) {
+	server := modelserver.Serve(t, modelserver.Named("refuses-seed"))
+	to := target(t, server.URL, &apitest.Host{})
+	to.Completion = true
+	got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+	want := good()
+	want.Seed, want.Structured, want.TemplateTokens, want.SchemaCounted = profile.No, "", 0, ""
+	got.Probed = time.Time{}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 3 {
+		t.Errorf("error %v after %d calls (-want +got):\n%s", err, len(server.Probes()), diff)
 	}
 }

@@ -17,6 +17,7 @@ import (
 type Host struct {
 	Refuse error // that Acquire returns
 	Full   error // that CachePut returns
+	Probes bool  // nothing is known of models, so stages probe them first; otherwise models have an empty profile
 
 	mu       sync.Mutex
 	cached   map[sdk.Key][]byte
@@ -63,7 +64,10 @@ func (h *Host) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 func (h *Host) Profile(ctx context.Context, endpoint, model string) (json.RawMessage, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.profiles[endpoint+" "+model], ctx.Err()
+	if known, ok := h.profiles[endpoint+" "+model]; ok || h.Probes {
+		return known, ctx.Err()
+	}
+	return json.RawMessage("{}"), ctx.Err()
 }
 
 // KeepProfile implements sdk.Host.
