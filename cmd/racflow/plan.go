@@ -14,7 +14,8 @@ func newPlan() *cobra.Command {
 		Short: "Show what a run would build and call, and what that would cost",
 		Long: `Show what a run would build and call: the variables, what of the knowledge is
 out of date, which stage would work on how many items, and what the calls to
-language models would come to, with one of the prompts.
+language models would come to, with one of the prompts. Of each language model it
+shows what is known: its profile, which racflow model probe finds out.
 
 No service is asked. Up to 500 items of the input go through the other stages, for
 which knowledge that is embedded on this machine is brought up to date.

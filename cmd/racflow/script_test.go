@@ -65,9 +65,11 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("ORACLE", oracle)
-			plain := modelserver.Start(modelserver.Options{})
+			plain, reasoner := modelserver.Start(modelserver.Options{}), modelserver.Start(modelserver.Named("reasons-like-openai"))
 			e.Defer(plain.Close)
+			e.Defer(reasoner.Close)
 			e.Setenv("MODEL_SERVER", plain.URL)
+			e.Setenv("REASONER", reasoner.URL)
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

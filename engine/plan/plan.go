@@ -23,6 +23,7 @@ type Plan struct {
 	Knowledge []build.Report
 	Texts     map[string]Texts // by knowledge: what a service would embed, at most
 	Forecast  *Forecast        // nil: nothing that items go through calls a service
+	Models    []Model          // that stages ask
 }
 
 // Texts are texts that a service would be sent.
@@ -40,8 +41,9 @@ type Options struct {
 	Fitted string // as stage.Options.Fitted
 	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not say.
 	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
-	Spend      spend.Limit          // whose effect is forecast, if it is set
-	Rows       func() (Rows, error) // open the input; nil: it can be read only once
+	Spend      spend.Limit                            // whose effect is forecast, if it is set
+	Rows       func() (Rows, error)                   // open the input; nil: it can be read only once
+	Models     func(context.Context) ([]Model, error) // that stages ask, calling nobody
 	Knowledge  func(build.Report)
 	Building   func(doing, name string, done, total int)
 }
@@ -52,6 +54,9 @@ func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options
 	err := plan.count(o)
 	if err == nil {
 		err = plan.compare(ctx, o)
+	}
+	if err == nil {
+		plan.Models, err = o.Models(ctx)
 	}
 	if err == nil {
 		plan.Forecast, err = plan.forecast(ctx, o)

@@ -74,6 +74,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
 	}
 	p.writeServices(tw)
+	p.writeModels(tw)
 	if err := tw.Flush(); err != nil {
 		return err
 	}

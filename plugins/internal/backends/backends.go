@@ -59,6 +59,15 @@ func New(main chatmodel.Config, c Arguments, setup sdk.Setup) *Set {
 	return s
 }
 
+// Models implements sdk.Prober.
+func (s *Set) Models() []sdk.Model {
+	var all []sdk.Model
+	for _, b := range s.All {
+		all = append(all, b.Models()...)
+	}
+	return all
+}
+
 // Close closes idle connections.
 func (s *Set) Close() error {
 	for _, b := range s.All {

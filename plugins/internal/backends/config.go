@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -35,8 +36,8 @@ func (c Arguments) all(main chatmodel.Config) []chatmodel.Config {
 		if url, ok := c.URLs[name]; ok {
 			b.BaseURL = url
 		}
-		if model, ok := c.Models[name]; ok {
-			b.Model = model
+		if model, ok := c.Models[name]; ok && model != main.Model {
+			b.Model, b.Profile = model, profile.Given{} // which is about main's
 		}
 		if b.Address() != main.Address() { // secrets go to whom they were given
 			b.APIKey, b.Headers = "", nil

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -112,6 +113,7 @@ func TestKey(t *testing.T) {
 	values := map[string]any{
 		"BaseURL": "http://127.0.0.1:3/v1", "Model": "other", "MaxTokensField": "max_completion_tokens", "PromptCacheKey": "k", "CacheControl": true,
 		"APIKey": "k", "Headers": map[string]string{"A": "b"}, "Body": `{"a": 1}`, "Timeout": time.Minute, "APIVersion": "1", "API": "anthropic", "Batch": true,
+		"Probe": true, "Profile": profile.Given{Effort: "low"},
 	}
 	key := func(c chatmodel.Config, parts ...string) sdk.Key {
 		m := chatmodel.New(c, sdk.Setup{})

@@ -8,6 +8,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/plugins/internal/dialect/anthropic"
+	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -18,12 +19,14 @@ type Config struct {
 	Model      string `config:"model,required" example:"gpt-4o-mini" min_length:"1" doc:"Name of the model, as the server knows it; on Azure, of the deployment."`
 	APIVersion string `config:"api_version" example:"2024-10-21" pattern:"^[\\w.-]+$" doc:"Version of Azure's API: requests go to the deployment that model names; empty: another service."`
 	api.Service
-	MaxTokensField string `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for max_tokens; auto: max_tokens, or what the server turns out to take."`
-	PromptCacheKey string `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
-	Completion     bool   // texts are continued, chats are not
-	Limited        string // the name by which limits know the service; empty: its address
-	CacheControl   bool   `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
-	Batch          bool   `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
+	MaxTokensField string        `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for max_tokens; auto: max_tokens, or what the server turns out to take."`
+	Probe          bool          `config:"probe" affects_output:"false" default:"true" doc:"Find out what the model takes before its first call, by at most four short calls, where nothing is known of it yet."`
+	Profile        profile.Given `config:"profile" doc:"What is known of the model: it goes before what is found out."`
+	PromptCacheKey string        `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
+	Completion     bool          // texts are continued, chats are not
+	CacheControl   bool          `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
+	Batch          bool          `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
+	Limited        string        // the name by which limits know the service; empty: its address
 }
 
 // apiAnthropic is the value of api for Anthropic's Messages API.

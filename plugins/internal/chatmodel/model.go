@@ -29,10 +29,10 @@ func New(c Config, setup sdk.Setup) *Model {
 	if c.MaxTokensField != "auto" {
 		m.blank.MaxTokensField = c.MaxTokensField
 	}
+	m.blank = c.Profile.Ask(m.blank)
 	m.keeper = profile.NewKeeper(profile.Config{
 		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Ask: m.probe},
-		Address: m.Address(), Host: m.Host(), Warn: m.WarnOnce,
-		Probe: c.Batch, // each field that the model refuses would cost another batch
+		Address: m.Address(), Host: m.Host(), Given: c.Profile, Probe: c.Probe, Warn: m.WarnOnce,
 	})
 	m.jobs = m.batches(c, setup)
 	return m
@@ -40,6 +40,15 @@ func New(c Config, setup sdk.Setup) *Model {
 
 // Name is the name of the model, as the server knows it.
 func (m *Model) Name() string { return m.blank.Model }
+
+// Models implements sdk.Prober.
+func (m *Model) Models() []sdk.Model { return []sdk.Model{m.keeper} }
+
+// Close waits for the end of a probe, and closes idle connections.
+func (m *Model) Close() error {
+	m.keeper.Close()
+	return m.Client.Close()
+}
 
 // Request is one without a question, with all that the config says of every request.
 // Answers have at most maxTokens tokens, without thoughts; -1 is no limit, and 0 the usual one.

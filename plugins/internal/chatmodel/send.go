@@ -46,7 +46,7 @@ func (m *Model) Send(ctx context.Context, r dialect.Request, onReply OnReply) er
 
 // Applied is a request as the model takes it, as far as that is known.
 func (m *Model) Applied(ctx context.Context, r dialect.Request) (dialect.Request, error) {
-	p, err := m.keeper.Get(ctx)
+	p, err := m.keeper.Get(ctx, r)
 	return p.Apply(r), err
 }
 
@@ -180,6 +180,7 @@ func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Head
 
 // probe sends a request that is to find out what the model takes.
 func (m *Model) probe(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
+	r.Extra = m.blank.Extra
 	err = m.call(api.Through(ctx, nil), r, http.Header{"User-Agent": {profile.UserAgent}}, func(got dialect.Reply) error {
 		reply = got
 		return nil

@@ -77,6 +77,9 @@ func (v *voter) askUntil(ctx context.Context, b *backends.Backend, slots []*slot
 		if err != nil {
 			return err
 		}
+		if asked < want { // by its profile: the other items' requests go at the same time
+			lower(b, asked)
+		}
 		if given < min(want, asked) {
 			b.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
 		}

@@ -70,6 +70,7 @@ var changes = map[sdk.ArgumentType][]string{
 	sdk.TypeString: {`"other"`}, sdk.TypeInt: {"1", "7"}, sdk.TypeFloat: {"0.5", "1"},
 	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"x": "hush-hush"}`, `{"x": "http://127.0.0.1:1/v1"}`, `{"x": "anthropic"}`},
 	sdk.TypeNumberMap: {`{"main": 1}`},
+	sdk.TypeBlock:     {`{"effort": "low"}`}, // of a profile, what a request asks for
 }
 
 // changed are values of an argument that are others than its default.

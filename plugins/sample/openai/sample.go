@@ -23,6 +23,9 @@ type voter struct {
 // Close closes idle connections.
 func (v *voter) Close() error { return v.set.Close() }
 
+// Models implements sdk.Prober.
+func (v *voter) Models() []sdk.Model { return v.set.Models() }
+
 // Sample implements sdk.Sampler.
 func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return v.CollectSamples(ctx, "", b)
