@@ -94,7 +94,7 @@ func TestBatchesGiveTheSame(t *testing.T) {
 			o := modelserver.Named(strings.Fields(test.behaviours)...)
 			o.Answer = func(a modelserver.Ask, _ int) string { return fmt.Sprintf("label-%x", a.Text()) }
 			single, batched := modelserver.Serve(t, o), modelserver.Serve(t, o)
-			first, second := &apitest.Host{}, &apitest.Host{}
+			first, second := &apitest.Host{}, &apitest.Host{Probes: true}
 			want, _ := outcomes(t, single.URL, first, "", arguments, items)
 			for range 3 { // a failure that passes is for the engine to try again
 				want, _ = outcomes(t, single.URL, first, "", arguments, items)
