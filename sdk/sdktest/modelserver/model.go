@@ -52,7 +52,8 @@ func (s *Server) unsupported(a Ask) error {
 		return nil
 	}
 	for _, name := range s.options.Unsupported {
-		param, given := name, false
+		param := name
+		var given bool
 		switch name {
 		case "n":
 			given = a.N > 1
