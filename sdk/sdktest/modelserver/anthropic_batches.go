@@ -102,7 +102,7 @@ func messageBatchOf(j *job, state object, files map[string][]byte) object {
 	status, by := "in_progress", map[string]int{"processing": total, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
 	if j.answers {
 		status, by["processing"] = "ended", 0
-		results := resultsOf(j, state, files)
+		results := resultsOf(state, files)
 		for _, r := range results {
 			by[r["result"].(object)["type"].(string)]++
 		}
@@ -115,7 +115,7 @@ func messageBatchOf(j *job, state object, files map[string][]byte) object {
 }
 
 // resultsOf are the replies to the requests of a batch that has ended.
-func resultsOf(j *job, state object, files map[string][]byte) (all []object) {
+func resultsOf(state object, files map[string][]byte) (all []object) {
 	for _, name := range []string{"output_file_id", "error_file_id"} {
 		file, _ := state[name].(string)
 		for raw := range bytes.Lines(files[file]) {
@@ -159,7 +159,7 @@ func (s *Server) results(w http.ResponseWriter, id string) error {
 	at := slices.IndexFunc(s.jobs.batches, func(j *job) bool { return j.state["id"] == id && j.answers })
 	var content bytes.Buffer
 	if at >= 0 {
-		for _, r := range resultsOf(s.jobs.batches[at], s.jobs.batches[at].state, s.jobs.files) {
+		for _, r := range resultsOf(s.jobs.batches[at].state, s.jobs.files) {
 			_ = json.NewEncoder(&content).Encode(r) // into memory
 		}
 	}
