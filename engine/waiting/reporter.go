@@ -33,6 +33,8 @@ func New(report func(Report)) *Reporter {
 		return nil
 	}
 	r := &Reporter{report: report, answered: map[string]time.Time{}, reported: map[string]time.Time{}}
+	r.mu.Lock() // look waits for the timer that has called it
+	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(tick, r.look)
 	return r
 }
