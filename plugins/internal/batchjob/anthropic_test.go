@@ -59,16 +59,15 @@ func (m messages) row(ctx context.Context, text string) (answer string, err erro
 func (m messages) do(ctx context.Context, handle string, texts ...string) ([]string, *sdk.Pending) {
 	got, err := batchjob.Do(ctx, m.jobs, handle, func(ctx context.Context) ([]string, error) { return api.Rows(ctx, texts, m.row) })
 	var later *sdk.Pending
-	var rows sdk.RowErrors
-	switch {
-	case errors.As(err, &later):
+	if errors.As(err, &later) {
 		return nil, later
-	case errors.As(err, &rows):
-		for i, err := range rows {
-			got[i] = err.Error()
-		}
-	case err != nil:
-		return []string{err.Error()}, nil
+	}
+	var rows sdk.RowErrors
+	if !errors.As(err, &rows) && err != nil {
+		got = []string{err.Error()}
+	}
+	for i, err := range rows {
+		got[i] = err.Error()
 	}
 	return got, nil
 }

@@ -68,7 +68,7 @@ const (
 func (Dialect) Body(r dialect.Request) (any, error) {
 	switch {
 	case len(r.Messages) == 0:
-		return nil, sdk.Invalid(errors.New(`Anthropic's API continues no texts; write endpoint = "chat"`))
+		return nil, sdk.Invalid(errors.New(`texts are not continued by Anthropic's API; write endpoint = "chat"`))
 	case r.Choice != nil:
 		return nil, sdk.Invalid(errors.New(`structured = "choice" is vLLM's; write "json_schema" for Anthropic's API`))
 	}
