@@ -1,6 +1,10 @@
 package profile
 
-import "github.com/racflow/racflow/plugins/internal/dialect"
+import (
+	"strconv"
+
+	"github.com/racflow/racflow/plugins/internal/dialect"
+)
 
 // Given is the profile block of a stage's config: what a person knows of a model. It goes
 // before what is found out.
@@ -19,6 +23,9 @@ type Given struct {
 	BytesPerToken  *float64 `config:"bytes_per_token" above:"0" doc:"Bytes of text in a token, for estimates."`
 	TemplateTokens *int     `config:"template_tokens" min:"0" doc:"Tokens that a chat of one message has beside its text, for estimates."`
 }
+
+// LeastBudget is the smallest budget of thinking tokens that Anthropic's API takes.
+const LeastBudget = 1024
 
 // over returns a profile with what is given in the place of what was found.
 func (g Given) over(p Profile) Profile {
@@ -41,6 +48,9 @@ func (g Given) over(p Profile) Profile {
 	}
 	if g.Effort != "" && g.Effort != "none" && g.Thinks == nil {
 		p.Thinks = Yes
+	}
+	if budget, err := strconv.Atoi(g.Effort); err == nil { // what a limit has to have room for
+		p.Room = max(budget, LeastBudget)
 	}
 	if g.Room != nil {
 		p.Room = *g.Room
