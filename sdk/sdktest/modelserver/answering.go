@@ -52,7 +52,7 @@ var answering = []Behaviour{
 	},
 	{
 		Name: "answers-by-tool-call", Server: "calls a tool with its answer, also where none is offered",
-		Racflow: "reads the arguments of the call, which have no logprobs", Says: "its answers weigh 1", Try: AsObject, set: func(o *Options) { o.Shape = AsToolCall },
+		Racflow: "reads the arguments of the call", Try: AsObject, set: func(o *Options) { o.Shape = AsToolCall },
 	},
 	{
 		Name: "answers-in-parts", Server: "sends the content of a message as a list of parts",
@@ -80,7 +80,7 @@ var answering = []Behaviour{
 	},
 	{
 		Name: "counts-nothing", Server: "says nothing of the tokens that it used",
-		Racflow: "estimates them for limits and the budget", Says: "12 calls", set: func(o *Options) { o.Usage = UsageMissing },
+		Racflow: "estimates them for limits and the budget", set: func(o *Options) { o.Usage = UsageMissing },
 	},
 	{
 		Name: "counts-nonsense", Server: "says that an answer took 9223372036854775807 tokens",

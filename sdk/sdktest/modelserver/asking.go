@@ -4,19 +4,19 @@ package modelserver
 var asking = []Behaviour{
 	{
 		Name: "refuses-temperature", Server: "takes no temperature",
-		Racflow: leaves, Says: refused, set: field("temperature"),
+		Racflow: leaves, Says: probed, set: field("temperature"),
 	},
 	{
 		Name: "refuses-stop", Server: "takes no stop texts",
-		Racflow: leaves + "; what is behind the first line is not read", Says: refused, set: field("stop"),
+		Racflow: leaves + "; what is behind the first line is not read", Says: probed, set: field("stop"),
 	},
 	{
 		Name: "refuses-n", Server: "takes no n above 1",
-		Racflow: "asks for one answer at a time", Says: refused, set: field("n"),
+		Racflow: "asks for one answer at a time", Says: probed, set: field("n"),
 	},
 	{
 		Name: "refuses-seed", Server: "takes no seed",
-		Racflow: leaves, Says: refused, set: field("seed"),
+		Racflow: leaves, Says: probed, set: field("seed"),
 	},
 	{
 		Name: "refuses-max-tokens", Server: "takes max_completion_tokens in place of max_tokens",
@@ -28,23 +28,23 @@ var asking = []Behaviour{
 	},
 	{
 		Name: "refuses-logprobs", Server: "gives no logprobs and refuses to be asked for them",
-		Racflow: leaves + "; answers weigh 1", Says: refused, set: field("logprobs"),
+		Racflow: leaves + "; answers weigh 1", Says: probed, set: field("logprobs"),
 	},
 	{
 		Name: "refuses-schema", Server: "takes no response_format of type json_schema",
-		Racflow: "asks for a JSON object", Says: weaker, Try: AsObject, set: field("json_schema"),
+		Racflow: "asks for a JSON object", Says: probed, Try: AsObject, set: field("json_schema"),
 	},
 	{
 		Name: "refuses-object", Server: "takes neither json_schema nor json_object as response_format",
-		Racflow: "asks for the call of a tool", Says: weaker, Try: AsObject, set: field("json_schema", "json_object"),
+		Racflow: "asks for the call of a tool", Says: "(2 failed)", Try: AsObject, set: field("json_schema", "json_object"),
 	},
 	{
 		Name: "refuses-tools", Server: "takes neither a response_format nor tools",
-		Racflow: "asks for plain text, and reads the object in it", Says: weaker, Try: AsObject, set: field("json_schema", "json_object", "tools"),
+		Racflow: "asks for plain text, and reads the object in it", Says: "(3 failed)", Try: AsObject, set: field("json_schema", "json_object", "tools"),
 	},
 	{
 		Name: "refuses-namelessly", Server: "refuses temperature, and says so in the message of its error alone, without param",
-		Racflow: "finds the name in the message", Says: refused,
+		Racflow: "finds the name in the message", Says: probed,
 		set: func(o *Options) { o.Unsupported, o.Nameless = append(o.Unsupported, "temperature"), true },
 	},
 	{
@@ -53,7 +53,8 @@ var asking = []Behaviour{
 	},
 	{
 		Name: "reasons-like-openai", Server: "takes neither temperature, top_p, max_tokens, stop, logprobs nor an n above 1, and thinks without showing it",
-		Racflow: "leaves these fields out, and has room for thoughts", Says: refused,
+		Racflow: "leaves these fields out, those that four calls of a probe have not found as they are refused, and has room for thoughts",
+		Says:    "the model refuses a field of the request: it is asked without",
 		set: func(o *Options) {
 			field("temperature", "top_p", "max_tokens", "stop", "logprobs", "n")(o)
 			o.Thinks = Silently
@@ -61,11 +62,12 @@ var asking = []Behaviour{
 	},
 	{
 		Name: "ignores-n", Server: "gives one choice, whatever n says",
-		Racflow: "counts what came, and asks again until there are n", Says: "it is asked again", set: func(o *Options) { o.IgnoreN = true },
+		Racflow: "finds that out, and asks for one answer at a time", set: func(o *Options) { o.IgnoreN = true },
 	},
 	{
 		Name: "ignores-formats", Server: "answers in plain text where a JSON object is asked for",
-		Racflow: "reads the label all the same", Try: AsObject, set: func(o *Options) { o.IgnoreFormat = true },
+		Racflow: "reads the label all the same; without an object answers weigh 1", Says: "its answers weigh 1", Try: AsObject,
+		set: func(o *Options) { o.IgnoreFormat = true },
 	},
 	{
 		Name: "thinks-in-tags", Server: "writes what it thinks in <think> tags before its answer",
@@ -94,10 +96,9 @@ var asking = []Behaviour{
 }
 
 const (
-	leaves  = "leaves the field out"
-	refused = "the model refuses a field of the request: it is asked without"
-	weaker  = "the model refuses this form of structured answers: it is asked in another way"
-	thinks  = "has room for thoughts beside the answer, and reads the answer alone"
+	leaves = "leaves the field out"
+	probed = "(1 failed)" // the first call of the probe
+	thinks = "has room for thoughts beside the answer, and reads the answer alone"
 )
 
 // embedding is what services for embeddings do.

@@ -4,7 +4,7 @@ package modelserver
 var speaking = []Behaviour{
 	{
 		Name: "speaks-messages", Server: "speaks Anthropic's Messages API beside OpenAI's",
-		Racflow: "speaks it with `api = \"anthropic\"`, which has no n", Says: "it is asked again", Try: AsMessages, set: func(*Options) {},
+		Racflow: "speaks it with `api = \"anthropic\"`, which has no n", Try: AsMessages, set: func(*Options) {},
 	},
 	{
 		Name: "takes-batches", Server: "answers files of requests some polls later",

@@ -16,7 +16,8 @@ Go takes behaviours by their names, ` + "`modelserver.Named(\"busy\", \"thinks-i
 
 Each row is tested (TestBehaviours): ` + "`racflow run`" + ` asks a server with this one behaviour for labels,
 with a second voter beside the model. The exit code and what the user sees are what came;
-where nothing is said, all answers of the model count and nothing is reported.
+where nothing is said, all answers of the model count and nothing is reported. What a model
+refuses shows among its calls as one that failed: it is the probe's, before the first item.
 
 `)
 	b.WriteString("| name | the server | racflow | exit code | the user sees |\n|---|---|---|---|---|\n")
