@@ -13,7 +13,10 @@
 // Where a stage asks a service in batches (batch = true) all items of the input travel together,
 // 50,000 at most, or as many as the pipeline's own batch says: for the service takes hours for
 // a batch, however many they are. All of them are kept in memory until then, with their candidates
-// and prompts. The next ones are read meanwhile, and begin when these are answered.
+// and prompts: some 55 kB each where a run of 5,000 was measured against one of 100 by the largest
+// size of the process, with 40 candidates and a prompt of 1.4 kB. That would be 2.7 GB for 50,000; a
+// smaller batch in the pipeline block bounds it. The next ones are read meanwhile, and begin when
+// these are answered.
 //
 // What becomes of items goes to a Journal as soon as it is known, and comes from there
 // where an earlier part of the run has answered them.

@@ -41,7 +41,9 @@
 // (Options.Ask). Where it is not asked, it is as if its when rule did not hold.
 //
 // A voter's results may come later (package pending): it waits without a slot, and the
-// handle is kept until the items' results are (Graph.Settle).
+// handle is kept until the items' results are (Graph.Settle). One that asks its service in batches
+// (pipeline.Stage.Gathers) gets all items that reach it in one call, as far as a message holds them, and those
+// that it is asked again about in another; the other stages then get theirs in parts.
 //
 // A stage that learns from its knowledge does so before it is called (package fitted; learn.go).
 // An election that learns from votes gets those of a second graph (HoldOut), whose items are
