@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/host"
@@ -39,18 +40,38 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	})
 }
 
-// forecaster opens a voter to ask it what it would send; nil: it does not say. Only a
-// built-in one is asked: it calls nobody meanwhile.
-func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
+// forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
+// built-in one is asked: it calls nobody meanwhile. With cached, what the response cache has
+// costs nothing.
+func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, cached bool) (any, error) {
 	if p.workspace.catalog.Command(s.Use) != nil {
 		return nil, nil
 	}
-	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N}, s.Config.Open)
+	looker, err := p.workspace.looker(s, cached)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
 	if err != nil {
 		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
 	}
-	asked, _ := opened.(sdk.Forecaster)
-	return asked, nil
+	return opened, nil
+}
+
+// voterForecaster is forecaster for voters.
+func (p *Pipeline) voterForecaster(cached bool) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
+	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
+		opened, err := p.forecaster(ctx, s, cached)
+		asked, _ := opened.(sdk.Forecaster)
+		return asked, err
+	}
+}
+
+// enrichForecaster is forecaster for enrichers.
+func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk.EnrichForecaster, error) {
+	opened, err := p.forecaster(ctx, s, true)
+	asked, _ := opened.(sdk.EnrichForecaster)
+	return asked, err
 }
 
 // launchHere opens a built-in election in this process, where it is the same

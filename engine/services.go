@@ -105,6 +105,19 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
+// looker is the host of a stage that only says what it would send: it has what is known of
+// models and, if wanted, the response cache, and permits no call.
+func (w *Workspace) looker(s *pipeline.Stage, cached bool) (sdk.Host, error) {
+	o := governor.Options{Profiles: profile.New(filepath.Join(w.state, ProfilesFolder)), Mode: governor.Offline, Log: w.log}
+	if cached {
+		var err error
+		if o.Cache, err = cache.Open(filepath.Join(w.state, CacheFolder), w.log); err != nil {
+			return nil, err
+		}
+	}
+	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
+}
+
 // share returns what a stage that calls services shares with the others; nil
 // for those that do not. A store on a server is no such service.
 func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {

@@ -46,7 +46,7 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	if !limit.IsSet() {
 		return nil, nil
 	}
-	forecast, err := estimate.Forecasts(ctx, p.chosen, p.forecaster)
+	forecast, err := estimate.Forecasts(ctx, p.chosen, p.voterForecaster(false))
 	if err != nil {
 		return nil, err
 	}

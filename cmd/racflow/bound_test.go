@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/profile"
 	"github.com/racflow/racflow/plugins/sample/openai"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -23,6 +25,8 @@ import (
 type asking struct {
 	stage   *pipeline.Stage
 	items   []sdk.Item
+	url     string
+	model   string
 	limited bool // its answers are
 	schema  bool // goes along
 }
@@ -51,8 +55,8 @@ func randomly(t *testing.T, r *rand.Rand) asking {
 		t.Fatal(err)
 	}
 	a := asking{
-		stage:   &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Resamples: r.IntN(3), Config: pipeline.Config{Open: config}},
-		limited: most >= 0, schema: structured == "json_schema" || structured == "auto" && chat,
+		stage: &pipeline.Stage{Name: "llm", Info: openai.Stage(), N: 1 + r.IntN(7), Resamples: r.IntN(3), Config: pipeline.Config{Open: config}},
+		url:   server.URL, model: model, limited: most >= 0, schema: structured == "json_schema" || structured == "auto" && chat,
 	}
 	for i := range 3 {
 		item := sdk.Item{ID: fmt.Sprint(i)}
@@ -93,7 +97,11 @@ func TestNeverAboveAtMost(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			a := randomly(t, rand.New(rand.NewPCG(seed, 3)))
 			log := slog.New(slog.DiscardHandler)
-			control := governor.New(t.Context(), governor.Options{Log: log})
+			profiles := profile.New(t.TempDir())
+			if err := profiles.Put(a.url, a.model, []byte(`{"thinking": "no"}`)); err != nil {
+				t.Fatal(err)
+			}
+			control := governor.New(t.Context(), governor.Options{Log: log, Profiles: profiles})
 			opened, err := a.stage.Info.Open(t.Context(), sdk.Setup{Samples: a.stage.N, Host: control.Stage(governor.Stage{Name: "sample.llm"}), Log: log}, a.stage.Config.Open)
 			if err != nil {
 				t.Fatal(err)
@@ -138,13 +146,16 @@ func TestNeverAboveAtMost(t *testing.T) {
 // TestPlanIsABound compares plan with the run that follows it.
 func TestPlanIsABound(t *testing.T) {
 	p := newPaid(t)
+	if err := profile.New(filepath.Join(p.dir, ".racflow", "profiles")).Put(p.server.URL, "test", []byte(`{"thinking": "no"}`)); err != nil {
+		t.Fatal(err)
+	}
 	c := racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl")
 	out, err := c.Output()
 	if err != nil || p.server.Calls() > 0 {
 		t.Fatalf("%v, %d calls\n%s", err, p.server.Calls(), out)
 	}
-	const line = `(?s)AT MOST.*sample\.llm +`
-	requests := count(t, string(out), `sample\.llm +120 +([0-9]+) +240 `)
+	const line = `(?s)sample\.llm +120 +240 +expected .* at most +[0-9]+ +`
+	requests := count(t, string(out), `sample\.llm +120 +240 +expected +([0-9]+) `)
 	in, most := count(t, string(out), line+`([0-9]+)`), count(t, string(out), line+`[0-9]+ +([0-9]+)`)
 	code, stderr := p.run(t)
 	tookIn, tookOut := count(t, stderr, `([0-9]+) tokens in`), count(t, stderr, `([0-9]+) out`)

@@ -9,6 +9,7 @@ import (
 
 func newPlan() *cobra.Command {
 	var flags fileFlags
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what a run would build and call, and what that would cost",
@@ -20,10 +21,14 @@ shows what is known: its profile, which racflow model probe finds out.
 No service is asked. Up to 500 items of the input go through the other stages, for
 which knowledge that is embedded on this machine is brought up to date.
 
-The estimate is what calls likely come to. At most is what they cannot exceed, apart
-from requests that fail and are sent again; where nobody knows that, it says why: an
-answer has no limit, as with max_tokens = -1, a plugin does not
-say what a request takes, or there are more items than were looked at.
+What is expected counts each item once, by what is known of the model (racflow model
+probe): the bytes of its tokens, what its chat template adds, how long it thinks. At most is
+what calls cannot exceed: a token for each byte, a request for each answer, all
+resamples. Only what was sent and got no reply, and answers that a model's thoughts
+left no room for, come on top. Where nobody knows a bound, it says why: an answer has
+no limit, it is not known whether the model thinks, a plugin does not say what a request
+takes, or there are more items than were looked at. Answers in the response cache cost
+nothing. --json gives the same numbers to programs.
 
 Prices are those of the price block of a stage; else of the user's file of prices; else,
 for well-known models at their own services, of a table that comes with racflow, whose
@@ -51,6 +56,9 @@ accuracy that is reached at most.`,
 				if err != nil {
 					return err
 				}
+				if asJSON {
+					return report.PlanJSON(c.OutOrStdout(), plan)
+				}
 				return report.Plan(c.OutOrStdout(), plan)
 			})
 		},
@@ -58,5 +66,6 @@ accuracy that is reached at most.`,
 	flags.register(c)
 	flags.registerInput(c)
 	flags.registerSpend(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the numbers as a JSON object")
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -15,6 +16,9 @@ const Addition = 150
 // Instructions is what a request for an addition is taken to hold beside the
 // passage and its document, in tokens.
 const Instructions = 300
+
+// unsaid is why nobody knows a bound.
+const unsaid = "its plugin does not say what a request takes"
 
 // Tokens is roughly how many tokens a prompt has.
 func Tokens(p sdk.Prompt) int {
@@ -36,13 +40,23 @@ func maxTokens(s *pipeline.Stage) int {
 	return max(config.MaxTokens, 0)
 }
 
-// Enrichment is roughly what an enrich stage takes that is asked for so many
-// passages, with so many characters of passages and their documents. Assumed says
-// that its config does not say how long an addition is.
-func Enrichment(s *pipeline.Stage, passages, characters int) (u sdk.Usage, assumed bool) {
-	most := maxTokens(s)
-	if assumed = most == 0; assumed {
+// Enrichment is what an enrich stage would take, as far as anybody knows: what it says
+// itself, or roughly what its passages come to, with Addition tokens for each where its config
+// does not say how long one is.
+func Enrichment(a enrich.Asks) sdk.Forecast {
+	if a.Forecast != nil {
+		return *a.Forecast
+	}
+	most := maxTokens(a.Stage)
+	if most == 0 {
 		most = Addition
 	}
-	return sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(characters) + passages*Instructions), OutputTokens: uint64(passages * most)}, assumed && passages > 0
+	f := sdk.Forecast{
+		Answers: a.Passages, Requests: a.Passages, MostRequests: a.Passages,
+		Likely: sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(a.Characters) + a.Passages*Instructions), OutputTokens: uint64(a.Passages * most)},
+	}
+	if a.Passages > 0 {
+		f.Unknown = unsaid
+	}
+	return f
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
@@ -38,18 +39,18 @@ func TestDryRun(t *testing.T) {
 		want         Voter
 	}{
 		{"one prompt for all samples", 3, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}}, nil,
-			Voter{Items: 1, Requests: 1, Answers: 3, Likely: used(11, 15), Unknown: silent}},
+			Voter{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 3, MostRequests: 3, Likely: used(11, 15), Unknown: silent}}},
 		{"one for each", 2, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}}, nil,
-			Voter{Items: 1, Requests: 2, Answers: 2, Likely: used(3, 10), Unknown: silent}},
+			Voter{Items: 1, Forecast: sdk.Forecast{Requests: 2, Answers: 2, MostRequests: 2, Likely: used(3, 10), Unknown: silent}}},
 		{"a chat", 1, 0, `{"max_tokens": 0}`, []sdk.Prompt{chat}, nil,
-			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(6, 0), Unknown: silent}},
+			Voter{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 1, MostRequests: 1, Likely: used(6, 0), Unknown: silent}}},
 		{"none of the engine's", 1, 0, `{}`, nil, nil,
-			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(1, 0), Unknown: silent}},
+			Voter{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 1, MostRequests: 1, Likely: used(1, 0), Unknown: silent}}},
 		{"it says", 2, 1, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{
-			{Requests: 1, Likely: used(7, 4), Most: used(30, 8)}, {}, {Requests: 2, Likely: used(9, 4), Most: used(100, 8)},
-		}}, Voter{Items: 1, Requests: 1, Answers: 2, Likely: used(7, 4), Most: used(130, 16)}},
-		{"it does not know", 1, 0, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{{Requests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
-			Voter{Items: 1, Requests: 1, Answers: 1, Likely: used(7, 0), Unknown: "it thinks"}},
+			{Requests: 1, Answers: 2, MostRequests: 2, Likely: used(7, 4), Most: used(30, 8)}, {}, {Cached: 1, Requests: 2, Answers: 1, MostRequests: 1, Likely: used(9, 4), Most: used(100, 8)},
+		}}, Voter{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 2, MostRequests: 3, Likely: used(7, 4), Most: used(130, 16)}}},
+		{"it does not know", 1, 0, `{}`, []sdk.Prompt{chat}, &asked{[]sdk.Forecast{{Requests: 1, Answers: 1, MostRequests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
+			Voter{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 1, MostRequests: 1, Likely: used(7, 0), Unknown: "it thinks"}}},
 		{"it abstains", 1, 2, `{}`, nil, &asked{make([]sdk.Forecast, 3)}, Voter{Items: 1}},
 	}
 	for _, test := range tests {
@@ -70,7 +71,7 @@ func TestDryRun(t *testing.T) {
 			}
 		})
 	}
-	if got := NewDryRun().Voter("other"); got != (Voter{}) {
+	if got := NewDryRun().Voter("other"); got.Items != 0 || got.Forecast != (sdk.Forecast{}) {
 		t.Errorf("a voter that was not asked: %+v", got)
 	}
 	_, err := NewDryRun().Sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
@@ -115,11 +116,16 @@ func TestUnknown(t *testing.T) {
 
 func TestEnrichment(t *testing.T) {
 	s := &pipeline.Stage{Config: pipeline.Config{Public: []byte(`{}`)}}
-	if u, assumed := Enrichment(s, 3, 401); !assumed || u.InputTokens != 101+3*Instructions || u.OutputTokens != 3*Addition {
-		t.Errorf("%+v, %v", u, assumed)
+	a := enrich.Asks{Stage: s, Passages: 3, Characters: 401}
+	if f := Enrichment(a); f.Answers != 3 || f.Requests != 3 || f.Likely.InputTokens != 101+3*Instructions || f.Likely.OutputTokens != 3*Addition || f.Unknown == "" {
+		t.Errorf("%+v", f)
 	}
 	s.Config.Public = []byte(`{"max_tokens": 20}`)
-	if u, assumed := Enrichment(s, 3, 401); assumed || u.OutputTokens != 60 {
-		t.Errorf("%+v, %v", u, assumed)
+	if f := Enrichment(a); f.Likely.OutputTokens != 60 {
+		t.Errorf("%+v", f)
+	}
+	a.Forecast = &sdk.Forecast{Answers: 2, Cached: 1}
+	if f := Enrichment(a); f != *a.Forecast {
+		t.Errorf("%+v is not what it says", f)
 	}
 }

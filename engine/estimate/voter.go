@@ -17,17 +17,15 @@ type DryRun struct {
 // NewDryRun begins a dry run.
 func NewDryRun() *DryRun { return &DryRun{voters: map[string]*Voter{}} }
 
-// Voter is what one voter was asked in a dry run.
+// Voter is what one voter was asked in a dry run. The sum of what it says of the items
+// holds one sampling of each, but in its Most and MostRequests all resamples.
 type Voter struct {
-	Items    int         // that went to it
-	Requests int         // that it would likely send
-	Answers  int         // that it would get
-	Likely   sdk.Usage   // tokens in, and out as many as the answers may have; none out: they have no limit
-	Most     sdk.Usage   // at most, with all resamples
-	Unknown  string      // why nobody knows Most; empty: it is known
-	Shown    *sdk.Prompt // one of the prompts; nil: none was read
+	Items int // that went to it
+	sdk.Forecast
+	Shown *sdk.Prompt // one of the prompts; nil: none was read
 
-	shownOf string // the item of Shown
+	shownOf  string    // the item of Shown
+	prefixes *prefixes // of prompts so far
 }
 
 // Voter returns what a voter was asked so far.
@@ -58,7 +56,7 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	defer d.mu.Unlock()
 	v := d.voters[s.stage.Name]
 	if v == nil {
-		v = &Voter{}
+		v = &Voter{prefixes: newPrefixes()}
 		d.voters[s.stage.Name] = v
 	}
 	failed := sdk.RowErrors{}
@@ -88,15 +86,12 @@ func (s standIn) add(v *Voter, item sdk.Item) error {
 		if err != nil {
 			return err
 		}
-		if sampling == 0 && f.Requests > 0 {
-			v.Requests += f.Requests
-			v.Answers += samples
-			v.Likely.Add(f.Likely)
+		if sampling == 0 {
+			f.Likely.CachedTokens = v.prefixes.shared(item.Prompts, samples, f)
+		} else {
+			f = sdk.Forecast{MostRequests: f.MostRequests, Most: f.Most, Unknown: f.Unknown}
 		}
-		v.Most.Add(f.Most)
-		if f.Unknown != "" {
-			v.Unknown = f.Unknown
-		}
+		v.Forecast.Add(f)
 	}
 	return nil
 }
@@ -113,7 +108,7 @@ func Forecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.Forec
 		prompts = []sdk.Prompt{{Text: item.Text}}
 	}
 	prompts = prompts[:min(len(prompts), samples)]
-	f := sdk.Forecast{Requests: len(prompts), Unknown: "its plugin does not say what a request takes"}
+	f := sdk.Forecast{Answers: samples, Requests: len(prompts), MostRequests: samples, Unknown: unsaid}
 	for _, p := range prompts {
 		f.Likely.InputTokens += uint64(Tokens(p))
 	}

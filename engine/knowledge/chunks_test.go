@@ -323,7 +323,7 @@ func TestFitToChunks(t *testing.T) {
 func TestTexts(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a b", "b.bin": "\x00"})
 	var texts []string
-	r, err := build.Texts(t.Context(), s.block, s.stages, func(text string) { texts = append(texts, text) })
+	r, err := build.Texts(t.Context(), s.block, s.stages, nil, func(text string) { texts = append(texts, text) })
 	if err != nil || !slices.Equal(texts, []string{"a", "b"}) || r.Documents != 1 {
 		t.Errorf("got %q, %+v, %v", texts, r, err)
 	}

@@ -658,7 +658,7 @@ func TestPlanAsksNobody(t *testing.T) {
 	e.stages.enrich["path"] = &adder{add: func(sdk.Passage) sdk.Addition { return sdk.Addition{Context: "path"} }}
 	e.block.Enrich = append(e.block.Enrich, &pipeline.Stage{Block: "enrich", Name: "place", Use: "path", Enabled: true, Lexical: true, Embedded: true})
 	var texts []string
-	r, err := build.Texts(t.Context(), e.block, e.stages, func(text string) { texts = append(texts, text) })
+	r, err := build.Texts(t.Context(), e.block, e.stages, nil, func(text string) { texts = append(texts, text) })
 	if err != nil || len(e.adder.calls) > 0 || len(r.Asks) != 1 || r.Asks[0].Passages != 3 {
 		t.Errorf("texts gave %+v, %v, calls %q", r.Asks, err, e.adder.calls)
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Waits    *waiting.Reporter            // hears what stages wait for; may be nil
 	Plan     bool                         // only report what would be done
+	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
 }
 
 // Open brings the store in step with the source and returns the knowledge,
@@ -69,7 +70,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	if o.Plan {
 		set.Enrichers = nil
 	}
-	job.Enrichers = enrich.New(block, set.Enrichers, &job.Later)
+	job.Enrichers = enrich.New(block, set.Enrichers, &job.Later).Foresee(o.Foresee)
 	made, err := buildPatiently(ctx, job, o.Waiting)
 	if err != nil {
 		return nil, err

@@ -149,6 +149,12 @@ func (p Price) Of(u sdk.Usage) float64 {
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
+// Expected is what tokens cost where no service has any of them in its cache.
+func (p Price) Expected(u sdk.Usage) float64 {
+	u.CachedTokens = 0
+	return p.Of(u)
+}
+
 // AtMost is what tokens cost at most, however many of those in are cached.
 func (p Price) AtMost(u sdk.Usage) float64 {
 	p.Input = max(p.Input, p.Cached)

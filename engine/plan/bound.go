@@ -8,12 +8,14 @@ import (
 
 // Call is what the calls of a voter would come to for all items of the input.
 type Call struct {
-	Stage                    *pipeline.Stage
-	Voter                    estimate.Voter // of the items that made the dry run
-	Items, Requests, Answers int
-	Likely                   sdk.Usage
-	Limited                  bool    // an answer has a limit; else nobody knows Likely.OutputTokens
-	Cost, MostCost           float64 // by the price of the stage; 0: it has none
+	Stage *pipeline.Stage
+	Voter estimate.Voter // of the items that made the dry run
+	Items int
+	// Forecast is of all items. Its Most is known only where all made the dry run.
+	sdk.Forecast
+	// Cost is what is expected, without what a service has in its own cache, and MostCost the
+	// most, by the price of the stage; 0: it has none.
+	Cost, MostCost float64
 }
 
 // Calls are those of the voters that made the dry run, in file order.
@@ -26,12 +28,14 @@ func (p *Plan) Calls() []Call {
 		if !ok || s.Block != "sample" {
 			continue
 		}
-		c := Call{Stage: s, Voter: v, Items: scale(v.Items), Requests: scale(v.Requests), Answers: scale(v.Answers)}
-		c.Likely = sdk.Usage{InputTokens: uint64(scale(int(v.Likely.InputTokens))), OutputTokens: uint64(scale(int(v.Likely.OutputTokens)))}
-		c.Limited = v.Answers == 0 || c.Likely.OutputTokens > 0
-		if s.Price != nil {
-			c.Cost = s.Price.Of(c.Likely)
-			c.MostCost = s.Price.AtMost(v.Most)
+		c := Call{Stage: s, Voter: v, Items: scale(v.Items), Forecast: v.Forecast}
+		c.Requests, c.Answers, c.Cached = scale(v.Requests), scale(v.Answers), scale(v.Cached)
+		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens} {
+			*n = uint64(scale(int(*n)))
+		}
+		if price := s.CallPrice(); price != nil {
+			c.Cost = price.Expected(c.Likely)
+			c.MostCost = price.AtMost(v.Most)
 		}
 		all = append(all, c)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
@@ -39,13 +40,16 @@ type Rows interface {
 type Options struct {
 	Launch launch.Func
 	Fitted string // as stage.Options.Fitted
-	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not say.
-	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
-	Spend      spend.Limit                            // whose effect is forecast, if it is set
-	Rows       func() (Rows, error)                   // open the input; nil: it can be read only once
-	Models     func(context.Context) ([]Model, error) // that stages ask, calling nobody
-	Knowledge  func(build.Report)
-	Building   func(doing, name string, done, total int)
+	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
+	// say. Uncached is the same where answers in the response cache count as if they were paid for.
+	Forecaster, Uncached func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	// Enricher is the same for an enricher.
+	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
+	Spend     spend.Limit                            // whose effect is forecast, if it is set
+	Rows      func() (Rows, error)                   // open the input; nil: it can be read only once
+	Models    func(context.Context) ([]Model, error) // that stages ask, calling nobody
+	Knowledge func(build.Report)
+	Building  func(doing, name string, done, total int)
 }
 
 // Make plans a run of one of the pipelines of a file.
@@ -93,19 +97,27 @@ func (p *Plan) count(o Options) error {
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
 		r := build.Report{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		foresee := enrich.Forecasters{}
 		var err error
+		for _, s := range block.Enrichers() {
+			if s.Info.Network {
+				if foresee[s], err = o.Enricher(ctx, s); err != nil {
+					return err
+				}
+			}
+		}
 		switch {
 		case block.Source.Path == "-":
 		case block.Embed.Info.Network:
 			var t Texts
-			r, err = build.Texts(ctx, block, launch.Knowledge(block, o.Launch), func(text string) {
+			r, err = build.Texts(ctx, block, launch.Knowledge(block, o.Launch), foresee, func(text string) {
 				t.Count++
 				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
 			})
 			p.Texts[block.Name] = t
 		default:
 			var k *knowledge.Knowledge
-			if k, err = knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{Plan: true}); err == nil {
+			if k, err = knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{Plan: true, Foresee: foresee}); err == nil {
 				r = k.Report
 			}
 		}

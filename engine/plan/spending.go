@@ -35,7 +35,7 @@ type Spent struct {
 
 // spending begins to find out what a limit comes to.
 func (p *Plan) spending(ctx context.Context, o Options) (*Spending, error) {
-	forecast, err := estimate.Forecasts(ctx, p.Pipeline, o.Forecaster)
+	forecast, err := estimate.Forecasts(ctx, p.Pipeline, o.Uncached)
 	if err != nil {
 		return nil, err
 	}

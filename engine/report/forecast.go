@@ -20,33 +20,47 @@ func (p planned) writeForecast(w io.Writer) error {
 		return err
 	}
 	tw := terminal.NewTable(w)
-	fmt.Fprintf(tw, "\nESTIMATE\tITEMS\tREQUESTS\tANSWERS\tTOKENS IN\tTOKENS OUT\tCOST\n")
-	total, priced, shown := 0.0, 0, ""
+	fmt.Fprintf(tw, "\nFORECAST\tITEMS\tANSWERS\t\tREQUESTS\tTOKENS IN\tTOKENS OUT\tCOST\n")
+	total, most, priced, shown := 0.0, bound{known: true}, 0, ""
 	for _, c := range calls {
-		out, paid := "not known", price(c, c.Cost)
-		if c.Limited {
-			out = fmt.Sprint(c.Likely.OutputTokens)
+		answers := fmt.Sprint(c.Answers)
+		if c.Cached > 0 {
+			answers += fmt.Sprintf(" (and %d from the cache)", c.Cached)
 		}
+		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%d\t%s\n",
+			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, c.Likely.OutputTokens, price(c, c.Cost))
+		if c.Unknown == "" {
+			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c, c.MostCost))
+		} else {
+			fmt.Fprintf(tw, "\t\t\tat most\tnot known\n")
+		}
+		total += c.Cost
 		if c.Stage.Price != nil {
-			total += c.Cost
 			priced++
-			if !c.Limited {
-				paid += " without its answers"
-			}
 		}
-		fmt.Fprintf(tw, "sample.%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Stage.Name, c.Items, c.Requests, c.Answers, c.Likely.InputTokens, out, paid)
+		most.add(c)
 		if shown == "" && c.Voter.Shown != nil {
 			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*c.Voter.Shown))
 		}
 	}
 	if priced > 1 {
-		fmt.Fprintf(tw, "all\t\t\t\t\t\t%s\n", cost(total))
+		fmt.Fprintf(tw, "all\t\t\texpected\t\t\t\t%s\n", cost(total))
+		if most.known {
+			fmt.Fprintf(tw, "\t\t\tat most\t\t\t\t%s\n", cost(most.cost))
+		}
 	}
-	most := writeMost(tw, calls)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. The estimate: tokens in are characters / 4, tokens out as many as the answers may have. At most: a token per byte, a request per answer, and every resample. Requests that fail and are sent again come on top; answers in the cache cost nothing again.\n", f.Tried)
+	for _, c := range calls {
+		if c.Unknown != "" {
+			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
+		}
+		if c.Likely.CachedTokens > 0 {
+			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost does not count on that.\n", c.Likely.CachedTokens, c.Stage.Name)
+		}
+	}
+	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
 	p.writeBudget(w, total, most)
 	if f.Spending != nil {
 		if err := writeSpending(w, f.Spending); err != nil {
@@ -75,30 +89,18 @@ type bound struct {
 	known  bool
 }
 
-// writeMost shows what each voter takes at most, or why nobody knows.
-func writeMost(w io.Writer, calls []plan.Call) bound {
-	all := bound{known: true}
-	fmt.Fprintf(w, "\nAT MOST\tTOKENS IN\tTOKENS OUT\tCOST\n")
-	for _, c := range calls {
-		most := c.Voter.Most
-		if c.Voter.Unknown != "" {
-			all.known = false
-			fmt.Fprintf(w, "sample.%s\tnot known: %s\n", c.Stage.Name, c.Voter.Unknown)
-			continue
-		}
-		all.cost += c.MostCost
-		all.tokens += most.InputTokens + most.OutputTokens
-		fmt.Fprintf(w, "sample.%s\t%d\t%d\t%s\n", c.Stage.Name, most.InputTokens, most.OutputTokens, price(c, c.MostCost))
-	}
-	return all
+func (b *bound) add(c plan.Call) {
+	b.known = b.known && c.Unknown == ""
+	b.cost += c.MostCost
+	b.tokens += c.Most.InputTokens + c.Most.OutputTokens
 }
 
 // writeBudget compares what calls come to with what a run may spend.
-func (p planned) writeBudget(w io.Writer, estimate float64, most bound) {
+func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
 	b := p.Pipeline.Budget
 	switch {
-	case b.Cost > 0 && estimate > b.Cost:
-		fmt.Fprintf(w, "The estimate is more than max_cost = %s, at which a run stops.\n", money(b.Cost))
+	case b.Cost > 0 && expected > b.Cost:
+		fmt.Fprintf(w, "The expected cost is more than max_cost = %s, at which a run stops.\n", money(b.Cost))
 	case b.Cost > 0 && most.known && most.cost > b.Cost:
 		fmt.Fprintf(w, "It may come to more than max_cost = %s, at which a run stops.\n", money(b.Cost))
 	case b.Tokens > 0 && most.known && most.tokens > uint64(b.Tokens):

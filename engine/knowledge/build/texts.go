@@ -11,12 +11,12 @@ import (
 // Texts calls f with every text that the knowledge would embed if its store were
 // empty, but for what services would add. Of the report only the source's share is
 // filled in, and what enrichers would be asked.
-func Texts(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, f func(text string)) (Report, error) {
+func Texts(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, foresee enrich.Forecasters, f func(text string)) (Report, error) {
 	set, err := stages.StartLocal(ctx, block, starter)
 	if err != nil {
 		return reportOf(block), err
 	}
-	b := newBuilder(&Job{Block: block, Chunker: set.Chunker, Enrichers: enrich.New(block, set.Enrichers, nil)})
+	b := newBuilder(&Job{Block: block, Chunker: set.Chunker, Enrichers: enrich.New(block, set.Enrichers, nil).Foresee(foresee)})
 	if err := b.read(ctx); err != nil {
 		return b.Report, err
 	}

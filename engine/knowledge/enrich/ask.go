@@ -32,8 +32,7 @@ func (e *enricher) enrich(ctx context.Context, t turn, documents []units.Documen
 		made[i].passages = make([]sdk.Addition, len(d.Chunks))
 	}
 	if e.process == nil {
-		e.count(documents)
-		return made, nil
+		return made, e.count(documents)
 	}
 	var calls errgroup.Group
 	calls.SetLimit(ahead * cap(e.slots))

@@ -28,7 +28,12 @@ type enricher struct {
 	failed map[string]failure // by the document's id
 	first  error              // of failed: there may be as many as passages
 	asks   Asks               // of one that is not asked
+
+	forecaster sdk.EnrichForecaster // of one that is not asked; nil: it does not say
 }
+
+// Forecasters say what stages would take that are not asked.
+type Forecasters map[*pipeline.Stage]sdk.EnrichForecaster
 
 // New makes the enrichers of a block of what stages.Start has started; nil asks none
 // of them, and counts what they would be asked.
@@ -43,6 +48,16 @@ func New(block *pipeline.Knowledge, processes []stages.Enricher, later *stages.L
 			e.process = processes[i]
 		}
 		all = append(all, e)
+	}
+	return all
+}
+
+// Foresee has the enrichers that are not asked say what they would take.
+func (all Enrichers) Foresee(by Forecasters) Enrichers {
+	for _, e := range all {
+		if e.forecaster = by[e.stage]; e.forecaster != nil {
+			e.asks.Forecast = &sdk.Forecast{}
+		}
 	}
 	return all
 }
@@ -62,7 +77,8 @@ func slotsOf(s *pipeline.Stage) int {
 type Asks struct {
 	Stage      *pipeline.Stage
 	Passages   int
-	Characters int // of the passages, each with its document where the stage shows that
+	Characters int           // of the passages, each with its document where the stage shows that
+	Forecast   *sdk.Forecast // what it says of these; nil: it says nothing
 }
 
 // Asks returns what services would be asked about the documents that came by.
@@ -76,9 +92,9 @@ func (all Enrichers) Asks() (asks []Asks) {
 }
 
 // count notes what a service would be asked.
-func (e *enricher) count(documents []units.Document) {
+func (e *enricher) count(documents []units.Document) error {
 	if !e.stage.Info.Network {
-		return
+		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +106,16 @@ func (e *enricher) count(documents []units.Document) {
 		for _, c := range d.Chunks {
 			e.asks.Characters += utf8.RuneCountInString(d.Text[c.Start:c.End])
 		}
+		if e.forecaster == nil {
+			continue
+		}
+		f, err := e.forecaster.ForecastPassages(d.Passages())
+		if err != nil {
+			return e.named(err)
+		}
+		e.asks.Forecast.Add(f)
 	}
+	return nil
 }
 
 // CheckNames reports a block whose additions would take the place of metadata that

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -186,20 +187,37 @@ func TestRoomForThoughts(t *testing.T) {
 	}
 }
 
-// TestCall: what a call takes at most follows what is known of the model, and nobody is asked.
-func TestCall(t *testing.T) {
+// TestForecast: what answers take follows what is known of the model, and nobody is asked.
+func TestForecast(t *testing.T) {
 	host := &apitest.Host{}
-	m := model(t, chatmodel.Config{}, host)
-	for profile, want := range map[string]int{`{}`: 9, `{"thinking": "yes"}`: 4105, `{"thinking": "yes", "thought_tokens": 100}`: 109} {
-		if err := host.KeepProfile(t.Context(), m.Address(), "tiny", json.RawMessage(profile)); err != nil {
+	prompt := strings.Repeat("A text. ", 100)
+	for known, want := range map[string]struct {
+		in, most, out, mostOut uint64
+		requests               int
+		unknown                string
+	}{
+		`{}`: {in: 200 + 4, out: 2 * 5, requests: 1, unknown: "it is not known whether the model thinks"},
+		`{"thinking": "no", "n": "no", "bytes_per_token": 8}`: {in: 2 * (100 + 4), out: 2 * 5, most: 2 * 879, mostOut: 2 * 9, requests: 2},
+		`{"thinking": "no", "template_tokens": 30}`:           {in: 200 + 30, out: 2 * 5, most: 2 * (800 + 30 + 16), mostOut: 2 * 9, requests: 1},
+		`{"thinking": "yes", "thoughts": 70}`:                 {in: 200 + 4, out: 2 * 75, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
+		`{"thinking": "yes", "thoughts": 70, "thought_tokens": 100, "seen": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160}}`: {
+			in: 267 + 4, out: 2 * 45, most: 2 * 881, mostOut: 2 * 109, requests: 1},
+	} {
+		if err := host.KeepProfile(t.Context(), model(t, chatmodel.Config{}, host).Address(), "tiny", json.RawMessage(known)); err != nil {
 			t.Fatal(err)
 		}
 		m := model(t, chatmodel.Config{}, host)
 		r := m.Request(0, 9)
-		r.N = 2
-		call, out, err := m.Call(t.Context(), r)
-		if err != nil || out != 2*want || call.Most.OutputTokens != uint64(out) || call.Tokens <= out || len(host.Calls()) > 0 {
-			t.Errorf("%s: %+v, %d tokens for answers, error %v", profile, call, out, err)
+		r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: prompt}}
+		f, err := m.Forecast(r, 2, 8, func(profile.Profile) int { return 5 })
+		if err != nil || len(host.Calls()) > 0 {
+			t.Fatalf("error %v, calls %+v", err, host.Calls())
+		}
+		if f.Likely.InputTokens != want.in || f.Likely.OutputTokens != want.out || f.Requests != want.requests || !strings.HasPrefix(f.Unknown, want.unknown) || (want.unknown == "") != (f.Unknown == "") {
+			t.Errorf("%s: %+v", known, f)
+		}
+		if f.Unknown == "" && (f.Most.InputTokens != want.most || f.Most.OutputTokens != want.mostOut || f.MostRequests != 2) {
+			t.Errorf("%s: at most %+v", known, f)
 		}
 	}
 }

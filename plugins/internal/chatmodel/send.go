@@ -187,20 +187,3 @@ func (m *Model) probe(ctx context.Context, r dialect.Request) (reply dialect.Rep
 	})
 	return reply, err
 }
-
-// Call is what Send would ask the Host to permit at first, by what is known of the model,
-// and how many of its tokens are for answers. It asks nobody.
-func (m *Model) Call(ctx context.Context, r dialect.Request) (call sdk.Call, out int, err error) {
-	p, _, err := m.keeper.Kept(ctx)
-	if err != nil {
-		return sdk.Call{}, 0, err
-	}
-	sent := p.Apply(r)
-	body, err := m.dialect.Body(sent)
-	if err != nil {
-		return sdk.Call{}, 0, sdk.Invalid(err)
-	}
-	request := m.request(sent)
-	call, err = request.Call(body)
-	return call, request.Tokens, err
-}

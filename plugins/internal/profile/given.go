@@ -56,7 +56,7 @@ func (g Given) over(p Profile) Profile {
 		p.Room = *g.Room
 	}
 	if g.BytesPerToken != nil {
-		p.BytesPerToken = *g.BytesPerToken
+		p.BytesPerToken, p.Seen.Bytes, p.Seen.Tokens = *g.BytesPerToken, 0, 0
 	}
 	if g.TemplateTokens != nil {
 		p.TemplateTokens = *g.TemplateTokens

@@ -36,6 +36,7 @@ type Keeper struct {
 	looked   bool          // the Host was asked
 	failures int           // probes that failed
 	served   bool          // a call was answered since
+	seen     Seen          // by replies so far, of which the profile has what was due
 	known    *Profile      // nil: nothing is known
 	enough   Enough        // for which requests
 }

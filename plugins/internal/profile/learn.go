@@ -30,7 +30,16 @@ func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect
 	k.mu.Lock()
 	k.served = true
 	k.mu.Unlock()
-	k.keep(ctx, false, func(p Profile) Profile { return p.Saw(sent, reply) })
+	k.keep(ctx, false, func(p Profile) Profile {
+		after := p.Saw(sent, reply)
+		if k.seen.Requests == 0 {
+			k.seen = p.Seen
+		}
+		if k.seen = k.seen.add(p, sent, reply); k.seen.due() {
+			after.Seen = k.seen
+		}
+		return after
+	})
 	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
 	return starved && sent.MaxTokens == r.MaxTokens && k.differs(ctx, r, sent)
 }

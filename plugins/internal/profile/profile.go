@@ -129,6 +129,7 @@ type Profile struct {
 	BytesPerToken  float64 `json:"bytes_per_token"` // of English text; 0: unknown
 	TemplateTokens int     `json:"template_tokens"` // what a chat of one message has beside its text
 	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
+	Seen           Seen    `json:"seen,omitzero"`
 }
 
 // LeastRoom is the least room for thoughts, in tokens: what models need at medium effort

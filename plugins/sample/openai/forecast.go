@@ -2,13 +2,15 @@ package openai
 
 import (
 	"context"
+	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/backends"
+	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 )
 
 // Forecast implements sdk.Forecaster.
-func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
-	var f sdk.Forecast
+func (v *voter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	if item.Drawn > 0 && item.Rejected == nil {
 		item.Rejected = longest()
 	}
@@ -16,42 +18,88 @@ func (v *voter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 	if err != nil {
 		return f, err
 	}
-	for i := range questions {
-		q, answers := &questions[i], 0
-		for at := i; at < len(all); at += len(questions) {
-			alone, _, err := v.call(q, all[at].number, 1)
-			if err != nil {
-				return f, err
-			}
-			f.Most.Add(alone.Most)
-			answers++
-			switch {
-			case q.request.MaxTokens == 0:
-				f.Unknown = "its answers have no limit; max_tokens in its config sets one"
-			case !v.Plain():
-				f.Unknown = "body in its config may let a request take more"
-			case alone.Most == sdk.Usage{} || !alone.Most.Plausible():
-				f.Unknown = "its max_tokens is beyond what any answer has"
-			}
+	keys := make([]sdk.Key, len(all))
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	found, err := v.CacheGet(context.Background(), keys)
+	if err != nil {
+		return f, err
+	}
+	type group struct{ question, backend int }
+	missing := map[group]int{}
+	for i := range all {
+		if v.fill(&all[i], found[i]) {
+			f.Cached++
+		} else {
+			missing[group{i % len(questions), all[i].backend.Index}]++
 		}
-		size := min(answers, int(v.Choices.Load()))
-		requests := (answers + size - 1) / size
-		together, out, err := v.call(q, all[i].number, size)
+	}
+	for of, answers := range missing {
+		one, err := v.answers(&questions[of.question], v.set.All[of.backend], answers, all[len(all)-1].number)
 		if err != nil {
 			return f, err
 		}
-		f.Requests += requests
-		f.Likely.Add(sdk.Usage{
-			InputTokens:  uint64(requests * (together.Tokens - out)),
-			OutputTokens: uint64(answers * q.request.MaxTokens),
-		})
+		f.Add(one)
 	}
 	return f, nil
 }
 
-// call is what a request for n answers takes, and how many of its tokens are for them.
-func (v *voter) call(q *question, number, n int) (sdk.Call, int, error) {
-	return v.Call(context.Background(), v.numbered(v.Backend, q, number, n))
+// answers is what answers to a question take that are to come from a backend. Another one
+// may take its place, and take more.
+func (v *voter) answers(q *question, from *backends.Backend, n, number int) (f sdk.Forecast, err error) {
+	for _, b := range v.set.All {
+		one, err := b.Forecast(v.numbered(b, q, number, 1), n, int(b.Choices.Load()), q.written)
+		if err != nil {
+			return f, err
+		}
+		most := sdk.Usage{InputTokens: max(f.Most.InputTokens, one.Most.InputTokens), OutputTokens: max(f.Most.OutputTokens, one.Most.OutputTokens)}
+		unknown := f.Unknown
+		if b == from {
+			f = one
+		}
+		if f.Most = most; one.Unknown != "" {
+			unknown = one.Unknown
+		}
+		f.Unknown = unknown
+	}
+	return f, nil
+}
+
+// What an answer is expected to have, in tokens.
+const (
+	ending      = 1   // what ends it
+	property    = 4   // the name of a property of an object, with its quotes
+	explanation = 40  // a property that is not the label: a sentence or two
+	paragraph   = 150 // a text that cites passages
+	unlabelled  = 8   // a label where none is known
+)
+
+// written is how many tokens an answer is expected to have.
+func (q *question) written(known profile.Profile) int {
+	p := q.prompt
+	label := unlabelled
+	if len(p.Labels) > 0 {
+		label = (known.Tokens(strings.Join(p.Labels, " ")) + len(p.Labels) - 1) / len(p.Labels)
+	}
+	switch {
+	case p.Passages != nil:
+		return paragraph
+	case p.Fields == nil:
+		return label + ending
+	case len(p.Fields) > 1 && known.Object() > 0:
+		return known.Object()
+	}
+	sum := ending
+	for _, field := range p.Fields {
+		sum += property
+		if field == sdk.LabelProperty || field == sdk.LabelsProperty {
+			sum += label
+		} else {
+			sum += explanation
+		}
+	}
+	return sum
 }
 
 var _ sdk.Forecaster = (*voter)(nil)

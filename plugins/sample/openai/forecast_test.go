@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestForecast(t *testing.T) {
 	}
 	prompt := sdk.Prompt{Text: strings.Repeat("An example of a text that has a label. ", 40), Labels: labels}
 	chat := sdk.Prompt{Messages: []sdk.Message{{Role: sdk.MessageUser, Text: "Which label?"}}, Labels: labels, Fields: []string{sdk.LabelProperty}}
+	const unknown = "it is not known whether the model thinks before it answers, which would take more; racflow model probe finds out, or thinking in the profile block of its config says it"
 	tests := map[string]struct {
 		samples   int
 		arguments string
@@ -27,19 +29,27 @@ func TestForecast(t *testing.T) {
 		out       uint64
 		unknown   string
 	}{
-		"one request":        {6, ``, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 6 * labelTokens, ""},
-		"several":            {6, `, "max_n": 4`, []sdk.Prompt{prompt}, modelserver.Options{}, 2, 6 * labelTokens, ""},
-		"a prompt for each":  {2, ``, []sdk.Prompt{prompt, chat}, modelserver.Options{}, 2, labelTokens + jsonTokens, ""},
-		"a schema":           {2, ``, []sdk.Prompt{chat}, modelserver.Options{}, 1, 2 * jsonTokens, ""},
-		"a schema, by force": {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 18, ""},
-		"no limit":           {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 0, "its answers have no limit; max_tokens in its config sets one"},
-		"a limit in body":    {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, labelTokens, "body in its config may let a request take more"},
-		"far too large":      {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 9000000000, "its max_tokens is beyond what any answer has"},
-		"no prompt":          {1, ``, nil, modelserver.Options{}, 0, 0, ""},
+		"one request":             {6, ``, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 6 * 8, ""},
+		"several":                 {6, `, "max_n": 4`, []sdk.Prompt{prompt}, modelserver.Options{}, 2, 6 * 8, ""},
+		"a prompt for each":       {2, ``, []sdk.Prompt{prompt, chat}, modelserver.Options{}, 2, 8 + 12, ""},
+		"a schema":                {2, ``, []sdk.Prompt{chat}, modelserver.Options{}, 1, 2 * 12, ""},
+		"a schema, by force":      {2, `, "structured": "json_schema", "max_tokens": 9`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 18, ""},
+		"no limit":                {1, `, "max_tokens": -1`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "its answers have no limit; max_tokens in its config sets one"},
+		"a limit in body":         {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "body in its config may let a request take more"},
+		"far too large":           {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "its max_tokens is beyond what any answer has"},
+		"a server that gives one": {3, `, "model": "gives-one"`, []sdk.Prompt{prompt}, modelserver.Options{IgnoreN: true}, 3, 3 * 8, ""},
+		"a model that thinks":     {2, `, "model": "thinks"`, []sdk.Prompt{prompt}, modelserver.Options{Thinks: modelserver.InAField}, 1, 2 * (8 + 101), ""},
+		"a model nobody knows":    {1, `, "model": "unknown"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, unknown},
+		"no prompt":               {1, ``, nil, modelserver.Options{}, 0, 0, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := opened(t, test.samples, test.server, test.arguments)
+			for model, known := range map[string]string{"tiny": `{"thinking": "no"}`, "gives-one": `{"thinking": "no", "n": "no"}`, "thinks": `{"thinking": "yes", "thoughts": 101}`} {
+				if err := f.host.KeepProfile(t.Context(), f.Address(), model, json.RawMessage(known)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			item := sdk.Item{Prompts: test.prompts}
 			said, err := f.Forecast(item)
 			if err != nil || f.server.Calls() > 0 || len(f.host.Calls()) > 0 {
@@ -59,9 +69,16 @@ func TestForecast(t *testing.T) {
 				t.Errorf("at most %+v, and it took %+v", said.Most, took)
 			}
 			for _, call := range f.host.Calls() {
-				if (call.Most != sdk.Usage{} && call.Most.Plausible()) != (test.unknown == "") {
+				if (call.Most != sdk.Usage{} && call.Most.Plausible()) != (test.unknown == "" || test.unknown == unknown) {
 					t.Errorf("asked for %+v", call)
 				}
+			}
+			if test.prompts == nil {
+				return
+			}
+			again, err := f.Forecast(item) // all of it is in the response cache
+			if err != nil || again != (sdk.Forecast{Cached: test.samples}) {
+				t.Errorf("%+v is said of what is cached, error %v", again, err)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func (s *Server) charge(a Ask, choices int) (in, cached int) {
 	whole := a.Whole()
 	defer func() { in += s.tokens(a.schemaText) }() // as for services that show it to the model
 	if a.apart {
-		return s.tokens(whole), 0
+		return s.prompt(a), 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,19 @@ func (s *Server) charge(a Ask, choices int) (in, cached int) {
 		}
 		s.prefixes[sum] = true
 	}
-	return s.tokens(whole), cached
+	return s.prompt(a), cached
+}
+
+// prompt counts the tokens of a prompt.
+func (s *Server) prompt(a Ask) int {
+	if s.options.Count == nil || len(a.Messages) == 0 {
+		return s.tokens(a.Whole())
+	}
+	sum := s.options.Template
+	for _, m := range a.Messages {
+		sum += s.options.Count(m.Content) + s.options.Frame
+	}
+	return sum
 }
 
 // Asks returns the requests so far, in the order in which they came, without probes

@@ -10,9 +10,12 @@ var usualThoughts = strings.Repeat("Let me see. The text could be about one thin
 
 // think returns what the model thinks before an answer: what stands before it in the same
 // text, and what stands apart.
-func (s *Server) think(a Ask) (before, apart string) {
+func (s *Server) think(a Ask, choice int) (before, apart string) {
 	thoughts := usualThoughts
-	if s.options.Thoughts != "" {
+	switch {
+	case s.options.ThoughtsOf != nil && !a.apart:
+		thoughts = s.options.ThoughtsOf(a, choice)
+	case s.options.Thoughts != "":
 		thoughts = s.options.Thoughts
 	}
 	switch a.effort {

@@ -23,20 +23,26 @@ type Options struct {
 	Unsupported []string
 	Nameless    bool // a refusal names its field in the message, but has no param
 
-	Forms        []Form    // of answers, each applied to what the one before gives
-	Shape        Shape     // of messages
-	Thinks       Thinking  // before each answer
-	Thoughts     string    // what it thinks; empty: some lines of 400 characters
+	Forms    []Form   // of answers, each applied to what the one before gives
+	Shape    Shape    // of messages
+	Thinks   Thinking // before each answer
+	Thoughts string   // what it thinks; empty: some lines of 400 characters
+	// ThoughtsOf gives the thoughts of one choice in place of these, but to probes; nil: all are alike.
+	ThoughtsOf   func(a Ask, choice int) string
 	Stops        bool      // a text ends at a stop text of the request, also within thoughts
 	IgnoreFormat bool      // answers are plain, whatever form a request asks for
 	Usage        UsageKind // what replies say of their tokens
 	Bytes        bool      // a token is one byte, not four
 	Streams      bool      // replies are streams, also where the request does not say so
-	IgnoreN      bool      // one choice, whatever n says
-	MaxN         int       // a larger n is refused; 0: none
-	MaxInputs    int       // of one request for embeddings; more are refused; 0: 2,048
-	Base64       Base64
-	Shuffle      bool // embeddings come in another order, with their index
+	// Count counts the tokens of a text, as a tokenizer does, in place of that. Template and
+	// Frame are then the tokens that a chat, and each of its messages, has beside its texts.
+	Count           func(text string) int
+	Template, Frame int
+	IgnoreN         bool // one choice, whatever n says
+	MaxN            int  // a larger n is refused; 0: none
+	MaxInputs       int  // of one request for embeddings; more are refused; 0: 2,048
+	Base64          Base64
+	Shuffle         bool // embeddings come in another order, with their index
 
 	Faults []Fault // the first that applies to a request happens
 	Seed   uint64  // of the draws by Fault.Share

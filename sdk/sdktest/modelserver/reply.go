@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -84,7 +85,7 @@ func (s *Server) usage(in, cached, out, thought int) object {
 // choice is one answer, with the model's thoughts where they stand apart from it.
 func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts string) {
 	text := s.text(a, number)
-	inside, thoughts := s.think(a)
+	inside, thoughts := s.think(a, number)
 	c = choice{text: inside + text, finish: "stop"}
 	if s.options.Stops {
 		for _, stop := range a.stop {
@@ -93,9 +94,9 @@ func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts stri
 			}
 		}
 	}
-	if limit := s.perToken() * a.maxTokens; limit > 0 && len(thoughts)+len(c.text) > limit {
-		thoughts = thoughts[:min(limit, len(thoughts))]
-		c.text, c.finish = c.text[:limit-len(thoughts)], "length"
+	if limit := a.maxTokens; limit > 0 && s.tokens(thoughts+c.text) > limit {
+		thoughts = s.cut(thoughts, limit)
+		c.text, c.finish = s.cut(c.text, limit-s.tokens(thoughts)), "length"
 	}
 	if s.options.Thinks == InAField || a.thinking {
 		c.thoughts = thoughts
@@ -168,7 +169,20 @@ func (s *Server) perToken() int {
 	return 4
 }
 
-func (s *Server) tokens(text string) int { return (len(text) + s.perToken() - 1) / s.perToken() }
+func (s *Server) tokens(text string) int {
+	if s.options.Count != nil {
+		return s.options.Count(text)
+	}
+	return (len(text) + s.perToken() - 1) / s.perToken()
+}
+
+// cut is as much of a text as has so many tokens.
+func (s *Server) cut(text string, tokens int) string {
+	if s.options.Count == nil {
+		return text[:min(len(text), max(tokens, 0)*s.perToken())]
+	}
+	return text[:sort.Search(len(text), func(n int) bool { return s.tokens(text[:n+1]) > tokens })]
+}
 
 // logprobs gives every token of four characters the probability 0.9.
 func logprobs(text string, chat bool) object {
