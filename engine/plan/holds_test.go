@@ -9,7 +9,8 @@ import (
 
 // TestForecastHolds compares what plan says of random configurations with what a server
 // counts by real tokenizers when they run: no more than at most, and about as much as
-// expected. The model is known from sixteen other items that went before.
+// expected. The model is known from sixteen other items that went before, and from what a
+// probe would say of n.
 func TestForecastHolds(t *testing.T) {
 	configurations := uint64(200)
 	if testing.Short() {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,9 @@ func TestAgain(t *testing.T) {
 // What a further try takes at most is forecast before anybody knows what is rejected.
 func TestForecastOfFurtherTries(t *testing.T) {
 	f := opened(t, 1, modelserver.Options{}, "")
+	if err := f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)); err != nil {
+		t.Fatal(err)
+	}
 	item := sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: []string{"a", "b"}}}}
 	first, err := f.Forecast(item)
 	if err != nil {
