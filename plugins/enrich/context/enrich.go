@@ -45,15 +45,10 @@ type work struct {
 	failed    api.Failed
 }
 
-// document starts the groups of a document's passages in the rows from and up to to: a
-// group for each window.
-func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to int) {
-	if ctx.Err() != nil {
-		w.failed.Add(ctx.Err(), from)
-		return
-	}
-	v := newView(w.passages[from].Document, w.config.ContextTokens)
-	rows, order := map[int][]int{}, []int(nil)
+// windows returns the rows of a document by the window of it that they are shown in, and the
+// windows in order.
+func (w *work) windows(from, to int) (v view, rows map[int][]int, order []int) {
+	v, rows = newView(w.passages[from].Document, w.config.ContextTokens), map[int][]int{}
 	for row := from; row < to; row++ {
 		if strings.TrimSpace(w.passages[row].Text()) == "" {
 			continue
@@ -64,6 +59,17 @@ func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to in
 		}
 		rows[window] = append(rows[window], row)
 	}
+	return v, rows, order
+}
+
+// document starts the groups of a document's passages in the rows from and up to to: a
+// group for each window.
+func (w *work) document(ctx context.Context, groups *errgroup.Group, from, to int) {
+	if ctx.Err() != nil {
+		w.failed.Add(ctx.Err(), from)
+		return
+	}
+	v, rows, order := w.windows(from, to)
 	for _, window := range order {
 		groups.Go(func() error {
 			g := group{work: w, rows: rows[window]}

@@ -64,28 +64,7 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 		w.fail(ctx.Err(), &passage{rows: []int{from}})
 		return
 	}
-	title, _ := passages[from].Document.Meta["title"].(string)
-	title = fewshot.Clip(fewshot.OneLine(title), maxTitle)
-	var distinct []*passage
-	known := map[string]*passage{}
-	for row := from; row < to; row++ {
-		text := passages[row].Text()
-		if strings.TrimSpace(text) == "" {
-			continue
-		}
-		if p := known[text]; p != nil {
-			p.rows = append(p.rows, row)
-			continue
-		}
-		p := &passage{title: title, text: text, rows: []int{row}}
-		question, err := w.question(title, []string{text}, false) // not stored: a document may have many
-		if err != nil {
-			w.fail(err, p)
-			continue
-		}
-		p.key = w.Key(question, "terms "+Revision, fmt.Sprint(w.config.Pack))
-		known[text], distinct = p, append(distinct, p)
-	}
+	distinct := w.distinct(passages, from, to)
 	missing, err := w.recall(ctx, distinct)
 	if err != nil {
 		w.fail(err, distinct...)
@@ -106,6 +85,32 @@ func (w *work) document(ctx context.Context, passages []sdk.Passage, from, to in
 		}
 	}
 	_ = calls.Wait()
+}
+
+// distinct returns the passages of a document that differ.
+func (w *work) distinct(passages []sdk.Passage, from, to int) (distinct []*passage) {
+	title, _ := passages[from].Document.Meta["title"].(string)
+	title = fewshot.Clip(fewshot.OneLine(title), maxTitle)
+	known := map[string]*passage{}
+	for row := from; row < to; row++ {
+		text := passages[row].Text()
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if p := known[text]; p != nil {
+			p.rows = append(p.rows, row)
+			continue
+		}
+		p := &passage{title: title, text: text, rows: []int{row}}
+		question, err := w.question(title, []string{text}, false) // not stored: a document may have many
+		if err != nil {
+			w.fail(err, p)
+			continue
+		}
+		p.key = w.Key(question, "terms "+Revision, fmt.Sprint(w.config.Pack))
+		known[text], distinct = p, append(distinct, p)
+	}
+	return distinct
 }
 
 func (w *work) fail(err error, passages ...*passage) {
