@@ -41,13 +41,13 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 }
 
 // forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
-// built-in one is asked: it calls nobody meanwhile. With cached, what the response cache has
-// costs nothing.
-func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, cached bool) (any, error) {
+// built-in one is asked: it calls nobody meanwhile. With known, it goes by what earlier runs
+// found out of the model, and what the response cache has costs nothing.
+func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, known bool) (any, error) {
 	if p.workspace.catalog.Command(s.Use) != nil {
 		return nil, nil
 	}
-	looker, err := p.workspace.looker(s, cached)
+	looker, err := p.workspace.looker(s, known)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, cached boo
 }
 
 // voterForecaster is forecaster for voters.
-func (p *Pipeline) voterForecaster(cached bool) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
+func (p *Pipeline) voterForecaster(known bool) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
 	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
-		opened, err := p.forecaster(ctx, s, cached)
+		opened, err := p.forecaster(ctx, s, known)
 		asked, _ := opened.(sdk.Forecaster)
 		return asked, err
 	}

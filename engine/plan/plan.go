@@ -41,7 +41,7 @@ type Options struct {
 	Launch launch.Func
 	Fitted string // as stage.Options.Fitted
 	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
-	// say. Uncached is the same where answers in the response cache count as if they were paid for.
+	// say. Uncached is the same by the file alone: answers in the response cache count as if they were paid for.
 	Forecaster, Uncached func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
 	// Enricher is the same for an enricher.
 	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
