@@ -9,8 +9,7 @@ import (
 
 // TestForecastHolds compares what plan says of random configurations with what a server
 // counts by real tokenizers when they run: no more than at most, and about as much as
-// expected. The model is known from sixteen other items that went before, and from what a
-// probe would say of n.
+// expected. The model was probed, and sixteen other items went before.
 func TestForecastHolds(t *testing.T) {
 	configurations := uint64(200)
 	if testing.Short() {
@@ -21,6 +20,7 @@ func TestForecastHolds(t *testing.T) {
 	for seed := range configurations {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := randomWorld(t, seed)
+			w.probe()
 			w.run("first.tsv")
 			said, took := w.plan(), w.run("items.tsv")
 			if took.Calls == 0 {

@@ -93,9 +93,8 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		return say(r, func(string) bool { n += each; return n >= tokens })
 	}
 	chat, reasoning := r.IntN(2) == 0, r.IntN(2) == 0
-	ignoresN := r.IntN(4) == 0
 	server := modelserver.Serve(t, modelserver.Options{
-		Count: codec.count, Template: 3 + r.IntN(40), Frame: 3 + r.IntN(4), Thinks: thinks, IgnoreN: ignoresN, Thoughts: think(r, thoughts),
+		Count: codec.count, Template: 3 + r.IntN(40), Frame: 3 + r.IntN(4), Thinks: thinks, IgnoreN: r.IntN(4) == 0, Thoughts: think(r, thoughts),
 		ThoughtsOf: func(a modelserver.Ask, choice int) string {
 			r := script(a, choice)
 			return think(r, thoughts/2+r.IntN(thoughts))
@@ -170,11 +169,6 @@ pipeline "p" {
 		runtest.File: pipelineFile, "train.tsv": rows(len(labels)+r.IntN(60), true), "items.tsv": rows(24, false), "first.tsv": rows(16, false),
 	})
 	w.file = runtest.Load(t, enginetest.Catalog(plugins.All()), w.dir)
-	if ignoresN { // as a probe finds out
-		if err := w.profiles().Put(server.URL, "any", []byte(`{"n": "no"}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w.about = fmt.Sprintf("%s, %s, thinks %d (%d tokens), n %d, resamples %d, structured %s, %s%s", language, codec.GetName(), thinks, thoughts, n, resamples, structured, strings.Fields(prompt)[5], when)
 	return w
 }
@@ -202,9 +196,27 @@ func (w *world) governor(mode governor.Mode) *governor.Governor {
 	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Mode: mode, Log: slog.New(slog.DiscardHandler)})
 }
 
+// probe finds out what the voter's model takes.
+func (w *world) probe() {
+	for _, s := range w.file.Pipelines[0].Stages {
+		if !s.Info.Network {
+			continue
+		}
+		opened, err := w.open(w.t.Context(), s, w.governor(governor.Normal))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, m := range opened.(sdk.Prober).Models() {
+			if _, err := m.Probe(w.t.Context()); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
 // run takes the items of a file through the pipeline, and returns what was counted.
 func (w *world) run(input string) governor.Counts {
-	c := w.governor(0)
+	c := w.governor(governor.Normal)
 	ready, err := run.Open(w.t.Context(), w.file.Pipelines[0], run.Options{Launch: w.launch(c)})
 	if err != nil {
 		w.t.Fatal(err)
@@ -248,7 +260,7 @@ func (w *world) plan() plan.Call {
 		return f, nil
 	}
 	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
-		Launch: w.launch(c), Forecaster: ask, Uncached: ask, Fitted: filepath.Join(w.dir, "fitted"),
+		Launch: w.launch(c), Forecaster: ask, Uncached: ask, Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
 		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil }, Knowledge: nil,
 	})
 	if err != nil {
