@@ -18,7 +18,7 @@
 // as many as max_tokens in its config allows.
 //
 // What a service may have in its own cache are the beginnings of prompts that stood at
-// the beginning of an earlier one, in steps of 64 bytes. Whether it has is for the service
+// the beginning of an earlier one, of at least 1,024 tokens, in steps of 128. Whether it has is for the service
 // to say: most begin at 1,024 tokens.
 //
 // Enrichers make no dry run: a plan of their knowledge shows them the passages that they
