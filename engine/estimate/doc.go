@@ -18,8 +18,8 @@
 // as many as max_tokens in its config allows.
 //
 // What a service may have in its own cache are the beginnings of prompts that stood at
-// the beginning of an earlier one, of at least 1,024 tokens, in steps of 128. Whether it has is for the service
-// to say: most begin at 1,024 tokens.
+// the beginning of an earlier one, of at least 1,024 tokens, in steps of 128: so OpenAI's.
+// Whether it has them is for the service to say.
 //
 // Enrichers make no dry run: a plan of their knowledge shows them the passages that they
 // would be asked about. Of one that says nothing (sdk.EnrichForecaster), what it is
