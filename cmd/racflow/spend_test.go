@@ -146,7 +146,7 @@ func TestBudget(t *testing.T) {
 	want := leastSure(t, spendItems)
 	const budget = 0.012
 	p := newSpend(t, modelserver.Options{})
-	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10", 1)
+	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10\n profile { thinking = false }", 1)
 	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(limited), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -36,11 +36,13 @@ type world struct {
 }
 
 // How answers are scripted: a label that is drawn from those allowed, but for one in twenty,
-// which is not accepted; where reasons are wanted, 15 to 45 words of them; thoughts of half to
+// which is not accepted; where reasons are wanted, 15 to 45 words of them, but no more than some
+// 300 tokens, since limits cut longer answers, which are asked for again; thoughts of half to
 // one and a half times as many tokens as the model thinks on average, which is 50 to 850.
 const (
 	refusedShare              = 0.05
 	leastReasons, mostReasons = 15, 45
+	reasonTokens              = 300
 	leastThoughts             = 50
 	mostThoughts              = 850
 )
@@ -87,8 +89,8 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		}
 		return said
 	}
+	each := codec.count(strings.Join(words, " "))/len(words) + 1 // tokens of a word
 	think := func(r *rand.Rand, tokens int) string {
-		each := codec.count(strings.Join(words, " "))/len(words) + 1
 		n := 0
 		return say(r, func(string) bool { n += each; return n >= tokens })
 	}
@@ -111,7 +113,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 			}
 			switch {
 			case chat && reasoning:
-				n, reasons := 0, leastReasons+r.IntN(mostReasons-leastReasons)
+				n, reasons := 0, min(leastReasons+r.IntN(mostReasons-leastReasons), max(1, reasonTokens/each))
 				return fmt.Sprintf(`{"reasoning": %q, "label": %q}`, say(r, func(string) bool { n++; return n >= reasons }), label)
 			case chat:
 				return fmt.Sprintf(`{"label": %q}`, label)
