@@ -163,3 +163,57 @@ func TestPlanIsABound(t *testing.T) {
 		t.Errorf("exit code %d, %d calls\n%s%s", code, p.server.Calls(), out, stderr)
 	}
 }
+
+// TestThoughtsAreForeseen asks a model that thinks, and gives one answer to a request: once it
+// was probed, plan knows both, and the run that follows takes about what is expected, and no
+// more than at most.
+func TestThoughtsAreForeseen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
+	server := modelserver.Serve(t, modelserver.Options{Thinks: modelserver.Silently, IgnoreN: true})
+	file, err := filepath.Abs("../../pipelines/intent.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	do := func(verb []string, more ...string) []byte {
+		c := racflow(t, dir, slices.Concat(verb, []string{"-var", "embedder=hashing", "-var", "model=o9", "-var", "base_url=" + server.URL, "-var", "price={ input = 1, output = 4 }", file}, more)...)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", verb, err)
+		}
+		return out
+	}
+	do([]string{"model", "probe"})
+	var said struct {
+		Stages []struct {
+			Expected amount `json:"expected"`
+			Most     amount `json:"at_most"`
+		}
+	}
+	if err := json.Unmarshal(do([]string{"plan", "--json"}, "--limit", "20"), &said); err != nil || len(said.Stages) != 1 {
+		t.Fatalf("%+v, %v", said, err)
+	}
+	do([]string{"run"}, "--limit", "20", "--output", "out.jsonl")
+	var took amount
+	for _, a := range server.Asks() {
+		took.Requests++
+		took.Input += (len(a.Whole()) + 3) / 4
+	}
+	expected, most := said.Stages[0].Expected, said.Stages[0].Most
+	t.Logf("expected %+v, at most %+v, took %+v", expected, most, took)
+	if off := float64(expected.Input)/float64(took.Input) - 1; took.Requests != 120 || expected.Requests != 120 || off < -0.25 || off > 0.25 || most.Input < took.Input || most.Requests < 120 {
+		t.Errorf("expected %+v, at most %+v, took %+v", expected, most, took)
+	}
+	if thoughts := 120 * 100; expected.Output < thoughts*3/4 || expected.Output > thoughts*5/4+120*32 || most.Output < thoughts {
+		t.Errorf("expected %+v, at most %+v, and it thinks %d tokens", expected, most, thoughts)
+	}
+}
+
+// amount is one of a plan.
+type amount struct {
+	Requests int `json:"requests"`
+	Input    int `json:"input_tokens"`
+	Output   int `json:"output_tokens"`
+}

@@ -1,4 +1,4 @@
-package plan_test
+package main
 
 import (
 	"context"
@@ -50,7 +50,7 @@ const (
 // randomWorld draws a configuration.
 func randomWorld(t *testing.T, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
-	language, codec := names[r.IntN(len(names))], codecs()[r.IntN(len(codecs()))]
+	language, codec := languages[r.IntN(len(languages))], codecs()[r.IntN(len(codecs()))]
 	words := strings.Fields(sentences[language])
 	text := func(least, most int) string {
 		var some []string

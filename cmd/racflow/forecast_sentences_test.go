@@ -1,4 +1,4 @@
-package plan_test
+package main
 
 import (
 	"maps"
@@ -28,8 +28,8 @@ var sentences = map[string]string{
 	"digits":   "4242 8811 2026-11-22 16:04:59 +49 170 1234567 DE89370400440532013000 1,250.00 993.5 17 88 2031 code invoice 7781-A",
 }
 
-// names are those of the languages, in order.
-var names = slices.Sorted(maps.Keys(sentences))
+// languages are their names, in order.
+var languages = slices.Sorted(maps.Keys(sentences))
 
 // codec is a tokenizer whose counts are kept.
 type codec struct {
