@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/plan"
@@ -30,6 +32,13 @@ func properties(profile json.RawMessage) []property {
 		}
 		if err != nil {
 			return all
+		}
+		if inside, ok := value.(map[string]any); ok { // counts, in order
+			var parts []string
+			for _, name := range slices.Sorted(maps.Keys(inside)) {
+				parts = append(parts, fmt.Sprintf("%v %s", inside[name], name))
+			}
+			value = strings.Join(parts, ", ")
 		}
 		all = append(all, property{terminal.Sanitize(fmt.Sprint(name)), terminal.Sanitize(fmt.Sprint(value))})
 	}
