@@ -28,14 +28,17 @@ func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 	}
 	if sent.MaxTokens > 0 && r.names(string(LimitTokens), string(LimitCompletion)) {
 		switch room := p.ThoughtTokens(); {
-		case !r.outOfRange():
+		case !r.outOfRange() && p.Limit != LimitNone:
 			p.Limit = nextLimit(limitOf(sent))
 		case room > 1: // the model cannot write that much
 			p.Room = room / 2
 		}
 	}
-	if sent.Schema != nil && r.names(structureWords...) {
-		p.Structured = next(structureOf(sent.Form))
+	// Of requests that are under way together one may be refused for a form that another has
+	// left behind already.
+	weaker := next(structureOf(sent.Form))
+	if sent.Schema != nil && r.names(structureWords...) && slices.Index(structures, weaker) > slices.Index(structures, p.Structured) {
+		p.Structured = weaker
 	}
 	if sent.Schema == nil && sent.Grammar != "" && r.names("grammar") {
 		p.Structured = StructureText

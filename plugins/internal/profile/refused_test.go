@@ -62,6 +62,18 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A refusal that comes late takes nothing back that was learned meanwhile.
+func TestLateRefusal(t *testing.T) {
+	sent := full()
+	sent.Schema = json.RawMessage(`{}`)
+	known := Profile{Structured: StructureTool, Limit: LimitNone}
+	for _, param := range []string{"response_format", "max_tokens"} {
+		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: "not supported"}); learned || got != known {
+			t.Errorf("%s: %+v, learned %t", param, got, learned)
+		}
+	}
+}
+
 // A model that cannot write as much as its thoughts were given room for gets less room.
 func TestTooMuchRoom(t *testing.T) {
 	p := Profile{Thinks: Yes, Limit: LimitCompletion, Room: 8000}
