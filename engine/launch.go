@@ -41,13 +41,12 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 }
 
 // forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
-// built-in one is asked: it calls nobody meanwhile. With known, it goes by what earlier runs
-// found out of the model, and what the response cache has costs nothing.
-func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, known bool) (any, error) {
+// built-in one is asked: it calls nobody meanwhile.
+func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
 	if p.workspace.catalog.Command(s.Use) != nil {
 		return nil, nil
 	}
-	looker, err := p.workspace.looker(s, known)
+	looker, err := p.workspace.looker(s, by)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +58,9 @@ func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, known bool
 }
 
 // voterForecaster is forecaster for voters.
-func (p *Pipeline) voterForecaster(known bool) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
+func (p *Pipeline) voterForecaster(by knowing) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
 	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
-		opened, err := p.forecaster(ctx, s, known)
+		opened, err := p.forecaster(ctx, s, by)
 		asked, _ := opened.(sdk.Forecaster)
 		return asked, err
 	}
@@ -69,7 +68,7 @@ func (p *Pipeline) voterForecaster(known bool) func(context.Context, *pipeline.S
 
 // enrichForecaster is forecaster for enrichers.
 func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk.EnrichForecaster, error) {
-	opened, err := p.forecaster(ctx, s, true)
+	opened, err := p.forecaster(ctx, s, knowing{models: true, cache: true})
 	asked, _ := opened.(sdk.EnrichForecaster)
 	return asked, err
 }

@@ -105,17 +105,23 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// looker is the host of a stage that only says what it would send: it permits no call. With
-// known it has what earlier runs found out of models, and the response cache; without, what
-// the stage says depends on the file alone.
-func (w *Workspace) looker(s *pipeline.Stage, known bool) (sdk.Host, error) {
+// knowing is what a forecast goes by beside the file.
+type knowing struct {
+	models bool // what earlier runs found out of them
+	cache  bool // what the response cache has costs nothing
+}
+
+// looker is the host of a stage that only says what it would send: it permits no call.
+func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	o := governor.Options{Mode: governor.Offline, Log: w.log}
-	if known {
+	if by.models {
+		o.Profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
+	}
+	if by.cache {
 		var err error
 		if o.Cache, err = cache.Open(filepath.Join(w.state, CacheFolder), w.log); err != nil {
 			return nil, err
 		}
-		o.Profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
 	}
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }

@@ -46,11 +46,35 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	if !limit.IsSet() {
 		return nil, nil
 	}
-	forecast, err := estimate.Forecasts(ctx, p.chosen, p.voterForecaster(false))
+	forecast, err := p.spendForecast(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
+}
+
+// spendForecast says what asking a voter about an item takes. What is expected, and so the
+// order of the items, goes by the file alone, so that runs repeat. What is taken at
+// most, by which a limit of money is kept, goes by what is known of the models where the file
+// does not say it.
+func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
+	plain, err := estimate.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{}))
+	if err != nil || l.Money == nil {
+		return plain, err
+	}
+	known, err := estimate.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{models: true}))
+	if err != nil {
+		return nil, err
+	}
+	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
+		f, err := plain(s, item)
+		if err != nil || f.Unknown == "" {
+			return f, err
+		}
+		most, err := known(s, item)
+		f.Most, f.Unknown = most.Most, most.Unknown
+		return f, err
+	}, nil
 }
 
 // counting is the journal of items that come one after the other and are not kept; nil:

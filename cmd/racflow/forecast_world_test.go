@@ -262,7 +262,7 @@ func (w *world) plan() plan.Call {
 		return f, nil
 	}
 	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
-		Launch: w.launch(c), Forecaster: ask, Uncached: ask, Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
+		Launch: w.launch(c), Forecaster: ask, Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
 		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil }, Knowledge: nil,
 	})
 	if err != nil {

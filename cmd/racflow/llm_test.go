@@ -31,7 +31,9 @@ func TestLanguageModelVotes(t *testing.T) {
 			return
 		}
 		mu.Lock()
-		prompts = append(prompts, asked.Messages[0].Content)
+		if !strings.Contains(r.Header.Get("User-Agent"), "probe") {
+			prompts = append(prompts, asked.Messages[0].Content)
+		}
 		mu.Unlock()
 		answers := []string{"card_lost", " card_lost\nText: and on", "no label of ours"}
 		choices := make([]string, asked.N)

@@ -168,6 +168,26 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestBudgetOfAKnownModel: once a run has found out that the model does not think, a budget is
+// kept without a word of the file about it.
+func TestBudgetOfAKnownModel(t *testing.T) {
+	const budget = 0.012
+	p := newSpend(t, modelserver.Options{})
+	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10", 1)
+	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(limited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := p.run(t, "--calls", "1"); code != 0 || len(p.server.Probes()) == 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	code, stderr := p.run(t, "--budget", fmt.Sprint(budget))
+	var cost float64
+	at := strings.LastIndex(stderr, "cost ")
+	if _, err := fmt.Sscanf(stderr[at:], "cost %g", &cost); err != nil || code != 0 || cost > budget || cost < 0.8*budget {
+		t.Errorf("exit code %d, %v\n%s", code, err, stderr)
+	}
+}
+
 // TestSpendWithoutTheService takes the service away in the second pass: every item has the
 // answer of the free voters, and those whose turn it was say what they lack.
 func TestSpendWithoutTheService(t *testing.T) {

@@ -84,10 +84,10 @@ func TestAnswersWithoutTheModel(t *testing.T) {
 // TestDroppedAnswers has a model whose answers are paid for and do not count, while
 // other voters decide every item.
 func TestDroppedAnswers(t *testing.T) {
-	emphatic := func(every int) modelserver.Options {
+	doubtful := func(every int) modelserver.Options {
 		return modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 			if a.Number%every == 0 {
-				return "**fruit**"
+				return "fruit?"
 			}
 			return "vehicle"
 		}}
@@ -97,14 +97,14 @@ func TestDroppedAnswers(t *testing.T) {
 		verb  string
 		want  string
 	}{
-		"run":       {1, "run", `(?m)^warning: sample.llm: 240 of 240 answers do not count, such as "\*\*fruit\*\*" \(240\); nearest = 1 would read 240 of them as labels$`},
-		"eval":      {1, "eval", `(?m)^warning: sample.llm: 80 of 80 answers do not count, such as "\*\*fruit\*\*" \(80\); nearest = 1 would read 80 of them as labels$`},
+		"run":       {1, "run", `(?m)^warning: sample.llm: 240 of 240 answers do not count \(100 %\), such as "fruit\?" \(240\); nearest = 1 would read 240 of them as labels$`},
+		"eval":      {1, "eval", `(?m)^warning: sample.llm: 80 of 80 answers do not count \(100 %\), such as "fruit\?" \(80\); nearest = 1 would read 80 of them as labels$`},
 		"4 percent": {25, "run", ""}, // 5 of 120
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPaid(t)
-			p.server = modelserver.Serve(t, emphatic(test.every))
+			p.server = modelserver.Serve(t, doubtful(test.every))
 			c := p.command(t)
 			if c.Args[1] = test.verb; test.verb == "eval" {
 				c.Args = []string{c.Args[0], "eval", "-var", "url=" + p.server.URL, "--input", "rows.tsv", "p.hcl"}

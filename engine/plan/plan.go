@@ -41,8 +41,11 @@ type Options struct {
 	Launch launch.Func
 	Fitted string // as stage.Options.Fitted
 	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
-	// say. Uncached is the same by the file alone: answers in the response cache count as if they were paid for.
-	Forecaster, Uncached func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	// say.
+	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	// Spending says what a voter takes for an item where Spend is set: answers in the response
+	// cache count as if they were paid for.
+	Spending func(context.Context, spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error)
 	// Enricher is the same for an enricher.
 	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
 	Spend     spend.Limit                            // whose effect is forecast, if it is set

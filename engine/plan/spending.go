@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/racflow/racflow/engine/estimate"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
@@ -35,7 +34,7 @@ type Spent struct {
 
 // spending begins to find out what a limit comes to.
 func (p *Plan) spending(ctx context.Context, o Options) (*Spending, error) {
-	forecast, err := estimate.Forecasts(ctx, p.Pipeline, o.Uncached)
+	forecast, err := o.Spending(ctx, o.Spend)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,9 @@
 // any concurrency: they depend on the input, the file and what services answer, and
 // not on timing or on what the response cache holds, whose answers count like others.
 // What is forecast goes by the file alone, and not by what earlier runs found out of a model.
-// That is certain with a number of calls; with money it is where everybody
-// knows what an item takes at most, so where the file says whether the model thinks. Where nobody does, rounds are small, and the last one
-// may exceed the limit.
+// That is certain with a number of calls; with money it is where somebody knows what an item
+// takes at most: where the file, or else an earlier call, says whether the model thinks. Where
+// nobody does, rounds are small, and the last one may exceed the limit.
 //
 // A call is a request, if its service gives as many answers as a request asks for; each
 // resample is another. Requests that failed and are sent again are not counted.

@@ -32,7 +32,7 @@ func TestReplies(t *testing.T) {
 		"a list":            {"cohere", 200, `[{"index": 0, "score": 1}]`, sdk.CodeInvalid, "another form"},
 		"an object":         {"tei", 200, `{"results": []}`, sdk.CodeInvalid, "another form"},
 		"too many":          {"tei", 422, `{"error": "batch size 2 > maximum allowed batch size 1", "error_type": "Validation"}`, sdk.CodeInvalid, "max_documents"},
-		"too long":          {"llamacpp", 400, `{"error": {"code": 400, "message": "input is too large to process"}}`, sdk.CodeInvalid, "lower max_characters"},
+		"too long":          {"llamacpp", 400, `{"error": {"code": 400, "message": "input is too large to process"}}`, sdk.CodeRefused, "lower max_characters"},
 		"overloaded":        {"tei", 429, `{"error": "Model is overloaded", "error_type": "Overloaded"}`, sdk.CodeTransient, "Model is overloaded"},
 		"down":              {"vllm", 500, `{"object": "error", "message": "it broke", "code": 500}`, sdk.CodeTransient, "it broke"},
 		"a wrong key":       {"cohere", 401, `{"message": "invalid api token ` + secret + `"}`, sdk.CodeInvalid, "check api_key"},

@@ -48,7 +48,7 @@ func TestRealServer(t *testing.T) {
 	// A document that is too long for the server.
 	long := item("the card is lost", strings.Repeat("long ", 1e4))
 	r := openAt(t, nil, fmt.Sprintf(`{"api": "llamacpp", "base_url": %q, "max_characters": 50000}`, address))
-	if _, err := r.one(t, long); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "lower max_characters") {
+	if _, err := r.one(t, long); sdk.CodeOf(err) != sdk.CodeRefused || !strings.Contains(err.Error(), "lower max_characters") {
 		t.Errorf("got %v", err)
 	}
 }
