@@ -25,13 +25,12 @@ func TestAlternative(t *testing.T) {
 				refused := map[sdk.Code]int{}
 				for range 2 * deniedInARow {
 					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true})
-					switch {
-					case err == nil:
+					if err == nil {
 						release(result)
-					default:
-						refused[sdk.CodeOf(err)]++
-						time.Sleep(time.Second / 5)
+						continue
 					}
+					refused[sdk.CodeOf(err)]++
+					time.Sleep(time.Second / 5)
 				}
 				// A pause passes by itself; a service that is down may not come back.
 				pauses, downs := refused[sdk.CodeTransient], refused[sdk.CodeUnavailable]
