@@ -134,7 +134,11 @@ func TestNoMessageIsLost(t *testing.T) {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			var kill context.CancelFunc
 			killed, ready := false, false
+			created := make(chan struct{}, 9)
 			server := modelserver.Serve(t, modelserver.Options{Answer: echo, Batches: modelserver.Batches{On: func(step modelserver.BatchStep) {
+				if step == modelserver.BatchCreated {
+					created <- struct{}{}
+				}
 				if step == at && ready && !killed {
 					killed = true
 					kill()
@@ -142,6 +146,7 @@ func TestNoMessageIsLost(t *testing.T) {
 			}}})
 			others := openMessages(t, server.URL, t.TempDir(), &apitest.Host{})
 			others.finish(t, "", "c", "d")
+			<-created
 			dir, host := t.TempDir(), &apitest.Host{}
 			handle, before := "", server.Batches()
 			ready = true
@@ -151,6 +156,9 @@ func TestNoMessageIsLost(t *testing.T) {
 				answers, later := openMessages(t, server.URL, dir, host).do(ctx, handle, "a", "b")
 				ended := ctx.Err() != nil
 				cancel()
+				if ended && at == modelserver.BatchUploading {
+					<-created // the service finishes what it has begun before it is asked again
+				}
 				if later != nil && !ended {
 					handle = later.Handle
 				}
