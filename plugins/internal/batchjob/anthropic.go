@@ -154,10 +154,7 @@ func (a Anthropic) Submit(ctx context.Context, mark string, requests Requests) (
 	_, err = w.WriteString("]}")
 	size := int64(0)
 	if err = errors.Join(err, w.Flush()); err == nil {
-		size, err = body.Seek(0, io.SeekEnd)
-	}
-	if err == nil {
-		_, err = body.Seek(0, io.SeekStart)
+		size, err = rewind(body)
 	}
 	if err != nil {
 		return Job{}, err

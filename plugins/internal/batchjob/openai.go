@@ -180,10 +180,7 @@ func (o OpenAI) upload(ctx context.Context, requests Requests) (name, path strin
 	if err := errors.Join(parts.Close(), w.Flush()); err != nil {
 		return "", "", err
 	}
-	size, err := form.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = form.Seek(0, io.SeekStart)
-	}
+	size, err := rewind(form)
 	if err != nil {
 		return "", "", err
 	}

@@ -120,7 +120,7 @@ const (
 	sentBytes   = 12
 )
 
-// idOf is the name of a request: of what it is for, and of what is sent.
+// idOf names a request by what it is for and by what is sent.
 func idOf(d api.Delivery) string {
 	digest := func(size int, parts ...string) string {
 		h := sha256.New()

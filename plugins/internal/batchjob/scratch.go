@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync"
 )
@@ -14,6 +15,14 @@ func newScratch() (*os.File, error) {
 	}
 	_ = os.Remove(f.Name()) // where the system does not allow that, it stays until somebody tidies up
 	return f, nil
+}
+
+// rewind goes back to the beginning of a file, and returns its size.
+func rewind(f *os.File) (size int64, err error) {
+	if size, err = f.Seek(0, io.SeekEnd); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	return size, err
 }
 
 // store keeps texts by name in a temporary file. Its methods may be called by several

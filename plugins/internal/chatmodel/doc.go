@@ -1,9 +1,9 @@
 // Package chatmodel asks language models behind servers, for the stages that do: it has the
 // arguments that say where the model is, makes requests of them, and sends these.
 //
-// A stage makes a dialect.Request of what it wants. Send changes it by what is known of the
-// model (package profile), which is found out by a probe before the first request unless
-// probe = false, writes it in the service's dialect, and reads the reply. What the model turns
+// A stage writes its question as a dialect.Request. Send leaves out what the model does not take
+// (package profile), writes the request in the service's dialect, and reads the reply. A probe finds
+// out what the model takes before the first request, unless probe = false. What the model turns
 // out to refuse is left out, reported once and kept for the next run; the rest is asked again
 // at once. Structured answers are asked for as strictly as the server takes it.
 //

@@ -187,7 +187,7 @@ func TestRoomForThoughts(t *testing.T) {
 	}
 }
 
-// TestForecast: what answers take follows what is known of the model, and nobody is asked.
+// TestForecast: a forecast goes by what is known of the model, and asks nobody.
 func TestForecast(t *testing.T) {
 	host := &apitest.Host{}
 	prompt := strings.Repeat("A text. ", 100)

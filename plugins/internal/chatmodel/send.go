@@ -77,7 +77,7 @@ func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Req
 			return err
 		}
 	}
-	a.keeper.Saw(ctx, a.want, sent, reply)
+	a.keeper.Saw(ctx, sent, reply)
 	if sent.Schema != nil {
 		if a.refusal != nil {
 			a.keeper.Obeyed(ctx, sent.Form)
@@ -127,7 +127,7 @@ func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bo
 	if about.N > 2 { // how many answers it gives at a time is for the stage to find out
 		about.N = 1
 	}
-	a.keeper.Refused(ctx, a.want, about, err)
+	a.keeper.Refused(ctx, about, err)
 	if changed, failed := a.changed(ctx, sent); changed || failed != nil {
 		return changed, failed
 	}

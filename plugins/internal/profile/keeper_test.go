@@ -82,7 +82,7 @@ func TestProbeFails(t *testing.T) {
 			t.Errorf("%+v, error %v, %d calls, want %d", p, err, calls, want)
 		}
 	}
-	served := func() { k.Saw(t.Context(), dialect.Request{}, dialect.Request{}, dialect.Reply{}) }
+	served := func() { k.Saw(t.Context(), dialect.Request{}, dialect.Reply{}) }
 	get(1)
 	get(1)
 	served()
@@ -162,7 +162,7 @@ func TestEnough(t *testing.T) {
 		t.Errorf("kept before the end: %s, error %v", raw, err)
 	}
 	seen := dialect.Reply{Choices: []dialect.Choice{{Text: "yes", Thoughts: "hm"}}, ThoughtTokens: 5000, Usage: sdk.Usage{CachedTokens: 7}}
-	k.Saw(t.Context(), dialect.Request{}, dialect.Request{}, seen)
+	k.Saw(t.Context(), dialect.Request{}, seen)
 	close(b.proceed)
 	if p := <-structured; p.Structured != profile.StructureSchema {
 		t.Errorf("%+v", p)

@@ -2,31 +2,26 @@ package profile
 
 import (
 	"context"
-	"reflect"
-	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
 )
 
-// Refused learns from an error, and reports whether to send the request again: the profile
-// makes another one of it now than was sent.
-func (k *Keeper) Refused(ctx context.Context, r, sent dialect.Request, err error) bool {
+// Refused learns from an error.
+func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 	said, told := api.RefusalOf(err)
 	if !told || !api.BadRequest(err) {
-		return false
+		return
 	}
 	k.keep(ctx, false, func(p Profile) Profile {
 		after, _ := p.Refused(sent, said)
 		k.warn(p, after)
 		return after
 	})
-	return k.differs(ctx, r, sent)
 }
 
-// Saw learns from a reply, and reports whether to send the request again: thoughts that
-// nobody had foreseen left no room for an answer, and the profile makes room now.
-func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect.Reply) bool {
+// Saw learns from a reply.
+func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Reply) {
 	k.mu.Lock()
 	k.served = true
 	k.mu.Unlock()
@@ -40,8 +35,6 @@ func (k *Keeper) Saw(ctx context.Context, r, sent dialect.Request, reply dialect
 		}
 		return after
 	})
-	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
-	return starved && sent.MaxTokens == r.MaxTokens && k.differs(ctx, r, sent)
 }
 
 // Obeyed learns that a model gives structured answers in a form, after it refused the
@@ -53,14 +46,6 @@ func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
 		k.warn(p, after)
 		return after
 	})
-}
-
-// differs reports whether a request is to be sent otherwise than it was.
-func (k *Keeper) differs(ctx context.Context, r, sent dialect.Request) bool {
-	k.mu.Lock()
-	p := k.current()
-	k.mu.Unlock()
-	return ctx.Err() == nil && !reflect.DeepEqual(p.Apply(r), sent)
 }
 
 // warn reports what the model turned out to refuse.
