@@ -131,8 +131,8 @@ func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Cand
 	}
 	prompts := rec.outputs[in.prompt].prompts
 	var found []sdk.Candidate
-	if at := g.stages[in.prompt].in.found; at >= 0 {
-		found = rec.outputs[at].candidates
+	if of := g.stages[in.prompt].in; of.sees(of.found) { // a search that it does not read may still be at work
+		found = rec.outputs[of.found].candidates
 	}
 	return prompts[sample%len(prompts)], found
 }
