@@ -3,6 +3,7 @@ module github.com/racflow/racflow
 go 1.26.0
 
 require (
+	github.com/abadojack/whatlanggo v1.0.1
 	github.com/agext/levenshtein v1.2.3
 	github.com/apparentlymart/go-textseg/v15 v15.0.0
 	github.com/blevesearch/snowballstem v0.9.0
