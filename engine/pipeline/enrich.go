@@ -11,7 +11,7 @@ import (
 
 // passageMeta are the names under which every passage says where it stands: what
 // an enrich block adds cannot be kept there.
-var passageMeta = []string{"document", "start", "end"}
+var passageMeta = []string{"document", "start", "end", "header"}
 
 // readEnrich reads the enrich blocks of a knowledge, in file order.
 func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {

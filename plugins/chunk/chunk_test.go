@@ -85,7 +85,9 @@ func check(text string, chunks []sdk.Chunk, tokenizer *tokenspan.Tokenizer, size
 			return fmt.Errorf("chunk %d cuts a character", i)
 		case strings.TrimSpace(text[c.Start:c.End]) == "":
 			return fmt.Errorf("chunk %d is white space", i)
-		case x.Tokens(c.Start, c.End) > max(size, 4): // a character may have as many as it has bytes
+		case c.Header != (sdk.Span{}) && (c.Header.Start >= c.Header.End || c.Header.End > c.Start || !strings.Contains(text[c.Header.Start:c.Header.End], "|")):
+			return fmt.Errorf("chunk %d from %d has the header %v", i, c.Start, c.Header)
+		case x.Tokens(c.Header.Start, c.Header.End)+x.Tokens(c.Start, c.End) > max(size, 4): // a character may have as many as it has bytes
 			return fmt.Errorf("chunk %d has %d tokens, more than %d: %.80q", i, x.Tokens(c.Start, c.End), size, text[c.Start:c.End])
 		}
 		joined.WriteString(text[last:c.End])
@@ -101,7 +103,7 @@ func check(text string, chunks []sdk.Chunk, tokenizer *tokenspan.Tokenizer, size
 func random(r *rand.Rand) sdk.Document {
 	pieces := []string{
 		"word", "a", " ", " ", " ", "\n", "\n", "\n\n", "\r\n", "\t", "    ", ". ", "! ", "? ", "。", "Dr. ", "e.g. ", "3.14", "…", "\"", "'", "`",
-		"# H\n", "## H ##\n", "\n===\n", "\n---\n", "---\n", "+++\n", "```\n", "~~~~\n", "| a | b |\n|---|---|\n| c | d |\n", "- item\n", "1. item\n", "> quote\n", "<pre>", "<!--", "-->",
+		"# H\n", "## H ##\n", "\n===\n", "\n---\n", "---\n", "+++\n", "```\n", "~~~~\n", "| a | b |\n|---|---|\n| c | d |\n", "\n| a | b |\n|---|---|\n" + strings.Repeat("| c | d |\n", 50), "- item\n", "1. item\n", "> quote\n", "<pre>", "<!--", "-->",
 		"{\n", "}\n", "(", ")", "[", "]", ";\n", ":\n", ",", "//", "/*", "*/", "#", "#if X\n", "#endif\n", "#else\n", `r#"`, `R"(`, `@"`, `"""`, "${", "\\", "/", "'a'", "'a",
 		"func f() {\n", "class A:\n", "    def f(self):\n", "@Override\n", "else ", "template <T>\n", "é", "e\u0301", "漢", "한", "🙂", "\u00a0", "\u2003", "\x00", "\uFEFF", strings.Repeat("x", 300), strings.Repeat(" ", 300), strings.Repeat("ж", 90),
 	}

@@ -152,7 +152,7 @@ func TestExamples(t *testing.T) {
 
 	chunker, _ := refer(t, sdk.KindChunk)
 	chunks, err := chunker.Chunk(ctx, documents)
-	same([][]sdk.Chunk{{{End: 3, Meta: sdk.Meta{"part": 1.0}}, {Start: 3, End: 7}}, nil}, chunks, err)
+	same([][]sdk.Chunk{{{End: 3, Meta: sdk.Meta{"part": 1.0}}, {Start: 3, End: 7, Header: sdk.Span{End: 2}}}, nil}, chunks, err)
 
 	enricher, _ := refer(t, sdk.KindEnrich)
 	additions, err := enricher.Enrich(ctx, passages)

@@ -64,7 +64,7 @@ func (everything) Chunk(_ context.Context, documents []sdk.Document) ([][]sdk.Ch
 	out := make([][]sdk.Chunk, len(documents))
 	for i, d := range documents {
 		if half := len(d.Text) / 2; half > 0 {
-			out[i] = []sdk.Chunk{{End: half, Meta: sdk.Meta{"part": 1.0}}, {Start: half, End: len(d.Text)}}
+			out[i] = []sdk.Chunk{{End: half, Meta: sdk.Meta{"part": 1.0}}, {Start: half, End: len(d.Text), Header: sdk.Span{End: 2}}}
 		}
 	}
 	return out, nil

@@ -16,6 +16,7 @@ import (
 func documents() []sdk.Document {
 	texts := map[string]string{
 		"notes.md":  "# Cards\n\nA lost card is blocked.\n\n## Fees\n\n| card | fee |\n|---|---|\n| gold | 10 |\n\n```\n# no heading\n```\n\nEnd.\n",
+		"table.md":  "# Fees\n\n| card | fee |\n|---|---|\n" + strings.Repeat("| gold | 10 |\n", 400),
 		"open.md":   "# One\n\n```go\nfunc never() {\n",
 		"main.go":   "package main\n\n// main starts.\nfunc main() {\n\tprintln(\"}\")\n}\n\ntype t struct {\n\ta int\n}\n",
 		"main.py":   "import os\n\nclass A:\n    def f(self):\n        return 1\n\ndef g():\n    return '''\ndef h():\n'''\n",
@@ -49,6 +50,9 @@ var chunkChecks = map[string]check{
 			}
 			for i, chunks := range lists {
 				if err := covers(batch[i].Text, chunks); err != nil {
+					return fmt.Errorf("document %s: %w", batch[i].ID, err)
+				}
+				if err := headed(batch[i].Text, chunks); err != nil {
 					return fmt.Errorf("document %s: %w", batch[i].ID, err)
 				}
 			}
@@ -96,6 +100,17 @@ func covers(text string, chunks []sdk.Chunk) error {
 	}
 	if strings.TrimFunc(text, unicode.IsSpace) == "" && len(chunks) > 0 {
 		return fmt.Errorf("white space has %d chunks", len(chunks))
+	}
+	return nil
+}
+
+// headed checks that headers hold something. That they are of the document, and stand before
+// their chunks, was checked on their way.
+func headed(text string, chunks []sdk.Chunk) error {
+	for i, c := range chunks {
+		if h := c.Header; h != (sdk.Span{}) && strings.TrimSpace(text[h.Start:h.End]) == "" {
+			return fmt.Errorf("the header of chunk %d, bytes %d to %d, is white space", i, h.Start, h.End)
+		}
 	}
 	return nil
 }

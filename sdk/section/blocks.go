@@ -26,6 +26,7 @@ const (
 type Block struct {
 	Kind       Kind
 	Start, End int
+	Rows       int    // of a table: the byte at which the rows below its header begin; 0: it is none
 	title      string // of a heading
 	level      int
 }
@@ -54,7 +55,9 @@ func blocks(document string) []Block {
 		switch n := n.(type) {
 		case *ast.Heading:
 			b.Kind, b.title, b.level = Heading, titleOf(n, source), n.Level
-		case *ast.FencedCodeBlock, *ast.CodeBlock, *ast.List, *ast.HTMLBlock, *extension.Table:
+		case *extension.Table:
+			b.Kind, b.Rows = Lines, lineAfter(document, lineAfter(document, b.Start))
+		case *ast.FencedCodeBlock, *ast.CodeBlock, *ast.List, *ast.HTMLBlock:
 			b.Kind = Lines
 		}
 		all = append(all, b)
@@ -69,6 +72,14 @@ func blocks(document string) []Block {
 		all[0].Start = 0
 	}
 	return all
+}
+
+// lineAfter returns where the line behind the one at a byte begins.
+func lineAfter(document string, at int) int {
+	if i := strings.IndexByte(document[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(document)
 }
 
 func titleOf(n *ast.Heading, source []byte) string {

@@ -59,14 +59,23 @@ func EncodeChunks(lists [][]sdk.Chunk) (*stagepb.Rows, error) {
 	}
 	out.Start, out.End = make([]uint32, len(all)), make([]uint32, len(all))
 	for i, c := range all {
-		// What is no position becomes one that no text has: the other side says so.
-		out.Start[i] = uint32(min(uint64(c.Start), math.MaxUint32))
-		out.End[i] = uint32(min(uint64(c.End), math.MaxUint32))
+		out.Start[i], out.End[i] = position(c.Start), position(c.End)
+		if c.Header == (sdk.Span{}) {
+			continue
+		}
+		if out.HeaderStart == nil {
+			out.HeaderStart, out.HeaderEnd = make([]uint32, len(all)), make([]uint32, len(all))
+		}
+		out.HeaderStart[i], out.HeaderEnd[i] = position(c.Header.Start), position(c.Header.End)
 	}
 	var err error
 	out.Meta, err = metas(all, func(c *sdk.Chunk) sdk.Meta { return c.Meta })
 	return &stagepb.Rows{N: uint32(len(lists)), Chunks: out}, err
 }
+
+// position encodes a number of bytes. What is no position becomes one that no text has: the
+// other side says so.
+func position(at int) uint32 { return uint32(min(uint64(at), math.MaxUint32)) }
 
 // DecodeChunks returns the lists of chunks in rows, where row i has chunks of
 // documents[i].
@@ -81,6 +90,8 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 		spans("chunks", in.GetOffsets(), n, total),
 		whole("chunks.end", len(in.GetEnd()), total),
 		optional("chunks.meta", len(in.GetMeta()), total),
+		optional("chunks.header_start", len(in.GetHeaderStart()), total),
+		whole("chunks.header_end", len(in.GetHeaderEnd()), len(in.GetHeaderStart())),
 	} {
 		if err != nil {
 			return nil, err
@@ -96,11 +107,15 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 			if err := checkSpan(text, before, start, end); err != nil {
 				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
 			}
+			header := sdk.Span{Start: int(at(in.GetHeaderStart(), int(j))), End: int(at(in.GetHeaderEnd(), int(j)))}
+			if err := checkHeader(text, header, int(start)); err != nil {
+				return nil, fmt.Errorf("column chunks: header of chunk %d of row %d: %w", j-lo, i, err)
+			}
 			meta, err := decodeMeta(at(in.GetMeta(), int(j)))
 			if err != nil {
 				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
 			}
-			all[j] = sdk.Chunk{Start: int(start), End: int(end), Meta: meta}
+			all[j] = sdk.Chunk{Start: int(start), End: int(end), Header: header, Meta: meta}
 			before = start
 		}
 		lists[i] = all[lo:hi:hi]
@@ -110,7 +125,6 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 
 // checkSpan checks one chunk of a text; the one before it starts at before.
 func checkSpan(text string, before, start, end uint32) error {
-	between := func(at uint32) bool { return int(at) == len(text) || utf8.RuneStart(text[at]) }
 	switch {
 	case start >= end:
 		return fmt.Errorf("bytes %d to %d are none", start, end)
@@ -118,8 +132,26 @@ func checkSpan(text string, before, start, end uint32) error {
 		return fmt.Errorf("it ends at byte %d of %d", end, len(text))
 	case start < before:
 		return fmt.Errorf("it starts at byte %d, before the one above it at %d", start, before)
-	case !between(start) || !between(end):
+	case !between(text, int(start)) || !between(text, int(end)):
 		return fmt.Errorf("bytes %d to %d cut a character in two", start, end)
 	}
 	return nil
 }
+
+// checkHeader checks the header of a chunk that starts at the byte start.
+func checkHeader(text string, header sdk.Span, start int) error {
+	switch {
+	case header == sdk.Span{}:
+		return nil
+	case header.Start >= header.End:
+		return fmt.Errorf("bytes %d to %d are none", header.Start, header.End)
+	case header.End > start:
+		return fmt.Errorf("it ends at byte %d, behind the start of its chunk at %d", header.End, start)
+	case !between(text, header.Start) || !between(text, header.End):
+		return fmt.Errorf("bytes %d to %d cut a character in two", header.Start, header.End)
+	}
+	return nil
+}
+
+// between reports whether a byte of a text stands between two characters.
+func between(text string, at int) bool { return at == len(text) || utf8.RuneStart(text[at]) }

@@ -104,7 +104,7 @@ func (e *enricher) count(documents []units.Document) error {
 			e.asks.Characters += len(d.Chunks) * utf8.RuneCountInString(d.Text)
 		}
 		for _, c := range d.Chunks {
-			e.asks.Characters += utf8.RuneCountInString(d.Text[c.Start:c.End])
+			e.asks.Characters += utf8.RuneCountInString(c.In(d.Text))
 		}
 		if e.forecaster == nil {
 			continue

@@ -17,6 +17,7 @@ const (
 	metaDocument = "document" // id of the document
 	metaStart    = "start"    // first byte of the chunk in the document's text
 	metaEnd      = "end"      // the byte after its last
+	metaHeader   = "header"   // bytes of the entry's text that stand elsewhere in the document's; absent: none
 )
 
 // numbering says how people find a chunk, from 1: by what ends a line or a page, and
@@ -34,7 +35,8 @@ func numberingOf(format any) numbering {
 	return numbering{"\n", "first_line", "last_line"}
 }
 
-// Entries makes an entry of each chunk. From their hashes it shows how many they are:
+// Entries makes an entry of each chunk: its header and its text, with the place of the text
+// alone. From their hashes it shows how many they are:
 // where one is missing, the document is redone.
 func (d Document) Entries() []sdk.Entry {
 	hash := binary.BigEndian.AppendUint32(bytes.Clone(d.Hash), uint32(len(d.Chunks)))
@@ -42,18 +44,21 @@ func (d Document) Entries() []sdk.Entry {
 	by := numberingOf(d.Meta["format"])
 	number, counted := 1, 0 // of lines or pages up to a byte
 	for i, c := range d.Chunks {
-		meta := make(sdk.Meta, len(d.Meta)+len(c.Meta)+5)
+		meta := make(sdk.Meta, len(d.Meta)+len(c.Meta)+6)
 		maps.Copy(meta, d.Meta)
 		maps.Copy(meta, c.Meta)
 		meta[metaDocument], meta[metaStart], meta[metaEnd] = d.ID, float64(c.Start), float64(c.End)
-		text := d.Text[c.Start:c.End]
+		own := d.Text[c.Start:c.End]
+		if n := c.Header.End - c.Header.Start; n > 0 {
+			meta[metaHeader] = float64(n)
+		}
 		if by.end != "" {
 			number += strings.Count(d.Text[counted:c.Start], by.end)
 			counted = c.Start
 			meta[by.first] = float64(number)
-			meta[by.last] = float64(number + strings.Count(strings.TrimRight(text, "\r\n\f"), by.end))
+			meta[by.last] = float64(number + strings.Count(strings.TrimRight(own, "\r\n\f"), by.end))
 		}
-		entries[i] = sdk.Entry{ID: chunkID(d.ID, i), Text: text, Label: d.Label, Context: d.Context, Meta: meta, Hash: hash}
+		entries[i] = sdk.Entry{ID: chunkID(d.ID, i), Text: c.In(d.Text), Label: d.Label, Context: d.Context, Meta: meta, Hash: hash}
 	}
 	return entries
 }

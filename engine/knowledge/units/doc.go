@@ -6,7 +6,8 @@
 // their number in it; their hash is that of the document's content with the number of
 // its chunks. A document is unchanged if the store has that many of them, all with its
 // hash, so that it is recognised without being cut or even looked into, and redone
-// where a kill or a refusal left out a part.
+// where a kill or a refusal left out a part. The text of an entry is the header of its
+// chunk, where it has one, and the chunk; its lines, pages and bytes are those of the chunk.
 //
 // Texts of documents are read when they are wanted, and so are rows that are cut:
 // their file is read a second time. Rows that are not cut, and standard input, are

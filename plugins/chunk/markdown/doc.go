@@ -11,7 +11,9 @@
 // A section that is too long is cut between its blocks, its heading with the
 // first of them. Tables, fenced and indented code, lists, quotes and paragraphs
 // are blocks, which are cut only where one alone is larger than size: at lines if
-// it is a table, code or list, otherwise as recursive does.
+// it is a table, code or list, otherwise as recursive does. A chunk that begins in the
+// rows of a table repeats the table's header (sdk.Chunk.Header), which counts towards
+// its size, unless that is more than half of it.
 //
 // What headings, blocks and front matter are, sdk/section says.
 //

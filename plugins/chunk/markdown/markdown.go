@@ -11,7 +11,7 @@ import (
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision("3"), sdk.PreferBatch(16))
+	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", open, sdk.Revision("4"), sdk.PreferBatch(16))
 }
 
 func open(_ context.Context, _ sdk.Setup, c tokenspan.Config) (sdk.Chunker, error) {
@@ -57,7 +57,7 @@ func (p *packer) chunks() []sdk.Chunk {
 				of = whole
 			}
 		}
-		p.add(tokenspan.Span{Start: first.Start(), End: p.sections[next-1].End()}, of)
+		p.add(sdk.Chunk{Start: first.Start(), End: p.sections[next-1].End()}, of)
 		i = next
 	}
 	return p.out
@@ -83,7 +83,7 @@ func (p *packer) cut(i int) {
 		end := b.End
 		if p.text.Tokens(start, end) > p.size {
 			if !held && start < b.Start {
-				p.add(tokenspan.Span{Start: start, End: b.Start}, i)
+				p.add(sdk.Chunk{Start: start, End: b.Start}, i)
 				start = b.Start
 			}
 			if p.text.Tokens(start, end) > p.size {
@@ -94,32 +94,31 @@ func (p *packer) cut(i int) {
 		}
 		held = held && (b.Kind == section.Heading || b.Kind == section.Matter)
 		if j == len(s.Blocks)-1 {
-			p.add(tokenspan.Span{Start: start, End: end}, i)
+			p.add(sdk.Chunk{Start: start, End: end}, i)
 		}
 	}
 }
 
 // split cuts one block, with the heading before it.
 func (p *packer) split(start int, b section.Block, of int) {
-	s := tokenspan.Splitter{Size: p.size, Breaks: tokenspan.Prose()}
+	s := tokenspan.Splitter{Size: p.size, Breaks: tokenspan.Prose(), Tables: tokenspan.TableOf(b)}
 	if b.Kind == section.Lines {
 		s.Breaks = []tokenspan.Break{tokenspan.Lines, tokenspan.Sentences, tokenspan.Words}
 	}
-	for _, span := range s.Split(p.text, start, b.End) {
-		p.add(span, of)
+	for _, c := range s.Chunks(p.text, start, b.End) {
+		p.add(c, of)
 	}
 }
 
 // add adds a chunk; white space goes with the chunk before it.
-func (p *packer) add(s tokenspan.Span, of int) {
+func (p *packer) add(c sdk.Chunk, of int) {
 	if len(p.out) > 0 {
-		s.Start = p.out[len(p.out)-1].End
-		if p.text.Blank(s.Start, s.End) {
-			p.out[len(p.out)-1].End = s.End
+		c.Start = p.out[len(p.out)-1].End
+		if p.text.Blank(c.Start, c.End) {
+			p.out[len(p.out)-1].End = c.End
 			return
 		}
 	}
-	c := sdk.Chunk{Start: s.Start, End: s.End}
 	if path := p.sections.Path(of); len(path) > 0 {
 		c.Meta = sdk.Meta{"headings": strings.Join(path, " > ")}
 	}

@@ -66,6 +66,38 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// A table that is cut repeats its header, which is not parted from the first of its rows.
+func TestTables(t *testing.T) {
+	header := "| a | b |\n|---|---|\n" // 14 tokens
+	rows := "| c | d |\n| e | f |\n| g | h |\n"
+	for name, c := range map[string]struct{ text, want string }{ // with / between chunks
+		"cut at rows": {"# A\n\nIntro to it.\n\n" + header + rows, "# A\n\nIntro to it.\n\n/" + header + "| c | d |\n| e | f |\n/" + header + "| g | h |\n"},
+		"not wide":    {"# A\n\n| " + strings.Repeat("wide ", 30) + "|\n|---|\n" + rows, ""},
+		"two tables":  {"# A\n\n" + header + rows + "\n" + strings.ReplaceAll(header, "a", "x") + rows, ""},
+	} {
+		stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 28}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: c.text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, chunk := range lists[0] {
+			got = append(got, chunk.In(c.text))
+		}
+		switch joined := strings.Join(got, "/"); {
+		case c.want != "" && joined != c.want:
+			t.Errorf("%s: got %q, want %q", name, joined, c.want)
+		case name == "not wide" && strings.Count(joined, "wide") != 30:
+			t.Errorf("%s: a header that fills a chunk is repeated: %q", name, joined)
+		case name == "two tables" && (strings.Count(joined, "| a | b |") != 2 || strings.Count(joined, "| x | b |") != 2):
+			t.Errorf("%s: %q", name, joined)
+		}
+	}
+}
+
 // In source code, what begins with # is no heading.
 func TestCode(t *testing.T) {
 	text := "# one two three\nx = 1\n# four five six\ny = 2\n"

@@ -13,5 +13,8 @@
 // chunks belongs to the first. An overlap repeats the end of a chunk in the next
 // one, from its first break on, so that it may be shorter than asked for.
 //
-// It does not look at what a text means, nor at its format.
+// A chunk that begins in the rows of a Markdown table repeats the header of the table
+// (sdk.Chunk.Header), which counts towards its size, unless that is more than half of it.
+//
+// Apart from that it does not look at what a text means, nor at its format.
 package recursive

@@ -16,13 +16,17 @@ type config struct {
 
 // Stage describes the chunker.
 func Stage() sdk.Stage {
-	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.Revision(tokenspan.Revision), sdk.PreferBatch(16), sdk.Validates(config.check))
+	return sdk.ChunkStage("recursive", "Cuts any text at paragraphs, else at lines, sentences, words.", open, sdk.Revision("3"), sdk.PreferBatch(16), sdk.Validates(config.check))
 }
 
 func open(_ context.Context, _ sdk.Setup, c config) (sdk.Chunker, error) {
 	split := tokenspan.Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
 	return c.Chunker(func(d *sdk.Document, x *tokenspan.Text) []sdk.Chunk {
-		return tokenspan.Chunks(split.Split(x, 0, len(d.Text)))
+		split := split
+		if d.Meta["format"] != "code" {
+			split.Tables = tokenspan.Tables(d.Text)
+		}
+		return split.Chunks(x, 0, len(d.Text))
 	})
 }
 

@@ -33,6 +33,29 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// A chunk that begins in the rows of a table repeats its header; source code has no tables.
+func TestTables(t *testing.T) {
+	text := "Some fees.\n\n| a | b |\n|---|---|\n" + strings.Repeat("| c | d |\n", 20) + "\nThe end of them.\n"
+	for i, c := range chunks(t, `{"size": 40, "overlap": 5}`, text) {
+		if got := c.In(text); strings.Count(got, "|---|---|") != 1 || i > 0 && !strings.HasPrefix(got, "| a | b |\n|---|---|\n| c | d |\n") {
+			t.Errorf("chunk %d: %q", i, got)
+		}
+	}
+	stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 40}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text, Meta: sdk.Meta{"format": "code"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range lists[0] {
+		if c.Header != (sdk.Span{}) {
+			t.Errorf("code has a table: %+v", c)
+		}
+	}
+}
+
 func chunks(t *testing.T, config, text string) []sdk.Chunk {
 	t.Helper()
 	stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))

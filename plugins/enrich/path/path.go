@@ -79,7 +79,7 @@ func (d *document) above(part string, p sdk.Passage) string {
 		return known
 	}
 	d.structure()
-	first := p.End - len(strings.TrimLeftFunc(p.Text(), unicode.IsSpace))
+	first := p.End - len(strings.TrimLeftFunc(d.Text[p.Start:p.End], unicode.IsSpace))
 	path := d.sections.At(first)
 	if part == declaration {
 		path = d.outline.At(first)

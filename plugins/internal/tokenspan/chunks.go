@@ -13,7 +13,7 @@ type Config struct {
 }
 
 // Revision of the chunkers that read no Markdown: raise it whenever one of them may cut
-// the same document elsewhere, and that of plugins/chunk/markdown as well.
+// the same document elsewhere, and those of plugins/chunk/markdown and recursive as well.
 const Revision = "2"
 
 // Chunker returns a chunker that cuts documents one by one. One of white space alone has

@@ -21,5 +21,6 @@
 //     Words above 100 characters, which the embedder does not read, count with
 //     every 100 characters of them as a word.
 //
-// The package knows nothing of formats: the chunkers decide which parts a document has.
+// Of formats the package knows Markdown's tables alone, whose header is repeated where one is
+// cut: the chunkers decide which parts a document has.
 package tokenspan

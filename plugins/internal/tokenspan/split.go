@@ -1,5 +1,7 @@
 package tokenspan
 
+import "github.com/racflow/racflow/sdk"
+
 // Span is the part of a text from byte Start up to End.
 type Span struct{ Start, End int }
 
@@ -8,6 +10,7 @@ type Splitter struct {
 	Size    int     // most tokens of a span
 	Overlap int     // tokens that a span repeats of the one before it; at most half of Size
 	Breaks  []Break // where to cut, strongest first
+	Tables  []Table // of the text, in its order; the spans that begin in the rows of one have room for its header
 }
 
 // Prose are the breaks of texts without other structure.
@@ -23,8 +26,11 @@ func (s Splitter) Split(x *Text, start, end int) []Span {
 		return nil
 	}
 	for done := start; ; {
-		limit := x.Forward(start, s.Size, end)
-		stop := s.stop(x, start, done, limit, end)
+		size := s.Size
+		if h := s.header(x, start); h != (sdk.Span{}) {
+			size -= x.Tokens(h.Start, h.End)
+		}
+		stop := s.stop(x, start, done, size, end)
 		if x.Tokens(stop, end) == 0 { // the rest has no tokens
 			stop = end
 		}
@@ -36,12 +42,15 @@ func (s Splitter) Split(x *Text, start, end int) []Span {
 	}
 }
 
-// stop is where a span from start ends, behind done and at limit at the latest.
-func (s Splitter) stop(x *Text, start, done, limit, end int) int {
+// stop is where a span from start with at most size tokens ends: behind done, and at end
+// at the latest.
+func (s Splitter) stop(x *Text, start, done, size, end int) int {
+	limit := x.Forward(start, size, end)
 	if limit == end {
 		return end
 	}
-	half := max(done, x.Forward(start, s.Size/2, end))
+	limit = s.beforeHeader(x, start, done, limit)
+	half := max(done, x.Forward(start, size/2, end))
 	for _, low := range []int{half, done} {
 		for _, b := range s.Breaks {
 			if low == half && b.fine || low >= limit {

@@ -4334,11 +4334,15 @@ func (x *Rows) GetTerms() *Terms {
 // start and end lie between characters. They may overlap, and together they
 // have every byte that is not white space.
 type Chunks struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Offsets       []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
-	Start         []uint32               `protobuf:"varint,2,rep,packed,name=start,proto3" json:"start,omitempty"` // bytes of the row's text
-	End           []uint32               `protobuf:"varint,3,rep,packed,name=end,proto3" json:"end,omitempty"`
-	Meta          [][]byte               `protobuf:"bytes,4,rep,name=meta,proto3" json:"meta,omitempty"` // as in Rows, per chunk; absent: none
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Offsets []uint32               `protobuf:"varint,1,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	Start   []uint32               `protobuf:"varint,2,rep,packed,name=start,proto3" json:"start,omitempty"` // bytes of the row's text
+	End     []uint32               `protobuf:"varint,3,rep,packed,name=end,proto3" json:"end,omitempty"`
+	Meta    [][]byte               `protobuf:"bytes,4,rep,name=meta,proto3" json:"meta,omitempty"` // as in Rows, per chunk; absent: none
+	// A part of the row's text that the chunk repeats before its own: the header rows of a table that
+	// was cut. It ends at start or before; 0, 0: the chunk has none. Absent: none has one.
+	HeaderStart   []uint32 `protobuf:"varint,5,rep,packed,name=header_start,json=headerStart,proto3" json:"header_start,omitempty"`
+	HeaderEnd     []uint32 `protobuf:"varint,6,rep,packed,name=header_end,json=headerEnd,proto3" json:"header_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4397,6 +4401,20 @@ func (x *Chunks) GetEnd() []uint32 {
 func (x *Chunks) GetMeta() [][]byte {
 	if x != nil {
 		return x.Meta
+	}
+	return nil
+}
+
+func (x *Chunks) GetHeaderStart() []uint32 {
+	if x != nil {
+		return x.HeaderStart
+	}
+	return nil
+}
+
+func (x *Chunks) GetHeaderEnd() []uint32 {
+	if x != nil {
+		return x.HeaderEnd
 	}
 	return nil
 }
@@ -5521,12 +5539,15 @@ const file_stage_proto_rawDesc = "" +
 	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
-	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\"^\n" +
+	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\"\xa0\x01\n" +
 	"\x06Chunks\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05start\x18\x02 \x03(\rR\x05start\x12\x10\n" +
 	"\x03end\x18\x03 \x03(\rR\x03end\x12\x12\n" +
-	"\x04meta\x18\x04 \x03(\fR\x04meta\"5\n" +
+	"\x04meta\x18\x04 \x03(\fR\x04meta\x12!\n" +
+	"\fheader_start\x18\x05 \x03(\rR\vheaderStart\x12\x1d\n" +
+	"\n" +
+	"header_end\x18\x06 \x03(\rR\theaderEnd\"5\n" +
 	"\x05Terms\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
 	"\x04term\x18\x02 \x03(\tR\x04term\"X\n" +
