@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -13,6 +14,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/engine/document/apart"
+	"github.com/racflow/racflow/engine/document/html"
+	"github.com/racflow/racflow/engine/document/pdf"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/section"
 )
@@ -40,6 +44,12 @@ func init() {
 	}
 }
 
+// kindPDF names the reader of PDFs.
+const kindPDF = "PDF"
+
+// Hostile files can break some readers.
+func init() { apart.Serve(map[string]apart.Reader{kindPDF: pdf.Text}) }
+
 func formatOf(name string) string {
 	if f, ok := formats[strings.ToLower(path.Ext(filepath.ToSlash(name)))]; ok {
 		return f
@@ -50,7 +60,7 @@ func formatOf(name string) string {
 // Read makes the document of a file, and returns the hash of the content that it
 // was made from: the file may have changed since it was listed. A file that holds
 // no text gives a document without any.
-func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
+func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []byte, err error) {
 	in, err := f.open(id)
 	if err != nil {
 		return d, nil, plain(err)
@@ -72,14 +82,15 @@ func (f *Folder) Read(id string) (d sdk.Document, hash []byte, err error) {
 	}
 	switch format {
 	case formatPDF:
-		if text, title, err = fromPDF(raw, f.set.Max, pdfTime); err != nil {
+		if text, title, err = apart.Read(ctx, kindPDF, raw, f.set.Max, apart.Time); err != nil {
 			return d, nil, err
 		}
 	case formatHTML:
-		if text, title, err = fromHTML(text); err != nil {
+		if text, title, err = html.Markdown(text); err != nil {
 			return d, nil, err
 		}
-	case formatMarkdown:
+	}
+	if title == "" && (format == formatMarkdown || format == formatHTML) {
 		title = headingOf(text)
 	}
 	if int64(len(text)) > f.set.Max {

@@ -50,7 +50,7 @@ func loadDocuments(set document.Set) loader {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			d, hash, err := folder.Read(u.ID)
+			d, hash, err := folder.Read(ctx, u.ID)
 			if err == nil {
 				u.Text, u.Meta, u.Hash = d.Text, d.Meta, hash
 			}

@@ -1,12 +1,22 @@
-package document
+package pdf
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/document/apart"
 )
+
+func init() { apart.Serve(map[string]apart.Reader{"PDF": Text}) }
+
+func read(t *testing.T, raw []byte, most int64, within time.Duration) (text, title string, err error) {
+	t.Helper()
+	return apart.Read(t.Context(), "PDF", raw, most, within)
+}
 
 // pdfOf writes a PDF of pages whose text operators are given.
 func pdfOf(pages ...string) string {
@@ -50,7 +60,7 @@ func TestPDF(t *testing.T) {
 		"no font":              {"BT (lost) Tj /F1 10 Tf (one) Tj ET", "one"},
 		"not known":            {"q 1 0 0 1 0 0 cm BT /F1 10 Tf (caf\\351) Tj ET Q", "café"},
 	} {
-		text, title, err := fromPDF([]byte(pdfOf(c.operators)), MaxBytes, pdfTime)
+		text, title, err := read(t, []byte(pdfOf(c.operators)), 20<<20, apart.Time)
 		if err != nil || title != "A short guide" {
 			t.Errorf("%s: title %q, %v", name, title, err)
 		}
@@ -59,7 +69,7 @@ func TestPDF(t *testing.T) {
 		}
 	}
 	one := "BT /F1 10 Tf 50 700 Td (one) Tj ET"
-	if text, _, err := fromPDF([]byte(pdfOf(one, "", one)), MaxBytes, pdfTime); err != nil || text != "one\n\f\n\fone" {
+	if text, _, err := read(t, []byte(pdfOf(one, "", one)), 20<<20, apart.Time); err != nil || text != "one\n\f\n\fone" {
 		t.Errorf("pages: %q, %v", text, err)
 	}
 }
@@ -76,7 +86,7 @@ func TestPDFsThatAreRefused(t *testing.T) {
 		"no numbers":  {strings.ReplaceAll(whole, "0 R", "x R"), "PDF"},
 		"only a head": {"%PDF-1.4", "cannot be read"},
 	} {
-		if _, _, err := fromPDF([]byte(c.content), 1000, pdfTime); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := read(t, []byte(c.content), 1000, apart.Time); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package document
+package apart
 
 // limitMemory does nothing: there is no limit here that spares what Go only
 // reserves.

@@ -1,4 +1,4 @@
-package document
+package html
 
 import (
 	"fmt"
@@ -8,8 +8,9 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// fromHTML returns the visible text of a page as Markdown, and its title.
-func fromHTML(text string) (markdown, title string, err error) {
+// Markdown returns the visible text of a page as Markdown, and its title; empty: it has
+// none.
+func Markdown(text string) (markdown, title string, err error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return "", "", fmt.Errorf("its HTML cannot be read: %w", err)
@@ -20,10 +21,7 @@ func fromHTML(text string) (markdown, title string, err error) {
 	if markdown != "" {
 		markdown += "\n"
 	}
-	if title = p.title; title == "" {
-		title = headingOf(markdown)
-	}
-	return markdown, title, nil
+	return markdown, p.title, nil
 }
 
 // page collects the text of a page.
@@ -148,89 +146,4 @@ func (p *page) code(text string) {
 	p.end(2)
 	p.write(fence + "\n" + text + "\n" + fence)
 	p.end(2)
-}
-
-// table adds rows of cells, the first row as the header.
-func (p *page) table(n *html.Node) {
-	p.end(2)
-	var rows func(*html.Node)
-	first := true
-	rows = func(n *html.Node) {
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			switch c.DataAtom {
-			case atom.Caption:
-				p.words(oneLine(c))
-				p.end(2)
-			case atom.Tr:
-				var cells []string
-				for cell := c.FirstChild; cell != nil; cell = cell.NextSibling {
-					if (cell.DataAtom == atom.Td || cell.DataAtom == atom.Th) && !hidden(cell) {
-						cells = append(cells, strings.ReplaceAll(oneLine(cell), "|", `\|`))
-					}
-				}
-				if strings.Join(cells, "") == "" {
-					continue
-				}
-				p.end(1)
-				p.write("| " + strings.Join(cells, " | ") + " |")
-				if first {
-					p.end(1)
-					p.write("|" + strings.Repeat("---|", len(cells)))
-				}
-				first = false
-			default:
-				rows(c)
-			}
-		}
-	}
-	rows(n)
-	p.end(2)
-}
-
-// oneLine is the visible text of an element as one line.
-func oneLine(n *html.Node) string {
-	var p page
-	p.title = "none is wanted"
-	p.children(n)
-	return strings.Join(strings.Fields(p.out.String()), " ")
-}
-
-// tabular reports whether a table holds data rather than the layout of a page.
-func tabular(table *html.Node) bool {
-	for n := range table.Descendants() {
-		switch n.DataAtom {
-		case atom.Table, atom.Pre, atom.Ul, atom.Ol, atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-			return false
-		}
-	}
-	return true
-}
-
-func hidden(n *html.Node) bool {
-	for _, a := range n.Attr {
-		switch a.Key {
-		case "hidden":
-			return true
-		case "style":
-			style := strings.ToLower(strings.ReplaceAll(a.Val, " ", ""))
-			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// textOf is all text of an element as it is written.
-func textOf(n *html.Node) string {
-	var b strings.Builder
-	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
-			b.WriteString(d.Data)
-		}
-		if d.DataAtom == atom.Br {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
 }
