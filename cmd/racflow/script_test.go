@@ -18,6 +18,7 @@ import (
 var programs = map[string]func(){
 	"racflow":               main,
 	"racflow-deaf":          deaf,
+	"racflow-measured":      measured,
 	"racflow-plugin-given":  givenPlugin,
 	"racflow-plugin-harm":   harmPlugin,
 	"racflow-plugin-leak":   leakPlugin,

@@ -207,6 +207,22 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
+// TestFirstErrorsAreKept: of many errors, those that stand first in the file.
+func TestFirstErrorsAreKept(t *testing.T) {
+	_, diags := parse(t, []byte(hostile()["many arguments"]), "p.hcl", Options{Catalog: stages()})
+	for i, d := range diags {
+		if i == bounded.MaxDiagnostics {
+			continue // which says that there are more
+		}
+		if d.Subject == nil || d.Subject.Start.Line != i+1 {
+			t.Fatalf("error %d: %v", i, d)
+		}
+	}
+	if len(diags) != bounded.MaxDiagnostics+1 {
+		t.Errorf("%d errors", len(diags))
+	}
+}
+
 // allocated is how many bytes have been allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats

@@ -130,6 +130,9 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 // it stands in, and would repeat its errors. Too many errors end
 // loading; of the warnings no more are kept.
 func (l *loader) add(diags hcl.Diagnostics) {
+	if len(diags) > bounded.MaxDiagnostics { // those of a body come in no order
+		slices.SortStableFunc(diags, byPlace)
+	}
 	for _, d := range diags {
 		if d.Detail = bounded.Short(d.Detail); bounded.ShowsMuch(d) {
 			d.EvalContext = nil
@@ -154,18 +157,21 @@ func sameRange(a, b *hcl.Range) bool {
 
 // sorted returns the diagnostics in the order of the file.
 func (l *loader) sorted() hcl.Diagnostics {
-	slices.SortStableFunc(l.diags, func(a, b *hcl.Diagnostic) int {
-		switch {
-		case a.Subject == nil && b.Subject == nil:
-			return 0
-		case a.Subject == nil:
-			return -1
-		case b.Subject == nil:
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.Subject.Filename, b.Subject.Filename), a.Subject.Start.Byte-b.Subject.Start.Byte)
-	})
+	slices.SortStableFunc(l.diags, byPlace)
 	return l.diags
+}
+
+// byPlace orders diagnostics as a file does; those of no place come first.
+func byPlace(a, b *hcl.Diagnostic) int {
+	switch {
+	case a.Subject == nil && b.Subject == nil:
+		return 0
+	case a.Subject == nil:
+		return -1
+	case b.Subject == nil:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Subject.Filename, b.Subject.Filename), a.Subject.Start.Byte-b.Subject.Start.Byte)
 }
 
 // errorAt adds an error at a place in the file.
