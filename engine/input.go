@@ -30,7 +30,7 @@ func (p *Pipeline) input() pipeline.Source {
 		s = *p.chosen.Input
 	}
 	if path := p.workspace.options.Input; path != "" {
-		s.Path, s.Format = path, ""
+		s.Replace(path)
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/source"
 )
 
 // Newest stands for the ID of the newest run of a file and pipeline that left items
@@ -76,7 +74,7 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 		return m, err
 	}
 	in := p.input()
-	m.Columns = &journal.Columns{Format: cmp.Or(in.Format, string(source.FormatOf(path))), ID: in.ID, Text: in.Text}
+	m.Columns = &journal.Columns{Form: in.Form, ID: in.ID, Text: in.Text}
 	m.Answers = p.answers(r.Labels())
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))

@@ -29,9 +29,12 @@ type Options struct {
 	Set      []pipeline.Override // arguments of blocks
 	Pipeline string              // the one to work with where the file holds several
 
-	Input string    // file of items in place of the input block's; "-": Stdin
-	Limit int       // items; 0: all
-	Stdin io.Reader // what "-" reads; nil: there is none
+	Input string // file of items in place of the input block's; "-": Stdin
+	// Columns are those of rows, by what they mean ("id", "text", "label", "context" or "gold"),
+	// in place of what the input and the knowledge made of rows name.
+	Columns map[string]string
+	Limit   int       // items; 0: all
+	Stdin   io.Reader // what "-" reads; nil: there is none
 
 	// Journal keeps the results of Run over the input in the state folder as they are
 	// reached, if that can be read again. Resume is the ID of a run that left items

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,8 +27,9 @@ type fileFlags struct {
 	state          string
 	plugins        []string
 
-	input string
-	limit int
+	input   string
+	limit   int
+	columns []string
 
 	offline, refresh bool
 	budget           pipeline.Budget
@@ -38,6 +40,7 @@ type fileFlags struct {
 func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id, context or gold of rows from a column, in input and knowledge alike: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
 	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
 	f.registerPlugins(c)
@@ -105,6 +108,11 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		}
 		o.Vars[name] = value
 	}
+	columns, err := columnsOf(f.columns)
+	if err != nil {
+		return o, err
+	}
+	o.Columns = columns
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
@@ -115,6 +123,22 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		o.Services.Mode = governor.Refresh
 	}
 	return o, nil
+}
+
+// columnsOf reads what --column says.
+func columnsOf(given []string) (map[string]string, error) {
+	columns := map[string]string{}
+	for _, c := range given {
+		means, column, ok := strings.Cut(c, "=")
+		if !ok || column == "" {
+			return nil, fmt.Errorf("--column %s: write text=NAME", c)
+		}
+		if !slices.Contains([]string{"id", "text", "label", "context", "gold"}, means) {
+			return nil, fmt.Errorf("--column %s: what rows have are text, label, id, context and gold; write one of them before the =", c)
+		}
+		columns[means] = column
+	}
+	return columns, nil
 }
 
 // oneFile checks the arguments of a verb that works on a pipeline file.

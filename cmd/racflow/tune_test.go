@@ -65,7 +65,7 @@ func (m *fakeModel) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, erro
 }
 
 func readLabels(path string) (map[string]string, error) {
-	r, err := source.Open(path, source.TSV, source.Mapping{ID: "id", Text: "text", Label: "label"}, nil)
+	r, err := source.Open(path, source.Form{Format: source.TSV}, source.Mapping{ID: "id", Text: "text", Label: "label"}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func run(t *testing.T, m journal.Manifest, input string, results ...outcome.Resu
 	if m.Input, err = journal.NewFile(path); err != nil {
 		t.Fatal(err)
 	}
-	m.Columns, m.Answers = &journal.Columns{Format: "jsonl", ID: "id", Text: "text"}, journal.Labels
+	m.Columns, m.Answers = &journal.Columns{Form: source.Form{Format: "jsonl"}, ID: "id", Text: "text"}, journal.Labels
 	runs := journal.Of(dir)
 	j, err := runs.Begin(m)
 	if err == nil {
@@ -95,7 +95,7 @@ func TestRows(t *testing.T) {
 		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in, err := source.Open(path, "", source.Mapping{ID: "id", Text: "text", Label: "label"}, nil)
+		in, err := source.Open(path, source.Form{}, source.Mapping{ID: "id", Text: "text", Label: "label"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
 )
@@ -91,11 +92,17 @@ var Renamed = map[string]struct{ Name, Advice string }{
 // rows are the arguments that say how rows are read.
 var rows = []Argument{
 	{Argument: sdk.Argument{Name: "path", Type: sdk.TypePath, Required: true, Doc: "The file, relative to this one; - is standard input. Of a knowledge also a folder or a glob of documents."}},
-	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: []string{"tsv", "csv", "jsonl"}, Doc: "How rows are written; without it by the name of the file."}},
+	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: Formats(), Doc: "How rows are written; without it by the name of the file."}},
+	given("part", sdk.TypeNumberList, "", "The rows that count, from and to, such as [0, 0.9] and [0.9, 1]: a hash of the text decides, so that two parts share no text."),
 	textArgument("id", "id", "The column of ids; rows are numbered where it is not there."),
 	textArgument("text", "text", "The column of texts."),
 	textArgument("label", "label", "The column of labels."),
 	listArgument("meta", "Columns that are kept as metadata; without it all others."),
+}
+
+// Formats are those in which rows may be written.
+func Formats() []string {
+	return []string{string(source.TSV), string(source.CSV), string(source.JSONL)}
 }
 
 // everyStage are the arguments of every block that does something.

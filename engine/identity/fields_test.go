@@ -22,7 +22,7 @@ func undecided(root reflect.Type) []string {
 		switch {
 		case t.Implements(expressionType), t == rawType:
 			return
-		case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice:
+		case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
 			visit(t.Elem(), at, whole)
 			return
 		case t.Kind() != reflect.Struct:

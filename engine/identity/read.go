@@ -121,7 +121,7 @@ func (r *reader) read(v reflect.Value, whole bool) any {
 		return r.read(v.Elem(), whole)
 	case reflect.Struct:
 		return r.fields(v, whole)
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		list := []any{}
 		for i := range v.Len() {
 			if v.Type().Elem() == stageType && !v.Index(i).Interface().(*pipeline.Stage).Enabled {

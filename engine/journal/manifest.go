@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
 )
 
@@ -44,11 +45,11 @@ type Variable struct {
 	From  string `json:"from"`
 }
 
-// Columns say where ids and texts stand in the rows of an input.
+// Columns say how the rows of an input are written, and where ids and texts stand in them.
 type Columns struct {
-	Format string `json:"format"` // tsv, csv or jsonl
-	ID     string `json:"id"`
-	Text   string `json:"text"`
+	source.Form
+	ID   string `json:"id"`
+	Text string `json:"text"`
 }
 
 // Answers are what a pipeline answers with.

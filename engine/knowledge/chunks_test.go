@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -283,7 +284,7 @@ func TestChunksGoOn(t *testing.T) {
 func TestRowsAreCut(t *testing.T) {
 	s := newShelf(t, nil)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
-	s.block.Source = pipeline.Source{Path: path, Format: "jsonl", ID: "id", Text: "text", Label: "label"}
+	s.block.Source = pipeline.Source{Path: path, Form: source.Form{Format: source.JSONL}, ID: "id", Text: "text", Label: "label"}
 	rows := `{"id":"x","text":"a b","label":"l","kind":"k"}` + "\n" + `{"text":"c"}` + "\n" + `{"id":"y"}` + "\n"
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)

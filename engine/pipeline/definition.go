@@ -70,11 +70,11 @@ func (k *Knowledge) Enrichers() []*Stage {
 
 // Source says where rows or documents come from and which of their columns mean what.
 type Source struct {
-	Path   string `identity:"knowledge"`     // absolute, or "-" for standard input; of an input, its content counts
-	Format string `identity:"run,knowledge"` // tsv, csv or jsonl
-	ID     string `identity:"run,knowledge"` // column names; ID may be missing in the rows: they are numbered then
-	Text   string `identity:"run,knowledge"`
-	Label  string `identity:"run,knowledge"`
+	Path  string      `identity:"knowledge"`           // absolute, a glob, or "-" for standard input; of an input, its content counts
+	Form  source.Form `identity:"run,knowledge,whole"` // how rows are written; without a Format where not even the file's name says it
+	ID    string      `identity:"run,knowledge"`       // columns; ID may be missing in the rows: they are numbered then
+	Text  string      `identity:"run,knowledge"`
+	Label string      `identity:"run,knowledge"`
 	// Context is the column with the context of the text, of a knowledge; Gold that
 	// of the gold passages, of an input. Empty: none.
 	Context string   `identity:"knowledge"`
@@ -86,10 +86,20 @@ type Source struct {
 	Range     hcl.Range     `identity:"-,a position"`
 }
 
+// Mapping says which columns of a source of rows mean what.
+func (s Source) Mapping() source.Mapping {
+	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta}
+}
+
 // Open opens a source of rows, or stdin where its path is "-".
 func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
-	m := source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta}
-	return source.Open(s.Path, source.Format(s.Format), m, stdin)
+	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
+}
+
+// Replace names another file in place of the source's own. How that is written is found out
+// anew, but whether a first row names its columns.
+func (s *Source) Replace(path string) {
+	s.Path, s.Form = path, source.Form{Format: source.FormatOf(path), Header: s.Form.Header}
 }
 
 // Pipeline is a pipeline block: what happens to each item of the input.

@@ -15,7 +15,7 @@ import (
 const mostBytes = 32 << 20
 
 // rowArguments say how a file of rows is read.
-var rowArguments = []string{"format", "id", "text", "label", "meta", "context"}
+var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, formArguments...)
 
 // nameDocuments reports whether the path of a source names documents. A text file
 // is one where the knowledge cuts it and nothing says how rows would be read.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -95,11 +94,11 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 			l.errorAt(attr.NameRange, "Not of rows", "%s chooses among documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
-	byName := string(source.FormatOf(s.Path))
-	s.Format = a.choice("format", byName, string(source.TSV), string(source.CSV), string(source.JSONL))
+	s.Form = a.form(s.Path)
 	if instead != "" {
-		s.Format = byName // the file says how its own input is written
+		s.Replace(s.Path) // the file says how its own input is written
 	}
+	l.mapColumns(&s, b.Type == "input")
 	return s
 }
 

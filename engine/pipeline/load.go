@@ -24,6 +24,7 @@ type Options struct {
 	Getenv   func(name string) (string, bool) // the environment
 	Dir      string                           // what paths given on the command line are relative to
 	Input    string                           // replaces the path of every input block; "-" is standard input
+	Columns  map[string]string                // of rows, by what they mean: id, text, label, context or gold; for each source and input
 	Set      []Override                       // of arguments, by target
 	Text     []byte                           // of the file, as an editor has it; nil: what the disk has
 	Catalog  Catalog

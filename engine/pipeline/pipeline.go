@@ -5,7 +5,6 @@ import (
 
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
-	"github.com/racflow/racflow/engine/source"
 )
 
 func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
@@ -29,8 +28,9 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 		p.Input = &in
 	}
 	if p.Input == nil && l.Input != "" {
-		path := absolute(l.Input, l.Dir)
-		p.Input = &Source{Path: path, Format: string(source.FormatOf(path)), ID: "id", Text: "text", Label: "label", Gold: "gold"}
+		p.Input = &Source{ID: "id", Text: "text", Label: "label", Gold: "gold"}
+		p.Input.Replace(absolute(l.Input, l.Dir))
+		l.mapColumns(p.Input, true)
 	}
 	at := place{scope: rule.Scope{Vars: l.seen()}}
 	for _, s := range l.distinct(stages) {

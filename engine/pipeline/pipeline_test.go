@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -165,7 +166,7 @@ func TestLoad(t *testing.T) {
 
 	k := file.Knowledge[0]
 	source := Source{
-		Path: filepath.Join(root, "elsewhere/given.csv"), Format: "csv", ID: "nr", Text: "text", Label: "label",
+		Path: filepath.Join(root, "elsewhere/given.csv"), Form: source.Form{Format: source.CSV}, ID: "nr", Text: "text", Label: "label",
 		Context: "title", Meta: []string{"lang"}, Range: k.Source.Range,
 	}
 	if d := cmp.Diff(source, k.Source); d != "" {
@@ -179,7 +180,7 @@ func TestLoad(t *testing.T) {
 	}
 
 	p := file.Pipelines[0]
-	if p.Batch != 32 || p.Input.Path != filepath.Join(root, "test.jsonl") || p.Input.Format != "jsonl" {
+	if p.Batch != 32 || p.Input.Path != filepath.Join(root, "test.jsonl") || p.Input.Form.Format != "jsonl" {
 		t.Errorf("pipeline: %+v", p)
 	}
 	retrieve := p.Stages[0]
@@ -398,7 +399,7 @@ pipeline "without" {
 `
 	file, root := load(t, "-input given.jsonl"+rest)
 	for i, text := range []string{"body", "text"} {
-		if in := file.Pipelines[i].Input; in.Path != filepath.Join(root, "given.jsonl") || in.Format != "jsonl" || in.Text != text {
+		if in := file.Pipelines[i].Input; in.Path != filepath.Join(root, "given.jsonl") || in.Form.Format != "jsonl" || in.Text != text {
 			t.Errorf("%s: %+v", file.Pipelines[i].Name, in)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/rule"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -32,7 +31,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 
 // readFilter reads which entries are searched; the store has to see to it.
 func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rule.Filter {
-	scope.Texts = from.Source.Format == string(source.TSV) || from.Source.Format == string(source.CSV)
+	scope.Texts = from.Source.Form.Format.OfTexts()
 	f := a.filter("filter", scope)
 	if store := from.Store; f != nil && store.Info.Name != "" && !store.Info.Filters {
 		l.errorAt(a.attrs["filter"].Expr.Range(), "Unsupported filter",

@@ -7,20 +7,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/engine/source/delimited"
+	"github.com/racflow/racflow/engine/source/lines"
 	"github.com/racflow/racflow/sdk"
 )
 
 var columns = Mapping{ID: "id", Text: "text", Label: "label"}
 
 // sameText holds errors of the same text to be the same.
-var sameText = cmp.Comparer(func(a, b error) bool {
+var sameText = cmp.Options{cmpopts.IgnoreUnexported(Row{}), cmp.Comparer(func(a, b error) bool {
 	return a == b || a != nil && b != nil && a.Error() == b.Error()
-})
+})}
 
 func readAll(t *testing.T, format Format, m Mapping, content string) ([]Row, error) {
 	t.Helper()
-	r, err := Open("-", format, m, strings.NewReader(content))
+	r, err := Open("-", Form{Format: format}, m, strings.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
@@ -66,28 +69,28 @@ func TestRows(t *testing.T) {
 		{"bad rows fail alone", "id\ttext\n1\t\n2\t\xff\n3\t" + long + "\n4\tfine\n5\n", TSV, columns, []Row{
 			{Line: 2, ID: "1", Err: errors.New("it has no text")},
 			{Line: 3, ID: "2", Text: "\xff", Err: errors.New("it is not valid UTF-8")},
-			{Line: 4, Err: errTooLong},
+			{Line: 4, Err: lines.ErrTooLong},
 			{Line: 5, ID: "4", Text: "fine"},
 			{Line: 6, ID: "5", Err: errors.New("it has 1 fields where the header has 2")}}},
 		{"bad csv rows", "text,label\na\"b,x\n" + long + "," + long + "\nfine,y\n", CSV, columns, []Row{
-			{Line: 2, Err: errors.New(`bare " in non-quoted-field`)},
-			{Line: 3, Err: errTooLong},
+			{Line: 2, Err: errors.New(`bare " in non-quoted-field; quote the whole field and double each quote in it`)},
+			{Line: 3, Err: lines.ErrTooLong},
 			{Line: 4, Text: "fine", Label: "y"}}},
 		{"quotes that stay open", "text,label\n\"a,x\nb,y\n\"c\n\nd\",\"z\nfine,\"y\"\n\"e\n", CSV, columns, []Row{
-			{Line: 2, Err: neverClosed(2)},
+			{Line: 2, Err: delimited.NeverClosed(2)},
 			{Line: 3, Text: "b", Label: "y"},
-			{Line: 4, Err: neverClosed(6)},
+			{Line: 4, Err: delimited.NeverClosed(6)},
 			{Line: 7, Text: "fine", Label: "y"},
-			{Line: 8, Err: neverClosed(8)}}},
+			{Line: 8, Err: delimited.NeverClosed(8)}}},
 		{"a quote open over more than a row", "text\n\"a\n" + strings.Repeat("more text\n", MaxRow/10) + "\"b\"\n" + "\"\n", CSV, columns,
-			append(append([]Row{{Line: 2, Err: neverClosed(2)}}, moreText...),
-				Row{Line: 3 + MaxRow/10, Text: "b"}, Row{Line: 4 + MaxRow/10, Err: neverClosed(4 + MaxRow/10)})},
+			append(append([]Row{{Line: 2, Err: delimited.NeverClosed(2)}}, moreText...),
+				Row{Line: 3 + MaxRow/10, Text: "b"}, Row{Line: 4 + MaxRow/10, Err: delimited.NeverClosed(4 + MaxRow/10)})},
 		{"a long line after an open quote", "text\n\"a\n" + long + "\nb\n", CSV, columns,
-			[]Row{{Line: 2, Err: neverClosed(2)}, {Line: 3, Err: errTooLong}, {Line: 4, Text: "b"}}},
+			[]Row{{Line: 2, Err: delimited.NeverClosed(2)}, {Line: 3, Err: lines.ErrTooLong}, {Line: 4, Text: "b"}}},
 		{"quotes in the wrong places", "text,label\n\"a\"b,x\n\"a\"\"\nb\",\"\"\na\"b,\"x\nfine,y", CSV, columns, []Row{
-			{Line: 2, Err: errors.New(`extraneous or missing " in quoted-field`)},
+			{Line: 2, Err: errors.New(`extraneous or missing " in quoted-field; double each quote in it`)},
 			{Line: 3, Text: "a\"\nb"},
-			{Line: 5, Err: errors.New(`bare " in non-quoted-field`)},
+			{Line: 5, Err: errors.New(`bare " in non-quoted-field; quote the whole field and double each quote in it`)},
 			{Line: 6, Text: "fine", Label: "y"}}},
 		{"bad json rows", "{\"text\": 3}\n[1]\n{\"text\"\n{\"text\":\"ok\"}", JSONL, columns, []Row{
 			{Line: 1, Err: errors.New(`"text" is not a string`)},
@@ -148,7 +151,7 @@ func TestFileErrors(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	digest := func(content string) string {
-		r, err := Open("-", TSV, columns, strings.NewReader(content))
+		r, err := Open("-", Form{Format: TSV}, columns, strings.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

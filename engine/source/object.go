@@ -1,0 +1,204 @@
+package source
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/source/jsonrows"
+	"github.com/racflow/racflow/sdk"
+)
+
+// object maps the members of rows that are objects, which may lack any of them.
+type object struct {
+	id, text, label, context, gold column
+	meta                           []column // empty where all others are metadata
+	all                            bool     // they are
+	fields, look                   bool
+
+	columns []string // of the rows so far
+	known   map[string]bool
+}
+
+// column is a column that is mapped: a member, or a path into one.
+type column struct {
+	name string
+	path jsonrows.Path
+}
+
+func (m Mapping) object() *object {
+	o := &object{all: m.Meta == nil, fields: m.Fields, look: m.look, known: map[string]bool{}}
+	for to, name := range map[*column]string{&o.id: m.ID, &o.text: m.Text, &o.label: m.Label, &o.context: m.Context, &o.gold: m.Gold} {
+		*to = columnOf(name)
+	}
+	for _, name := range m.Meta {
+		o.meta = append(o.meta, columnOf(name))
+	}
+	return o
+}
+
+func columnOf(name string) column {
+	c := column{name: name}
+	if name != "" {
+		c.path = jsonrows.ParsePath(name)
+	}
+	return c
+}
+
+// of returns the value of a column, and the member that is nothing but that value; -1: it
+// is a part of one, or there is none.
+func (c column) of(row []Field) (value any, member int) {
+	if c.name == "" {
+		return nil, -1
+	}
+	at := func(name string) int { return slices.IndexFunc(row, func(f Field) bool { return f.Name == name }) }
+	if i := at(c.name); i >= 0 {
+		return row[i].Value, i
+	}
+	i, rest := at(c.path.First()), c.path.Rest()
+	if i < 0 || len(rest) == 0 {
+		return nil, -1
+	}
+	if raw, ok := row[i].Value.(json.RawMessage); ok {
+		if found := rest.In(raw); found != nil {
+			return found, -1
+		}
+	}
+	return nil, -1
+}
+
+// row makes a row of members: strings, numbers and booleans, or all of them as JSON.
+func (o *object) row(line int, members []Field) Row {
+	row := Row{Line: line}
+	taken := [5]int{}
+	take := func(n int, c column, numbers bool) (text string) {
+		var value any
+		value, taken[n] = c.of(members)
+		text, ok := textOf(value, numbers)
+		if !ok {
+			row.Err = fmt.Errorf("%q is not a string", c.name)
+		}
+		return text
+	}
+	row.ID, row.Text, row.Label = take(0, o.id, true), take(1, o.text, false), take(2, o.label, true)
+	row.Context = take(3, o.context, false)
+	var gold any
+	gold, taken[4] = o.gold.of(members)
+	var err error
+	if row.Gold, err = goldOfAny(gold); err != nil {
+		row.Err = cmp.Or(row.Err, fmt.Errorf("%q: %w", o.gold.name, err))
+	}
+	keep := func(name string, value any) {
+		v, err := metaOf(value)
+		if err != nil {
+			row.Err = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
+		}
+		if v != nil {
+			if row.Meta == nil {
+				row.Meta = sdk.Meta{}
+			}
+			row.Meta[name] = v
+		}
+	}
+	for i, m := range members {
+		if !o.known[m.Name] && len(o.columns) < maxColumns {
+			name := strings.Clone(m.Name)
+			o.known[name], o.columns = true, append(o.columns, name)
+		}
+		if o.all && !slices.Contains(taken[:], i) {
+			keep(m.Name, m.Value)
+		}
+		if o.fields && !slices.Contains(taken[:3], i) {
+			row.Fields = append(row.Fields, Field{m.Name, decoded(m.Value)})
+		}
+	}
+	for _, c := range o.meta {
+		if v, _ := c.of(members); v != nil {
+			keep(c.name, v)
+		}
+	}
+	if o.look {
+		return row
+	}
+	return check(row)
+}
+
+// maxColumns is how many columns are remembered of rows that each have columns of their own.
+const maxColumns = 10_000
+
+// textOf is a value as text: a string or, where they may stand for one, a number as it is
+// written: an id may have more digits than a float64.
+func textOf(value any, numbers bool) (text string, ok bool) {
+	switch v := value.(type) {
+	case nil:
+		return "", true
+	case string:
+		return v, true
+	case json.Number:
+		return string(v), numbers
+	case json.RawMessage:
+		switch {
+		case string(v) == "null":
+			return "", true
+		case v[0] == '"':
+			return text, json.Unmarshal(v, &text) == nil
+		case numbers && strings.IndexByte("-0123456789", v[0]) >= 0:
+			return string(v), true
+		}
+	}
+	return "", false
+}
+
+// goldOfAny reads the passages in a value.
+func goldOfAny(value any) ([]Gold, error) {
+	switch v := value.(type) {
+	case json.RawMessage:
+		return goldOfJSON(v)
+	case string:
+		return goldOf(v)
+	case json.Number:
+		return goldOf(string(v))
+	}
+	return nil, nil
+}
+
+// metaOf is a value as metadata: a string, a float64 or a bool; nil where it is none of them.
+func metaOf(value any) (any, error) {
+	switch v := value.(type) {
+	case string, bool:
+		return v, nil
+	case json.Number:
+		return v.Float64()
+	case json.RawMessage:
+		if len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+			return nil, nil
+		}
+		var scalar any
+		err := json.Unmarshal(v, &scalar)
+		return scalar, err
+	}
+	return nil, nil
+}
+
+// decoded is the value of a Field: of JSON, what is not nested is decoded.
+func decoded(value any) any {
+	raw, ok := value.(json.RawMessage)
+	if !ok {
+		return value
+	}
+	switch c := raw[0]; {
+	case c == '"':
+		var text string
+		_ = json.Unmarshal(raw, &text) // it is valid
+		return text
+	case c == 't' || c == 'f':
+		return c == 't'
+	case c == 'n':
+		return nil
+	case c == '{' || c == '[':
+		return json.RawMessage(slices.Clone(raw))
+	}
+	return json.Number(raw)
+}
