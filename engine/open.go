@@ -102,7 +102,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
 		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits},
-		Launch:  p.launch, Stdin: o.Stdin,
+		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r build.Report) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
 			if o.Events.Knowledge != nil {

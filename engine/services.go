@@ -16,6 +16,7 @@ import (
 // Folders below the state folder.
 const (
 	CacheFolder    = "cache"    // the answers of services
+	VectorsFolder  = "vectors"  // of passages, by embedder and text
 	ProfilesFolder = "profiles" // of the models behind them
 )
 
@@ -85,6 +86,12 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, e
 	}
 	v.control = governor.New(w.ctx, o)
 	return v.control, nil
+}
+
+// vectors says where the vectors of passages are kept between builds.
+func (p *Pipeline) vectors() cache.VectorOptions {
+	w := p.workspace
+	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: 2_000_000_000}, Log: w.log}
 }
 
 // keepProfiles keeps the profiles that a run goes by in its folder.

@@ -203,7 +203,10 @@ func (d *display) knowledge(r build.Report) {
 func describeKnowledge(r build.Report) string {
 	what := "up to date"
 	if n := r.Added + r.Changed; n+r.Removed > 0 {
-		what = fmt.Sprintf("%d embedded with %s", n, r.Embedder)
+		what = fmt.Sprintf("%d embedded with %s", n-r.Reused, r.Embedder)
+		if r.Reused > 0 {
+			what += fmt.Sprintf(", %d with vectors of earlier builds", r.Reused)
+		}
 		if r.Removed > 0 {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}

@@ -22,8 +22,10 @@ const lookEvery = time.Second
 // Cache is an open folder. It is safe for concurrent use, and several processes may have a
 // folder open.
 type Cache struct {
-	dir string
-	log *slog.Logger
+	dir     string
+	layout  *layout
+	segment int64 // bytes after which another file is begun; 0: never
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	index  map[sdk.Key]place
@@ -46,15 +48,23 @@ type place struct {
 	at     int64
 }
 
-// Open opens the cache in a folder, which the first Put creates. Log gets damage.
+// Open opens the response cache in a folder, which the first Put creates. Log gets damage.
 func Open(dir string, log *slog.Logger) (*Cache, error) {
-	c := &Cache{dir: dir, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, logged: map[string]bool{}, opened: time.Now().UnixNano()}
+	c, err := answers.open(dir, log)
+	if err != nil {
+		return nil, fmt.Errorf("open the response cache: %w", err)
+	}
+	return c, nil
+}
+
+func (l *layout) open(dir string, log *slog.Logger) (*Cache, error) {
+	c := &Cache{dir: dir, layout: l, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, logged: map[string]bool{}, opened: time.Now().UnixNano()}
 	err := private.Tighten(dir)
 	if err == nil {
 		err = c.look()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the response cache: %w", err), c.Close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
@@ -67,6 +77,7 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 	}
 	value, err := record{offset: p.offset, length: p.length, sum: p.sum}.read(p.file.in, p.file.path)
 	if err == nil {
+		c.use(p.file)
 		return value, true
 	}
 	c.mu.Lock()
@@ -78,6 +89,16 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 		c.report(p.file.path, err)
 	}
 	return nil, false
+}
+
+// use notes in the time of a file of vectors that it is in use, once.
+func (c *Cache) use(f *file) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.layout.groups && !f.used {
+		f.used = true
+		_ = os.Chtimes(f.path, time.Time{}, time.Now()) // at worst it is removed earlier
+	}
 }
 
 func (c *Cache) find(key sdk.Key) (place, bool) {
@@ -105,7 +126,7 @@ func (c *Cache) look() error {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), suffix) {
+		if !strings.HasSuffix(e.Name(), c.layout.suffix) {
 			continue
 		}
 		if err := c.follow(e.Name()); err != nil {
@@ -120,14 +141,14 @@ func (c *Cache) follow(name string) error {
 	f := c.files[name]
 	if f == nil {
 		var err error
-		if f, err = openFile(filepath.Join(c.dir, name)); errors.Is(err, fs.ErrNotExist) {
+		if f, err = c.layout.openFile(filepath.Join(c.dir, name)); errors.Is(err, fs.ErrNotExist) {
 			return nil // it was cleared in between
 		} else if err != nil {
 			return err
 		}
 		c.files[name] = f
 	}
-	if f.out != nil || f.damaged {
+	if f.out != nil || f.broken {
 		return nil // what this process writes is known already
 	}
 	return f.follow(c.adder(f))
@@ -147,7 +168,7 @@ func (c *Cache) adder(f *file) func(record) {
 func (c *Cache) report(path string, err error) {
 	if !c.logged[path] {
 		c.logged[path] = true
-		c.log.Warn("some cached responses are damaged and will be asked for again; racflow cache clear removes them", "error", err)
+		c.log.Warn(c.layout.warning, "error", err)
 	}
 }
 
@@ -176,24 +197,40 @@ func (c *Cache) put(key sdk.Key, about string, value []byte, replace bool) error
 	if !replace && c.fresh(key) {
 		return nil
 	}
-	if c.own == nil {
-		if err := c.takeFile(); err != nil {
-			return fmt.Errorf("cache a response: %w", err)
-		}
-	}
-	r := record{key: key, at: c.now(key), about: about, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
-	start, err := c.own.append(r.encode(value))
-	if err != nil {
-		if c.own.damaged {
-			c.own = nil // it could not be repaired: the next record goes to another file
-		}
+	r := record{key: key, at: c.now(key), about: about, offset: headerSize, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
+	if err := c.write(r.encode(value), r); err != nil {
 		return fmt.Errorf("cache a response: %w", err)
 	}
-	r.offset = start + headerSize
+	return nil
+}
+
+// write appends bytes to the file that this process writes, and indexes the records in
+// them, whose offsets count from the first of the bytes. The caller holds writing.
+func (c *Cache) write(b []byte, records ...record) error {
+	if c.own == nil {
+		if err := c.takeFile(); err != nil {
+			return err
+		}
+	}
+	start, err := c.own.append(b)
+	if err != nil {
+		if c.own.broken {
+			c.own = nil // it could not be repaired: the next record goes to another file
+		}
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.adder(c.own)(r)
-	return nil
+	for _, r := range records {
+		r.offset += start
+		c.adder(c.own)(r)
+	}
+	if c.segment == 0 || c.own.known < c.segment {
+		return nil
+	}
+	full := c.own.out
+	c.own.out, c.own = nil, nil // nobody takes over a full file
+	return full.Close()
 }
 
 // fresh reports whether a record was put under a key since this cache was opened.

@@ -148,7 +148,7 @@ func TestCache(t *testing.T) {
 	if err != nil || s.Entries != 5 || s.Files != 2 || s.Damages != 0 {
 		t.Errorf("stats: %+v, %v", s, err)
 	}
-	if d := cmp.Diff([]About{{"test", 5, sdk.MaxCached + 3, s.About[0].Newest}}, s.About); d != "" {
+	if d := cmp.Diff([]About{{"test", 5, sdk.MaxCached + 3, s.About[0].Oldest, s.About[0].Newest}}, s.About); d != "" {
 		t.Errorf("by description (-want +got):\n%s", d)
 	}
 }
@@ -225,7 +225,7 @@ func TestTornTail(t *testing.T) {
 	}
 	for cut := range whole {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "x"+suffix), whole[:cut], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "x"+answers.suffix), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		a := "first"
@@ -262,7 +262,7 @@ func TestDamage(t *testing.T) {
 		dir := t.TempDir()
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0xff
-		if err := os.WriteFile(filepath.Join(dir, "x"+suffix), broken, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "x"+answers.suffix), broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var reported []string
@@ -287,7 +287,7 @@ func TestDamage(t *testing.T) {
 
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "newer"+suffix)
+	path := filepath.Join(dir, "newer"+answers.suffix)
 	const newer = "racflow cache 9\nand more"
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
-// Package cache is the response cache: it stores responses of services on disk by the content
-// of their requests, so that the same request, in this run or a later one, gets the same
-// response and costs nothing.
+// Package cache stores on disk what need not be made twice, by the hash of what it is made
+// from: responses of services by their requests (Cache), so that the same request, in this run
+// or a later one, gets the same response and costs nothing; and vectors of passages by embedder
+// and text (Vectors), so that a build of knowledge embeds only what no build has embedded.
 //
 // A folder holds files of records, which are only ever appended to. Each
 // process writes to a file of its own, under a lock, and reuses one that no process
@@ -18,6 +19,14 @@
 // Records carry checksums. An incomplete record at the end of a file was cut
 // off or is being written, and is ignored. Anything else that does not fit is damage: it is
 // logged, and the rest of the file is skipped. Lost responses are asked for again.
+//
+// Vectors have a folder for each embedder, whose name is a hash of all that its vectors depend
+// on. Those that were embedded together are one record, a group (group.go), so that a file can
+// be indexed without being read. At a thirtieth of the limit another file is begun. The time of a
+// file says when a build last used it; a build begins and ends with the removal of the files
+// that were used least recently, until the rest is within the limits (trim.go). A build may
+// write as much as the limit holds before that. Responses were paid for: they have no limit
+// unless somebody sets one, and those that came first go first.
 //
 // The package does not know what keys and values mean.
 package cache

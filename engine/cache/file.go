@@ -10,26 +10,40 @@ import (
 	"github.com/racflow/racflow/sdk/lock"
 )
 
-// suffix of the cache's files.
-const suffix = ".answers"
+// layout is how the files of a folder are written.
+type layout struct {
+	magic   string // the first line of each, as text for people
+	suffix  string
+	groups  bool   // its records are groups
+	warning string // what is logged where a file cannot be read to its end
+}
 
-func newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), suffix) }
+var (
+	answers = &layout{magic: "racflow cache 1\n", suffix: ".answers",
+		warning: "some cached responses are damaged and will be asked for again; racflow cache clear removes them"}
+	vectors = &layout{magic: "racflow vectors 1\n", suffix: ".vectors", groups: true,
+		warning: "some cached vectors are damaged and will be made again; racflow cache clear vectors removes them"}
+)
+
+func (l *layout) newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), l.suffix) }
 
 // file is one of the cache's files.
 type file struct {
-	path    string
-	in      *os.File
-	known   int64    // the end of the records that were read
-	out     *os.File // for writing; nil: this process only reads it
-	damaged bool
+	*layout
+	path   string
+	in     *os.File
+	known  int64    // the end of the records that were read
+	out    *os.File // for writing; nil: this process only reads it
+	broken bool     // what follows known is damaged
+	used   bool     // this process has got a value from it
 }
 
-func openFile(path string) (*file, error) {
+func (l *layout) openFile(path string) (*file, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &file{path: path, in: in}, nil
+	return &file{layout: l, path: path, in: in}, nil
 }
 
 func (f *file) close() error {
@@ -46,16 +60,16 @@ func (f *file) follow(each func(record)) error {
 	if err != nil || info.Size() <= f.known {
 		return err
 	}
-	f.known, err = scan(f.in, f.path, f.known, info.Size(), each)
+	f.known, err = f.scan(f.in, f.path, f.known, info.Size(), each)
 	var d *damage
-	f.damaged = errors.As(err, &d)
+	f.broken = errors.As(err, &d)
 	return err
 }
 
 // take makes this process the writer of a file. It reports false if another process writes
 // it, or if it is gone or damaged.
 func (f *file) take(each func(record)) (bool, error) {
-	if f.out != nil || f.damaged {
+	if f.out != nil || f.broken {
 		return false, nil
 	}
 	out, err := lock.Open(f.path, os.O_RDWR, 0)
@@ -83,10 +97,10 @@ func (f *file) take(each func(record)) (bool, error) {
 // begin prepares the file for writing after its last complete record.
 func (f *file) begin(out *os.File) error {
 	if f.known == 0 { // new, or its first line is incomplete
-		if _, err := out.WriteAt([]byte(magic), 0); err != nil {
+		if _, err := out.WriteAt([]byte(f.magic), 0); err != nil {
 			return err
 		}
-		f.known = int64(len(magic))
+		f.known = int64(len(f.magic))
 	}
 	return out.Truncate(f.known)
 }
@@ -96,7 +110,7 @@ func (f *file) append(b []byte) (int64, error) {
 	start := f.known
 	if _, err := f.out.WriteAt(b, start); err != nil {
 		if undo := f.out.Truncate(start); undo != nil {
-			f.damaged = true
+			f.broken = true
 			err = errors.Join(err, undo)
 		}
 		return 0, err

@@ -32,18 +32,59 @@ type Stats struct {
 type About struct {
 	About   string    `json:"about"`
 	Entries int       `json:"entries"`
-	Bytes   int64     `json:"bytes"` // of the values
+	Bytes   int64     `json:"bytes"`  // of the values
+	Oldest  time.Time `json:"oldest"` // when the first of them was stored
 	Newest  time.Time `json:"newest"`
 }
 
-// ReadStats reads what the cache in a folder holds. A folder that is not there
+// ReadStats reads what the response cache in a folder holds. A folder that is not there
 // holds nothing.
-func ReadStats(dir string) (Stats, error) {
-	var s Stats
-	newest := map[sdk.Key]record{}
-	paths, err := list(dir)
+func ReadStats(dir string) (Stats, error) { return answers.stats(dir) }
+
+// ReadVectorStats reads what vectors of all embedders there are in a folder.
+func ReadVectorStats(root string) (Stats, error) { return vectors.stats(embedders(root)...) }
+
+// stats counts the entries of folders: the same key in two of them is two entries.
+func (l *layout) stats(dirs ...string) (s Stats, err error) {
+	by := map[string]*About{}
+	for _, dir := range dirs {
+		newest := map[sdk.Key]record{}
+		err = errors.Join(err, l.read(dir, &s, newest))
+		for _, r := range newest {
+			s.add(by, r)
+		}
+	}
+	for _, a := range by {
+		s.About = append(s.About, *a)
+	}
+	slices.SortFunc(s.About, func(a, b About) int { return cmp.Compare(a.About, b.About) })
+	return s, err
+}
+
+// add counts an entry.
+func (s *Stats) add(by map[string]*About, r record) {
+	at := time.Unix(0, r.at).UTC()
+	a := by[r.about]
+	if a == nil {
+		a = &About{About: r.about, Oldest: at}
+		by[r.about] = a
+	}
+	s.Entries++
+	a.Entries++
+	a.Bytes += int64(r.length)
+	if at.After(a.Newest) {
+		a.Newest = at
+	}
+	if at.Before(a.Oldest) {
+		a.Oldest = at
+	}
+}
+
+// read finds the newest record of each key in a folder.
+func (l *layout) read(dir string, s *Stats, newest map[sdk.Key]record) error {
+	paths, err := l.list(dir)
 	for _, path := range paths {
-		f, err := openFile(path)
+		f, err := l.openFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -64,35 +105,18 @@ func ReadStats(dir string) (Stats, error) {
 			s.Damaged = append(s.Damaged, err)
 		}
 	}
-	by := map[string]*About{}
-	for _, r := range newest {
-		a := by[r.about]
-		if a == nil {
-			a = &About{About: r.about}
-			by[r.about] = a
-		}
-		s.Entries++
-		a.Entries++
-		a.Bytes += int64(r.length)
-		if at := time.Unix(0, r.at).UTC(); at.After(a.Newest) {
-			a.Newest = at
-		}
-	}
-	for _, a := range by {
-		s.About = append(s.About, *a)
-	}
-	slices.SortFunc(s.About, func(a, b About) int { return cmp.Compare(a.About, b.About) })
-	return s, err
+	return err
 }
 
-func list(dir string) ([]string, error) {
+// list returns the paths of a folder's files.
+func (l *layout) list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var paths []string
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) {
+		if strings.HasSuffix(e.Name(), l.suffix) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -106,11 +130,11 @@ type Cleared struct {
 	Busy    int   // files that a running process writes: they stay
 }
 
-// Clear removes what was stored before a time. Processes that have the cache open still read
+// Clear removes what was put into the response cache before a time. Processes that have the cache open still read
 // what they have found.
 func Clear(dir string, before time.Time) (Cleared, error) {
 	var c Cleared
-	paths, err := list(dir)
+	paths, err := answers.list(dir)
 	errs := []error{err}
 	for _, path := range paths {
 		errs = append(errs, c.clear(path, before))
@@ -137,7 +161,7 @@ func (c *Cleared) clear(path string, before time.Time) error {
 	}
 	var stay []record
 	removed := 0
-	_, err = scan(out, path, 0, info.Size(), func(r record) {
+	_, err = answers.scan(out, path, 0, info.Size(), func(r record) {
 		if r.at < before.UnixNano() {
 			removed++
 		} else {
@@ -177,8 +201,8 @@ func rewrite(f *os.File, path string, records []record) (size int64, err error) 
 		return 0, err
 	}
 	w := bufio.NewWriterSize(out, 256<<10)
-	_, err = w.WriteString(magic)
-	size = int64(len(magic))
+	_, err = w.WriteString(answers.magic)
+	size = int64(len(answers.magic))
 	for _, r := range records {
 		if err == nil {
 			var n int64
@@ -193,7 +217,7 @@ func rewrite(f *os.File, path string, records []record) (size int64, err error) 
 		err = out.Sync() // what it replaces may be on the disk already
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
-		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), newName()))
+		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), answers.newName()))
 	}
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(path+draft))

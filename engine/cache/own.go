@@ -39,7 +39,7 @@ func (c *Cache) takeFile() error {
 // takeNew makes a file and takes it. Where that fails, as on a full disk, the file
 // is removed: every later response would leave another one.
 func (c *Cache) takeNew() (bool, error) {
-	name := newName()
+	name := c.layout.newName()
 	path := filepath.Join(c.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private.FileMode)
 	if err != nil {
@@ -62,14 +62,14 @@ func (c *Cache) takeNew() (bool, error) {
 // another process writes it, or it is gone, or damaged.
 func (c *Cache) take(name string) (bool, error) {
 	f := c.files[name]
-	if f == nil {
-		return false, nil // it was cleared in between
+	if f == nil || c.segment > 0 && f.known >= c.segment {
+		return false, nil // it was cleared in between, or is full
 	}
 	ok, err := f.take(c.adder(f))
 	switch {
 	case ok:
 		c.own = f
-	case err != nil && f.known == 0 && !f.damaged: // nothing stands in it, so nobody misses it
+	case err != nil && f.known == 0 && !f.broken: // nothing stands in it, so nobody misses it
 		delete(c.files, name)
 		err = errors.Join(err, f.close())
 	}

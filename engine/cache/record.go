@@ -12,10 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// A file begins with the name and version of its format, as text for people.
-const magic = "racflow cache 1\n"
-
-// A record is a header and a value. Numbers are little-endian.
+// A file begins with the magic of its format. Then come records: a header and a value each.
+// Numbers are little-endian.
 //
 //	 0  4  CRC-32C of the rest of the header
 //	 4  4  length of the value
@@ -70,20 +68,20 @@ func (d *damage) Error() string {
 
 // scan calls each with the complete records of a file of the given size, from an offset on,
 // and returns the offset of the next one. An incomplete record ends it without an error;
-// anything else is damage. It does not read values.
-func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
+// anything else is damage. It does not read values. Of a group, each gets the members.
+func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
 	if from == 0 {
-		head := make([]byte, min(size, int64(len(magic))))
+		head := make([]byte, min(size, int64(len(l.magic))))
 		if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
-		if string(head) != magic[:len(head)] {
+		if string(head) != l.magic[:len(head)] {
 			return 0, &damage{path, 0, "not a file of this cache, or one of a newer racflow"}
 		}
-		if len(head) < len(magic) {
+		if len(head) < len(l.magic) {
 			return 0, nil // its first line is incomplete
 		}
-		from = int64(len(magic))
+		from = int64(len(l.magic))
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(f, from, size-from), 64<<10)
 	header := make([]byte, headerSize)
@@ -102,11 +100,18 @@ func scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int6
 		if r.end() > size {
 			break
 		}
-		if _, err := in.Discard(int(r.length)); err != nil {
-			return from, cutOff(err)
+		if l.groups {
+			if err := members(in, path, r, each); err != nil {
+				return from, cutOff(err)
+			}
+			in.Reset(io.NewSectionReader(f, r.end(), size-r.end())) // the values are skipped, not read
+		} else {
+			if _, err := in.Discard(int(r.length)); err != nil {
+				return from, cutOff(err)
+			}
+			each(r)
 		}
 		from = r.end()
-		each(r)
 	}
 	return from, nil
 }

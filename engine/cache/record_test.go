@@ -17,15 +17,15 @@ func someRecord(key, about string, value []byte) []byte {
 // FuzzScan reads files of any bytes: what it finds, written again, is the
 // beginning of the file.
 func FuzzScan(f *testing.F) {
-	one := append([]byte(magic), someRecord("a", "sample.openai", []byte("answer"))...)
+	one := append([]byte(answers.magic), someRecord("a", "sample.openai", []byte("answer"))...)
 	two := append(bytes.Clone(one), someRecord("b", "", nil)...)
-	for _, seed := range [][]byte{nil, []byte("rac"), []byte(magic), one, two, two[:len(two)-3], append(bytes.Clone(one), make([]byte, 70)...)} {
+	for _, seed := range [][]byte{nil, []byte("rac"), []byte(answers.magic), one, two, two[:len(two)-3], append(bytes.Clone(one), make([]byte, 70)...)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		in := bytes.NewReader(content)
-		again := []byte(magic)
-		end, err := scan(in, "file", 0, int64(len(content)), func(r record) {
+		again := []byte(answers.magic)
+		end, err := answers.scan(in, "file", 0, int64(len(content)), func(r record) {
 			value := content[r.offset:r.end()]
 			if r.begin() != int64(len(again)) {
 				t.Fatalf("a record at %d, the last one ended at %d", r.begin(), len(again))
@@ -45,6 +45,33 @@ func FuzzScan(f *testing.F) {
 		}
 		if end != int64(len(again)) || !bytes.Equal(again, content[:end]) {
 			t.Fatalf("%d bytes were read, which are not what was found", end)
+		}
+	})
+}
+
+// FuzzScanGroups reads files of vectors of any bytes: what it finds lies within the file, in
+// order.
+func FuzzScanGroups(f *testing.F) {
+	one, _ := encodeGroup(1, "embedder", []sdk.Key{sdk.KeyOf("a"), sdk.KeyOf("b")}, [][]byte{[]byte("vector"), []byte("another")})
+	none, _ := encodeGroup(1, "", nil, nil)
+	begun := append([]byte(vectors.magic), one...)
+	for _, seed := range [][]byte{nil, begun[:7], begun, append(bytes.Clone(begun), none...), begun[:len(begun)-3], append(bytes.Clone(begun), make([]byte, 120)...)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		in := bytes.NewReader(content)
+		last := int64(0)
+		end, err := vectors.scan(in, "file", 0, int64(len(content)), func(r record) {
+			if r.offset < last || r.end() > int64(len(content)) {
+				t.Fatalf("a value at %d to %d of %d, the last ended at %d", r.offset, r.end(), len(content), last)
+			}
+			last = r.end()
+			if _, err := r.read(in, "file"); err != nil && !errors.As(err, new(*damage)) {
+				t.Fatal(err)
+			}
+		})
+		if err != nil && !errors.As(err, new(*damage)) || end > int64(len(content)) {
+			t.Fatalf("ended at %d of %d, %v", end, len(content), err)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
@@ -42,6 +43,7 @@ type Options struct {
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
 	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Waits    *waiting.Reporter            // hears what stages wait for; may be nil
+	Vectors  cache.VectorOptions          // of earlier builds
 	Plan     bool                         // only report what would be done
 	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
 }
@@ -65,7 +67,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	job := &build.Job{
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
-		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits},
+		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
 	}
 	if o.Plan {
 		set.Enrichers = nil

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/build"
@@ -22,7 +23,8 @@ type Options struct {
 	stage.Options
 	Launch    launch.Func
 	Stdin     io.Reader
-	Knowledge func(build.Report) // is called for every knowledge that is ready; may be nil
+	Vectors   cache.VectorOptions // of passages, from earlier builds
+	Knowledge func(build.Report)  // is called for every knowledge that is ready; may be nil
 	// Building is called while knowledge is built, or a stage learns from it, with what is
 	// done ("embedding", "fitting"), and how far that is; may be nil.
 	Building func(doing, name string, done, total int)
@@ -72,7 +74,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
-			Stdin: o.Stdin, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits,
+			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits,
 			Progress: func(doing string, done, total int) {
 				o.Building(doing, block.Name, done, total)
 			},

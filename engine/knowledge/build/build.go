@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
@@ -33,6 +34,7 @@ type Job struct {
 	Progress   func(doing string, done, total int) // may be nil
 	Plan       bool                                // only report what would be done
 	Later      stages.Later
+	Vectors    cache.VectorOptions // of earlier builds
 }
 
 // Result is what a build made.
@@ -51,6 +53,8 @@ type builder struct {
 	embeds  stages.Caller
 	chunks  stages.Caller
 	cutting map[string]error // why the chunker failed on units, by id: it is not asked again
+	vectors *cache.Vectors   // nil: none are kept
+	looked  bool             // for those
 }
 
 func newBuilder(job *Job) *builder {
@@ -68,7 +72,9 @@ func reportOf(block *pipeline.Knowledge) Report {
 // Build tries once. Where it fails with a BusyError, another try may succeed.
 func Build(ctx context.Context, job *Job) (Result, error) {
 	b := newBuilder(job)
-	if err := b.build(ctx); err != nil {
+	err := b.build(ctx)
+	b.vectors.Close()
+	if err != nil {
 		return Result{}, err
 	}
 	b.Content = b.note.Content()

@@ -9,10 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/knowledge/enrich"
-	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
-	"github.com/racflow/racflow/engine/pending"
-	"github.com/racflow/racflow/sdk"
 )
 
 const (
@@ -77,40 +74,6 @@ func (w *walk) put(ctx context.Context, stock *units.Stock, todo []units.Unit, f
 		}
 	}
 	return nil, ended
-}
-
-// embed gives the entries of a batch their vectors, and takes out those that failed
-// alone. What may pass is tried again: one lost reply is not to end a build of hours.
-func (w *walk) embed(ctx context.Context, m *batch) error {
-	if len(m.entries) == 0 {
-		return nil
-	}
-	texts := m.texts()
-	vectors := make([][]float32, len(texts))
-	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
-	errs, err := w.embeds.Call(ctx, len(texts), func(ctx context.Context, at []int) error {
-		embed := w.Embedder.Embed
-		if c, ok := w.Embedder.(sdk.EmbedCollector); ok && pending.Handle(ctx) != "" {
-			embed = func(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
-				return c.CollectVectors(ctx, pending.Handle(ctx), role, texts)
-			}
-		}
-		found, err := embed(ctx, sdk.RolePassage, stages.Pick(texts, at))
-		return stages.Spread(vectors, at, found, err)
-	})
-	if err != nil {
-		return err
-	}
-	rest := m.entries[:0:0]
-	for i, e := range m.entries {
-		if e.Vector = vectors[i]; errs[i] != nil {
-			w.refused.add(e.ID, errs[i])
-		} else {
-			rest = append(rest, e)
-		}
-	}
-	m.entries = rest
-	return nil
 }
 
 // store puts batches into the store; total is of their units.

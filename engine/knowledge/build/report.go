@@ -12,6 +12,7 @@ type Report struct {
 	Documents               int // that the entries are made of; 0: they are rows
 	Entries                 int
 	Added, Changed, Removed int
+	Reused                  int                // of what was added and changed: with vectors that an earlier build made of the same texts
 	Anew                    []string           // which plugins are others than before, so that all is made again
 	Unchanged               bool               // the source is as it was: no row was looked at
 	Invalid                 []units.InvalidRow // the first units.MaxInvalid

@@ -108,7 +108,7 @@ func TestRequests(t *testing.T) {
 		if strings.Contains(beginning(a), "Title: note\n") {
 			title = "note"
 		}
-		if strings.Contains(beginning(a), "Title: news\nPath: docs/news.md\nWe moved.\nThe old house is sold.\n</document>") {
+		if strings.Contains(beginning(a), "Title: news\nWe moved.\nThe old house is sold.\n</document>") {
 			title = "news"
 		}
 		asks[title] = append(asks[title], a)

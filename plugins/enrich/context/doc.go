@@ -4,7 +4,9 @@
 // are embedded and searched with the passage.
 //
 // A request begins with what is the same for all passages of a document, byte for byte,
-// and marked as shared: a system message, and the document with its title and path.
+// and marked as shared: a system message, and the document with its title. The path of the
+// file is shown where the document has no title beside the file's name, or with path = true: a
+// document that names itself may be renamed or moved, and nothing is asked again.
 // The passage and the instruction come last. The first passage of a document is asked
 // about alone, so that the service has the document in its cache for the others, which
 // are then asked about together.
@@ -15,7 +17,7 @@
 // here, too. Tokens are estimated at four characters.
 //
 // An answer is at most max_tokens long; a truncated one is used up to its last whole
-// sentence. A document that is a single passage is asked about, too: the title and the
+// sentence. A document that is a single passage is asked about, too: the title or the
 // path can name its subject.
 //
 // Document and passage stand between delimiters that they cannot close, and the prompt
@@ -25,7 +27,9 @@
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
 // fields of Data; files named in the config replace them.
 //
-// Usable answers are cached by their requests. A passage fails alone. Where three
+// Usable answers are cached by their requests. Each of those holds the document, so that a
+// change anywhere in a document asks about all its passages again (of a long one, about those
+// in the windows that show the change). A passage fails alone. Where three
 // passages in turn get no answer, or the document is too long for the model, the others
 // that share its beginning are not asked about. Retries, limits and budgets are the
 // engine's.

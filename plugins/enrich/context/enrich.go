@@ -49,6 +49,7 @@ type work struct {
 // windows in order.
 func (w *work) windows(from, to int) (v view, rows map[int][]int, order []int) {
 	v, rows = newView(w.passages[from].Document, w.config.ContextTokens), map[int][]int{}
+	v.path = w.config.Path
 	for row := from; row < to; row++ {
 		if strings.TrimSpace(w.passages[row].Text()) == "" {
 			continue

@@ -6,4 +6,4 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 )
 
-func TestGolden(t *testing.T) { golden.Asking(t, Stage(), "1 86f5bac3cad2bcae") }
+func TestGolden(t *testing.T) { golden.Asking(t, Stage(), "2 9810c2fea68cd40e") }

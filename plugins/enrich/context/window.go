@@ -1,6 +1,7 @@
 package context
 
 import (
+	"path"
 	"sort"
 	"strings"
 	"unicode"
@@ -29,6 +30,7 @@ var delimiters = delimit.New(documentTag, chunkTag)
 // view shows a document as a whole, or through a grid of windows.
 type view struct {
 	document *sdk.Document
+	path     bool  // shown, whatever the title says
 	head     int   // bytes of the beginning, shown before each window but the first
 	steps    []int // where the steps of the grid begin, and the end of the text; two steps are a window. nil: as a whole
 }
@@ -88,9 +90,14 @@ func (v view) window(p sdk.Chunk) int {
 // show writes what a window shows of the document.
 func (v view) show(window int) string {
 	var out strings.Builder
-	for _, name := range []string{"title", "path"} {
-		if value, _ := v.document.Meta[name].(string); strings.TrimSpace(value) != "" {
-			out.WriteString(strings.ToUpper(name[:1]) + name[1:] + ": " + fewshot.Clip(fewshot.OneLine(value), maxName) + "\n")
+	title, _ := v.document.Meta["title"].(string)
+	file, _ := v.document.Meta["path"].(string)
+	if !v.path && strings.TrimSpace(title) != "" && title != path.Base(file) {
+		file = "" // the content names the document, so that it may be renamed without being asked about again
+	}
+	for _, line := range [][2]string{{"Title", title}, {"Path", file}} {
+		if strings.TrimSpace(line[1]) != "" {
+			out.WriteString(line[0] + ": " + fewshot.Clip(fewshot.OneLine(line[1]), maxName) + "\n")
 		}
 	}
 	text := v.document.Text

@@ -1,0 +1,143 @@
+package cache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// VectorOptions say where vectors are kept, and how many.
+type VectorOptions struct {
+	Root   string // a folder with one folder for each embedder; empty: nothing is kept
+	Limits        // of all embedders together; without Bytes nothing is kept
+	Log    *slog.Logger
+}
+
+// Bounds of the files of vectors: a trim removes whole files, so there are some thirty.
+const (
+	filesOfVectors = 32
+	leastSegment   = 64 << 10
+)
+
+// Vectors are those that one embedder has made, by the texts that they were made of. They
+// are a help and never an obstacle: what cannot be read is not there, and what cannot be
+// written is reported once. A nil Vectors keeps nothing. Its methods are for one goroutine.
+type Vectors struct {
+	options   VectorOptions
+	cache     *Cache
+	about     string
+	dimension int
+	room      int64 // bytes that may still be written; a failed write leaves none
+}
+
+// OpenVectors opens the vectors of an embedder. Identity is a digest of all that its vectors
+// depend on beside the text, and about its name. It returns nil where none are kept.
+func OpenVectors(o VectorOptions, identity, about string, dimension int) *Vectors {
+	if o.Root == "" || o.Bytes <= 0 {
+		return nil
+	}
+	v := &Vectors{options: o, about: about, dimension: dimension, room: o.Bytes}
+	v.trim() // builds that were cut off have not
+	key := sdk.KeyOf(identity, fmt.Sprint(dimension))
+	var err error
+	if v.cache, err = vectors.open(filepath.Join(o.Root, fmt.Sprintf("%x", key[:8])), o.Log); err != nil {
+		o.Log.Warn("vectors are made again: those of earlier builds cannot be opened", "error", err)
+		return nil
+	}
+	v.cache.segment = max(leastSegment, o.Bytes/filesOfVectors)
+	return v
+}
+
+// Get returns the vectors of texts; nil for a text without one.
+func (v *Vectors) Get(texts []string) [][]float32 {
+	found := make([][]float32, len(texts))
+	if v == nil {
+		return found
+	}
+	for i, text := range texts {
+		value, ok := v.cache.Get(sdk.KeyOf(text))
+		if !ok || len(value) != 4*v.dimension {
+			continue
+		}
+		found[i] = make([]float32, v.dimension)
+		for j := range found[i] {
+			found[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(value[4*j:]))
+		}
+	}
+	return found
+}
+
+// Put keeps the vectors of texts, but for those that are nil. What one build keeps is at most
+// what the limit holds.
+func (v *Vectors) Put(texts []string, vectors [][]float32) {
+	if v == nil {
+		return
+	}
+	var keys []sdk.Key
+	var values [][]byte
+	for i, vector := range vectors {
+		if len(vector) != v.dimension || v.room < int64(4*v.dimension) {
+			continue
+		}
+		value := make([]byte, 0, 4*v.dimension)
+		for _, x := range vector {
+			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(x))
+		}
+		keys, values = append(keys, sdk.KeyOf(texts[i])), append(values, value)
+		v.room -= int64(len(value))
+	}
+	if len(keys) == 0 {
+		return
+	}
+	if err := v.cache.putGroup(v.about, keys, values); err != nil {
+		v.room = 0
+		v.options.Log.Warn("vectors are not kept for later builds; this one is not affected", "error", err)
+	}
+}
+
+// putGroup stores values that were made together.
+func (c *Cache) putGroup(about string, keys []sdk.Key, values [][]byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.closed {
+		return errors.New("the cache is closed")
+	}
+	b, records := encodeGroup(time.Now().UnixNano(), about, keys, values)
+	return c.write(b, records...)
+}
+
+// Close releases the files and removes what exceeds the limits.
+func (v *Vectors) Close() {
+	if v == nil {
+		return
+	}
+	if err := v.cache.Close(); err != nil {
+		v.options.Log.Warn("close the cache of vectors", "error", err)
+	}
+	v.trim()
+}
+
+func (v *Vectors) trim() {
+	if _, err := TrimVectors(v.options.Root, v.options.Limits); err != nil {
+		v.options.Log.Warn("the cache of vectors may be larger than its limit", "error", err)
+	}
+}
+
+// embedders returns the folders of embedders.
+func embedders(root string) []string {
+	var dirs []string
+	entries, _ := os.ReadDir(root) // one that cannot be read holds nothing that could be used
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs
+}
