@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -306,21 +306,21 @@ func testRunResumed(t *testing.T, election string) {
 		return n
 	}
 	results(1)
-	runs := journal.Of(o.State).List()
-	if len(runs) != 1 || runs[0].Answered == 0 || runs[0].State != journal.Unfinished {
-		t.Fatalf("after the first result: %+v", runs)
+	kept := runs.Of(o.State).List()
+	if len(kept) != 1 || kept[0].Answered == 0 || kept[0].State != runs.Unfinished {
+		t.Fatalf("after the first result: %+v", kept)
 	}
 	o.Resume = engine.Newest
 	if n := results(0); n != 500 {
 		t.Errorf("%d results", n)
 	}
-	if runs = journal.Of(o.State).List(); len(runs) != 1 || runs[0].Answered != 500 || runs[0].State != journal.Complete {
-		t.Errorf("in the end: %+v", runs)
+	if kept = runs.Of(o.State).List(); len(kept) != 1 || kept[0].Answered != 500 || kept[0].State != runs.Complete {
+		t.Errorf("in the end: %+v", kept)
 	}
 	if err := os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Resume = runs[0].ID
+	o.Resume = kept[0].ID
 	p, err := engine.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -28,36 +31,42 @@ func (e *ChangedError) Error() string {
 }
 
 // Runs are those that are kept in the state folder.
-func (w *Workspace) Runs() journal.Runs { return journal.Of(w.state) }
+func (w *Workspace) Runs() runs.Runs { return runs.Of(w.state) }
 
 // journal opens the journal of a new run over the input or, with Options.Resume, of
-// the one that p.resume has found. earlier is the newest run of the same file and
-// input, where that ended early.
-func (p *Pipeline) journal(ctx context.Context, last journal.Manifest) (book *journal.Journal, earlier string, err error) {
+// the one that p.resume has found. What is to be said of it is added to begun.
+func (p *Pipeline) journal(ctx context.Context, last manifest.Manifest, begun *Begun) (*journal.Journal, error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	runs, o := p.workspace.Runs(), p.workspace.options
+	kept, o := p.workspace.Runs(), p.workspace.options
+	set := p.chosen.Journal
+	how := journal.Options{Sync: journal.Sync(set.Sync), Keep: cmp.Or(o.Keep, journal.Keep(set.Keep))}
 	if o.Resume != "" {
 		if changed := last.Differences(m); len(changed) > 0 && !o.ResumeAnyway {
-			return nil, "", &ChangedError{last.ID, changed}
+			return nil, &ChangedError{last.ID, changed}
 		}
-		book, err = runs.Resume(last.ID)
-		return book, "", err
+		book, err := kept.Resume(last.ID, how)
+		if err != nil {
+			return nil, err
+		}
+		begun.Resumed, begun.Answered, begun.Changed = true, book.Known(), book.Changed
+		return book, nil
 	}
-	if last, left := runs.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
-		if end := runs.End(last.ID); end == nil || !end.Complete {
-			earlier = last.ID
+	if last, left := kept.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
+		if end := kept.End(last.ID); end == nil || !end.Complete {
+			begun.Earlier = last.ID
 		}
 	}
-	book, err = runs.Begin(m)
-	return book, earlier, err
+	book, removed, err := kept.Begin(m, how, runs.Retention{Runs: set.Runs, Age: set.Age, Bytes: set.Bytes})
+	begun.Removed = removed
+	return book, err
 }
 
 // manifest says what a run of the pipeline depends on. It starts the stages.
-func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
-	m := journal.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
+func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
+	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
 	m.Define(p.file, p.chosen)
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -70,28 +79,28 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Input, err = journal.NewFile(path); err != nil {
+	if m.Input, err = manifest.NewFile(path); err != nil {
 		return m, err
 	}
 	in := p.input()
-	m.Columns = &journal.Columns{Form: in.Form, ID: in.ID, Text: in.Text}
+	m.Columns = &manifest.Columns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
 	m.Answers = p.answers(r.Labels())
 	for _, g := range r.Generations() {
-		m.Knowledge = append(m.Knowledge, journal.Knowledge(g))
+		m.Knowledge = append(m.Knowledge, manifest.Knowledge(g))
 	}
 	stages := p.stages()
 	for _, id := range r.Graph().Identities() {
-		stage := journal.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt, Resolved: id.Resolved}
+		stage := manifest.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt, Resolved: id.Resolved}
 		stage.Model = modelOf(stages[id.Stage].Config)
 		if price := stages[id.Stage].Price; price != nil {
-			kept := journal.Price(*price)
+			kept := manifest.Price(*price)
 			stage.Price = &kept
 		}
 		if command := p.workspace.catalog.Command(id.Use); command != nil {
 			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
 			known, _ := p.workspace.host.Known(command)
 			stage.Version = known.Version
-			program, err := journal.NewFile(command[0])
+			program, err := manifest.NewFile(command[0])
 			if err != nil {
 				return m, err
 			}
@@ -111,15 +120,15 @@ func modelOf(c pipeline.Config) string {
 
 // answers says what the pipeline answers with, where these are the labels of what it
 // searches.
-func (p *Pipeline) answers(labels []string) journal.Answers {
+func (p *Pipeline) answers(labels []string) manifest.Answers {
 	has := func(block string) bool {
 		return slices.ContainsFunc(p.chosen.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == block })
 	}
 	switch {
 	case !has("elect"):
-		return journal.Passages
+		return manifest.Passages
 	case has("retrieve") && len(labels) == 0:
-		return journal.Texts
+		return manifest.Texts
 	}
-	return journal.Labels
+	return manifest.Labels
 }

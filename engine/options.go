@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
@@ -42,7 +45,9 @@ type Options struct {
 	// its stages chose when they started, and its prices, count to its end.
 	Journal      bool
 	Resume       string
-	ResumeAnyway bool // although the file, the input or the knowledge has changed
+	ResumeAnyway bool              // although the file, the input or the knowledge has changed
+	Keep         journal.Keep      // of which items the journal has what was seen; empty: as the file says
+	Command      *manifest.Command // is kept with a new run, without secrets; may be nil
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
@@ -114,8 +119,10 @@ type Begun struct {
 	Pipeline *pipeline.Pipeline
 	Run      string // its ID; empty: there is no journal
 	Resumed  bool
-	Answered int    // items that the journal has the answers of
-	Earlier  string // the newest run of this file and input, where it ended early and is not resumed
+	Answered int            // items that the journal has the answers of
+	Changed  int            // lines of the journal that were changed after they were written: their items are answered again
+	Earlier  string         // the newest run of this file and input, where it ended early and is not resumed
+	Removed  []runs.Removed // finished runs that are not kept any more
 }
 
 // OptionError says that one of the Options does not suit a file. Its text names the

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // resume finds the run of Options.Resume and gives the stages what it began with:
 // values that they chose themselves when they started, and prices. Stages start
 // afterwards.
-func (p *Pipeline) resume() (journal.Manifest, error) {
+func (p *Pipeline) resume() (manifest.Manifest, error) {
 	file, err := filepath.Abs(p.file.Path)
 	if err != nil {
-		return journal.Manifest{}, err
+		return manifest.Manifest{}, err
 	}
 	runs, id := p.workspace.Runs(), p.workspace.options.Resume
 	last, left := runs.Newest(file, p.chosen.Name)

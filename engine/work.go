@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -45,7 +46,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if o.Spend.IsSet() && p.rereadable() && !o.Journal {
 		return nil, optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
 	}
-	var last journal.Manifest
+	var last manifest.Manifest
 	if o.Resume != "" {
 		var err error
 		if last, err = p.resume(); err != nil {
@@ -69,14 +70,14 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		kept = p.counting()
 	}
 	if o.Journal && p.rereadable() {
-		if book, begun.Earlier, err = p.journal(ctx, last); err != nil {
+		if book, err = p.journal(ctx, last, &begun); err != nil {
 			return nil, err
 		}
 		if err := p.workspace.options.Services.keepProfiles(book.Folder()); err != nil {
 			return nil, errors.Join(err, book.Close(nil))
 		}
 		kept, out.Run = book, book.ID()
-		begun.Run, begun.Resumed, begun.Answered = out.Run, o.Resume != "", book.Known()
+		begun.Run = out.Run
 	}
 	if events.Begun != nil {
 		events.Begun(begun)

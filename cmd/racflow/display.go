@@ -131,6 +131,12 @@ func (d *display) begun(b engine.Begun) {
 	if b.Resumed {
 		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
 	}
+	if b.Changed > 0 {
+		d.print("%s of the journal changed since it was written: these items are answered again", terminal.Plural(b.Changed, "line"))
+	}
+	if len(b.Removed) > 0 {
+		d.print("%s", removedRuns(b.Removed))
+	}
 	d.progress.Restart()
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/distil"
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/terminal"
@@ -64,7 +64,7 @@ be as it was. In TSV, tabs and line ends of a text become spaces.`,
 			if format != string(source.JSONL) && format != string(source.TSV) {
 				return fmt.Errorf("unknown format %q: use jsonl or tsv", format)
 			}
-			runs, id := journal.Of(state), args[0]
+			runs, id := runs.Of(state), args[0]
 			if id == engine.Newest {
 				all := runs.List()
 				if len(all) == 0 {

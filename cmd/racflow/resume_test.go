@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
@@ -138,11 +139,11 @@ func (p *paid) file(t *testing.T, name string) string {
 // runID is the name of the only run.
 func (p *paid) runID(t *testing.T) string {
 	t.Helper()
-	runs, err := os.ReadDir(filepath.Join(p.dir, stateDir, "runs"))
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("runs %v, %v", runs, err)
+	kept := runs.Of(filepath.Join(p.dir, stateDir)).List()
+	if len(kept) != 1 {
+		t.Fatalf("runs %v", kept)
 	}
-	return runs[0].Name()
+	return kept[0].ID
 }
 
 // TestResume ends a run in each way that it can end early and resumes it:

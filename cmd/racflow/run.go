@@ -14,7 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/result"
@@ -74,10 +74,11 @@ and --resume: what was answered is not asked again, items that failed are tried
 again, and FILE is written whole. What stages chose when the run began (a precision,
 a profile) and its prices count to its end, also where the file gives other prices
 by then. Unfinished runs are kept until they are resumed
-or removed with racflow runs remove; of the others the newest 20.`,
+or removed with racflow runs rm; of the others the newest 20, or what the journal block
+of the pipeline says.`,
 		// A file and, for --resume ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
-			if i := slices.IndexFunc(args, journal.IsID); flags.more.Resume == engine.Newest && len(args) == 2 && i >= 0 {
+			if i := slices.IndexFunc(args, runs.IsID); flags.more.Resume == engine.Newest && len(args) == 2 && i >= 0 {
 				flags.more.Resume, args = args[i], slices.Delete(slices.Clone(args), i, i+1)
 			}
 			return oneFile(c, args)
@@ -174,7 +175,7 @@ func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results result.Writer, 
 	reportMissing(w, o)
 	reportUnfinished(w, p, o, file)
 	if n := a.Runs().Unfinished(); o.Run != "" && n > manyRuns {
-		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, c.Flag("state").Value)
+		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs rm removes them\n", n, c.Flag("state").Value)
 	}
 	if err == nil && o.Incomplete() {
 		err = &exitError{code: exitItemsFailed}

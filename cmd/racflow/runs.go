@@ -2,55 +2,153 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
 func newRuns() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List and remove the runs that can be resumed",
-		Long: `List and remove the runs that are kept in --state. Unfinished runs are kept until
-they are resumed or removed, of the others the newest 20.`,
+		Short: "List, look into, compare, resume and remove the runs that are kept",
+		Long: `List, look into, compare, resume and remove the runs that are kept in --state.
+
+Runs are numbered in the order in which they began: run-000001 is the first, and
+no number is given twice. Where a run is to be named, newest is the last one.
+
+A run that owes something is kept until it is resumed or removed: one that was
+killed or interrupted, broke off, has items that were left or lack a voter, or
+items that failed after a model had been asked about them. Of the others the
+newest 20 are kept, or what the journal block of the pipeline says; a run that
+removes old ones says which.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("there is no racflow runs %s", args[0])
+			if likely := c.SuggestionsFor(args[0]); len(likely) > 0 {
+				err = fmt.Errorf("%w: it is racflow runs %s", err, likely[0])
+			}
+			return err
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newRunsList(), newRunsRemove())
+	c.AddCommand(newRunsList(), newRunsRm())
 	return c
+}
+
+// runOf finds a run that a person names, among those of a state folder.
+func runOf(state, name string) (runs.Runs, string, error) {
+	kept := runs.Of(state)
+	if name != engine.Newest {
+		return kept, name, nil
+	}
+	last, ok := kept.Last()
+	if !ok {
+		return kept, "", fmt.Errorf("no run is kept in %s", state)
+	}
+	return kept, last, nil
 }
 
 func newRunsList() *cobra.Command {
 	var state string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "Show what was run and how far it came",
 		Long: `Show the runs that are kept, oldest first: with the items that are answered, which
-resuming the run does not ask again, and its state. That is one of
+resuming the run does not ask again, of those that the input has, where the run came
+to its end; the tokens and the cost of these answers; and its state. That is one of
 
   complete      there is nothing to resume
   unfinished    it was killed or interrupted, broke off, or has provisional answers
   failed items  its input is worked through, and some items failed
-  at work       a process is working on it`,
+  at work       a process is working on it
+  damaged       what says what was run cannot be read, or was changed`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tw, "RUN\tFILE\tPIPELINE\tINPUT\tANSWERED\tSTATE")
-			for _, r := range journal.Of(state).List() {
+			all := runs.Of(state).List()
+			if asJSON {
+				enc := json.NewEncoder(c.OutOrStdout())
+				for _, r := range all {
+					if err := enc.Encode(listed(r)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			tw := terminal.NewTable(c.OutOrStdout())
+			fmt.Fprintln(tw, "RUN\tSTARTED\tFILE\tPIPELINE\tINPUT\tANSWERED\tSTATE\tTOKENS\tCOST\tSIZE")
+			for _, r := range all {
 				m := r.Manifest
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, shownPath(m.File), cmp.Or(m.Pipeline, "-"), shownPath(m.Input.Path), r.Answered, r.State)
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.ID, startedAt(m.Started), shownPath(m.File), cmp.Or(m.Pipeline, "-"), shownPath(m.Input.Path),
+					answeredOf(r), r.State, r.Tokens, costOf(r.Cost), size(r.Bytes))
 			}
 			return tw.Flush()
 		},
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
+	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object for each run")
 	return c
+}
+
+// runLine is a run in JSON.
+type runLine struct {
+	Run      string     `json:"run"`
+	Started  *time.Time `json:"started,omitempty"`
+	File     string     `json:"file,omitempty"`
+	Pipeline string     `json:"pipeline,omitempty"`
+	Input    string     `json:"input,omitempty"`
+	State    runs.State `json:"state"`
+	Answered int        `json:"answered"`
+	Items    *int       `json:"items,omitempty"` // of the input; absent: not known
+	Tokens   uint64     `json:"tokens"`
+	Cost     float64    `json:"cost"`
+	Bytes    int64      `json:"bytes"`
+}
+
+func listed(r runs.Info) runLine {
+	m := r.Manifest
+	l := runLine{Run: r.ID, File: m.File, Pipeline: m.Pipeline, Input: m.Input.Path, State: r.State, Answered: r.Answered, Tokens: r.Tokens, Cost: r.Cost, Bytes: r.Bytes}
+	if !m.Started.IsZero() {
+		l.Started = &m.Started
+	}
+	if r.End != nil && r.End.Complete {
+		l.Items = &r.Items
+	}
+	return l
+}
+
+// startedAt is a time in the zone of who reads it.
+func startedAt(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+func answeredOf(r runs.Info) string {
+	if r.End == nil || !r.End.Complete {
+		return strconv.Itoa(r.Answered)
+	}
+	return fmt.Sprintf("%d of %d", r.Answered, r.Items)
+}
+
+func costOf(amount float64) string {
+	if amount == 0 {
+		return "-"
+	}
+	return governor.Money(amount)
 }
 
 // shownPath is a path as a person may read it: relative where it is below the
@@ -62,35 +160,4 @@ func shownPath(path string) string {
 		}
 	}
 	return terminal.Escape(cmp.Or(path, "-"))
-}
-
-func newRunsRemove() *cobra.Command {
-	var state string
-	c := &cobra.Command{
-		Use:   "remove ID...",
-		Short: "Remove runs, which cannot be resumed then",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("name the runs to remove; racflow runs list shows them")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, ids []string) error {
-			var removed []string
-			var failed []error
-			for _, id := range ids {
-				if err := journal.Of(state).Remove(id); err != nil {
-					failed = append(failed, err)
-				} else {
-					removed = append(removed, id)
-				}
-			}
-			if len(removed) > 0 {
-				fmt.Fprintf(c.OutOrStdout(), "removed %s\n", strings.Join(removed, ", "))
-			}
-			return errors.Join(failed...)
-		},
-	}
-	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
-	return c
 }

@@ -4,18 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 )
 
 // Export is what becomes of the items of a run.
 type Export struct {
-	Run   journal.Manifest
+	Run   manifest.Manifest
 	Rows  []Row // in the order of the input
 	Items int
 
@@ -30,14 +31,14 @@ type Export struct {
 
 // Read makes rows of the answers of a run whose confidence is at least confident. It
 // reads the run's input again.
-func Read(runs journal.Runs, run string, confident float64) (_ *Export, err error) {
+func Read(runs runs.Runs, run string, confident float64) (_ *Export, err error) {
 	book, err := runs.Open(run)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, book.Close(nil)) }()
 	m := book.Manifest
-	if m.Answers != journal.Labels && m.Answers != "" {
+	if m.Answers != manifest.Labels && m.Answers != "" {
 		return nil, fmt.Errorf("run %s answers with %s, and only labels can be exported", m.ID, m.Answers)
 	}
 	input, err := m.Rows()
@@ -45,24 +46,16 @@ func Read(runs journal.Runs, run string, confident float64) (_ *Export, err erro
 		return nil, err
 	}
 	defer input.Close() //nolint:errcheck // it was only read
-	unanswered, err := book.Unanswered()
-	if err != nil {
-		return nil, err
-	}
 	c := collection{Export: Export{Run: m}, confident: confident, texts: map[string]*text{}, by: provenance(m)}
-	for m.Limit == 0 || c.Items < m.Limit {
-		row, err := input.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for item, err := range book.Results(input.Next) {
 		if err != nil {
 			return nil, err
 		}
 		c.Items++
-		if r, ok := book.Answered(row); ok && row.Err == nil {
-			c.add(row, r)
+		if item.Status == journal.Answered {
+			c.add(item.Row, item.Result)
 		} else {
-			c.without(unanswered[row.Line])
+			c.without(item.Status)
 		}
 	}
 	c.finish()
@@ -86,7 +79,7 @@ type text struct {
 	row    Row  // of the surest
 }
 
-func (c *collection) without(why journal.Unanswered) {
+func (c *collection) without(why journal.Status) {
 	switch why {
 	case journal.Unreached:
 		c.Unreached++

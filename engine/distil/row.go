@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 )
@@ -34,7 +34,7 @@ type Row struct {
 var columns = []string{"id", "text", "label", "confidence", "agreement", "voters", "models", "pipeline", "run", "started"}
 
 // provenance returns what makes a row, without id, text and label, of a result.
-func provenance(m journal.Manifest) func(outcome.Result) Row {
+func provenance(m manifest.Manifest) func(outcome.Result) Row {
 	models, doubtful := map[string]string{}, map[string]bool{}
 	for _, s := range m.Stages {
 		name, isVoter := strings.CutPrefix(s.Stage, "sample.")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
 )
 
 var builtin = engine.Serve(enginetest.Stages())
@@ -232,8 +232,8 @@ func TestIdentity(t *testing.T) {
 		}
 		p.Close()
 	}
-	before, now := journal.Stage{Stage: "sample.one", Learnt: "a"}, journal.Stage{Stage: "sample.one", Learnt: "b"}
-	differ := journal.Manifest{Stages: []journal.Stage{before}}.Differences(journal.Manifest{Stages: []journal.Stage{now}})
+	before, now := manifest.Stage{Stage: "sample.one", Learnt: "a"}, manifest.Stage{Stage: "sample.one", Learnt: "b"}
+	differ := manifest.Manifest{Stages: []manifest.Stage{before}}.Differences(manifest.Manifest{Stages: []manifest.Stage{now}})
 	if d := cmp.Diff([]string{"what sample.one has learnt"}, differ); d != "" {
 		t.Error(d)
 	}

@@ -54,6 +54,13 @@ var format = []Block{
 		{Type: "input", Doc: "The items: a file of rows (TSV, CSV, JSONL), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("gold", "gold", "The column of the passages that should be found."),
 		})},
+		{Type: "journal", Doc: "How runs are kept in the state folder, and how long.", Arguments: []Argument{
+			choiceArgument("sync", "When results are forced to the disk, before the output has them: never (none), once for those that travel together (batch), or each by itself (item). The end of the process loses nothing in any case; a power failure may lose the last seconds with none, and nothing that the output has with the others.", "none", "batch", "item"),
+			choiceArgument("keep", "Of which items it notes the candidates and prompts that were seen: of those that are flagged, failed, wrong or without an answer (notable), or of all.", "notable", "all"),
+			intArgument("runs", "20", 1, "How many finished runs are kept, the newest. Unfinished ones are kept until they are resumed or removed."),
+			{Argument: sdk.Argument{Name: "age", Type: sdk.TypeDuration, Example: "720h", Doc: "Finished runs that began longer ago are removed; without it none are for their age."}},
+			intArgument("bytes", "", 1, "The size of all finished runs: the oldest are removed until the others fit; without it any."),
+		}},
 		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for entries near an item.", Arguments: slices.Concat([]Argument{
 			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Required: true, Doc: "The knowledge that is searched."}, Block: "knowledge"},
 			intArgument("top_k", "60", 1, "How many candidates are found."),

@@ -3,8 +3,10 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 
+	"github.com/racflow/racflow/engine/journal/sealed"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 )
@@ -21,12 +23,15 @@ type entry struct {
 	Votes      []vote        `json:"votes,omitzero"`
 	Citations  []citation    `json:"citations,omitempty"`
 	Tokens     [3]uint64     `json:"tokens,omitzero"` // in, cached of these, out
+	Cost       float64       `json:"cost,omitempty"`
 	Candidates []candidate   `json:"candidates,omitempty"`
 	Missing    []string      `json:"missing,omitempty"` // voters that the answer is without
 	Unasked    *outcome.Bill `json:"unasked,omitempty"`
 	Asked      *outcome.Bill `json:"asked,omitempty"`
 	Stage      string        `json:"stage,omitempty"`
 	Error      string        `json:"error,omitempty"`
+	Expected   string        `json:"expected,omitempty"` // as the input said
+	Seen       *Seen         `json:"seen,omitempty"`
 }
 
 type vote struct {
@@ -59,24 +64,27 @@ type candidate struct {
 }
 
 // appendEntry appends a result as a line.
-func appendEntry(b []byte, r outcome.Result) ([]byte, error) {
-	e := entry{Line: r.Line, ID: r.ID}
+func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
+	e := entry{Line: r.Line, ID: r.ID, Expected: r.Expected}
+	if keep == KeepAll || notable(r) {
+		e.Seen = seen(r)
+	}
 	if r.Failure != nil {
 		e.Stage, e.Error = r.Failure.Stage, r.Failure.Err.Error()
 	} else {
 		e.answer(r)
 	}
-	line := bytes.NewBuffer(b)
+	from, line := len(b), bytes.NewBuffer(b)
 	out := json.NewEncoder(line)
 	out.SetEscapeHTML(false) // people read it, too
 	if err := out.Encode(e); err != nil {
 		return b, err
 	}
-	return line.Bytes(), nil
+	return sealed.Line(line.Bytes(), from), nil
 }
 
 // answer fills in what the stages made of an item.
-func (e *entry) answer(r outcome.Result) {
+func (e *entry) answer(r *outcome.Result) {
 	e.Answer, e.Agreement, e.Confidence, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Flagged, r.Reason
 	e.Votes = []vote{}
 	for _, v := range outcome.Heaviest(r.Votes) {
@@ -84,7 +92,7 @@ func (e *entry) answer(r outcome.Result) {
 	}
 	e.Citations = citationsOf(r.Citations)
 	e.Tokens = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}
-	e.Unasked, e.Asked = r.Unasked, r.Asked
+	e.Cost, e.Unasked, e.Asked = r.Cost, r.Unasked, r.Asked
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -119,12 +127,20 @@ func scored(score *float32) *float32 {
 	return score
 }
 
-// result is what the line says of an item that did not fail.
+var errMissing = errors.New("it had to stop when the run was kept")
+
+// result is what the line says of an item.
 func (e *entry) result() outcome.Result {
+	if e.Answer == nil {
+		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}}
+	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
-		Usage:   sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
-		Unasked: e.Unasked, Asked: e.Asked,
+		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
+		Cost:  e.Cost, Unasked: e.Unasked, Asked: e.Asked,
+	}
+	for _, stage := range e.Missing {
+		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})
 	}
 	for _, v := range e.Votes {
 		r.Votes = append(r.Votes, outcome.Vote(v))

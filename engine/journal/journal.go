@@ -1,104 +1,167 @@
 package journal
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/sealed"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
-// The files of a run's folder.
+// File is the one of the answers. Who works on a run holds its lock.
+const File = "journal.jsonl"
+
+// The files of a run's folder, beside the manifest.
 const (
-	manifestFile = "manifest.json"
-	journalFile  = "journal.jsonl"
-	failuresFile = "failures.jsonl"
-	withoutFile  = "provisional.jsonl"
-	totalsFile   = "totals.json"
+	journalFile     = File
+	failuresFile    = "failures.jsonl"
+	provisionalFile = "provisional.jsonl"
+	totalsFile      = "totals.json"
 )
 
-// Journal is a run's folder that is being written. It implements run.Journal.
+// Journal is a run's folder that is open. It implements run.Journal.
 type Journal struct {
-	Manifest Manifest
-	dir      string
-	known    map[int]span // by line of the input; what is answered. nil: nothing
+	Manifest manifest.Manifest
+	// Changed is how many lines were changed after they were written, so that their items
+	// count as not reached.
+	Changed int
 
-	mu       sync.Mutex
-	index    bool
-	lines    *os.File // holds the lock
-	size     int64
-	failures retries
-	without  retries // provisional answers
-	buffer   []byte
+	dir     string
+	options Options
+
+	mu      sync.Mutex
+	shelves kinds // the first one, of answers, holds the lock
+	earlier int   // items that were known when it was opened
+	buffer  []byte
 }
 
-// retries is a file of items that a resumed run asks again. That run truncates it, so that
-// items that fail every time do not add up.
-type retries struct{ file *os.File } // nil: none so far
+func (j *Journal) disk() disk {
+	if j.options.disk != nil {
+		return j.options.disk
+	}
+	return system{}
+}
 
-func (s *retries) append(path string, text []byte) (err error) {
-	if len(text) == 0 {
-		return nil
+// Create begins a run in a folder that was just made.
+func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
+	j := &Journal{Manifest: m, dir: dir, options: o}
+	err := j.open(os.O_CREATE)
+	if err == nil {
+		err = m.Write(dir, o.Sync.forces())
 	}
-	if s.file == nil {
-		if s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-			return err
-		}
+	if err == nil && o.Sync.forces() { // the names of the folder, and of those above that may be new
+		err = errors.Join(j.disk().syncFolder(dir), j.disk().syncFolder(filepath.Dir(dir)), j.disk().syncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
-	_, err = s.file.Write(text)
+	if err != nil {
+		return nil, errors.Join(err, j.shelves[Answered].close())
+	}
+	return j, nil
+}
+
+// open opens the journal and locks it.
+func (j *Journal) open(flags int) error {
+	f, err := lock.Open(filepath.Join(j.dir, journalFile), os.O_RDWR|flags, private.FileMode)
+	if errors.Is(err, lock.ErrBusy) {
+		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
+	}
+	if err == nil {
+		j.shelves[Answered].file = j.disk().locked(f)
+	}
 	return err
 }
 
-func (s *retries) close() error {
-	if s.file == nil {
-		return nil
+// Resume opens a run to resume it. The folder is that of the run from then on, and no
+// longer says how it ended before. An incomplete last line is dropped.
+func Resume(dir string, o Options) (*Journal, error) {
+	j, err := open(dir, o)
+	if err != nil {
+		return nil, err
 	}
-	return s.file.Close()
+	if err = j.shelves[Answered].file.Truncate(j.shelves[Answered].size); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume run %s: %w", j.ID(), err), j.Close(nil))
+	}
+	for _, status := range []Status{Provisional, Failed} { // their items are asked again
+		err = errors.Join(err, j.shelves[status].close())
+		j.shelves[status] = shelf{}
+	}
+	for _, file := range []string{totalsFile, failuresFile, provisionalFile} {
+		if e := os.Remove(filepath.Join(j.dir, file)); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("resume run %s: %w", j.ID(), err), j.shelves[Answered].close())
+	}
+	return j, nil
 }
 
-// span is where an entry stands in the file.
-type span struct {
-	from   int64
-	length int
-}
+// Open opens a run so that its results can be read. Nothing of it changes, and nobody else
+// works on it until Close.
+func Open(dir string) (*Journal, error) { return open(dir, Options{}) }
 
-// Known is how many items an earlier part of the run has answered.
-func (j *Journal) Known() int { return len(j.known) }
-
-// Index makes Answered return what this part of the run keeps, too.
-func (j *Journal) Index() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.index = true
+func open(dir string, o Options) (*Journal, error) {
+	m, err := manifest.Read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", filepath.Base(dir), err)
+	}
+	j := &Journal{Manifest: m, dir: dir, options: o}
+	if err := j.open(0); err != nil {
+		return nil, err
+	}
+	if err := j.scan(); err != nil {
+		return nil, errors.Join(fmt.Errorf("read run %s: %w", m.ID, err), j.Close(nil))
+	}
+	return j, nil
 }
 
 // ID names the run.
 func (j *Journal) ID() string { return j.Manifest.ID }
 
+// Folder is where the run is kept.
+func (j *Journal) Folder() string { return j.dir }
+
+// Known is how many items an earlier part of the run has answered.
+func (j *Journal) Known() int { return j.earlier }
+
+// Index makes Answered and Results return what this part of the run keeps, too. It is to be
+// called before anything is kept.
+func (j *Journal) Index() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.shelves {
+		if j.shelves[i].known == nil {
+			j.shelves[i].known = map[int]span{}
+		}
+	}
+}
+
 // Answered implements run.Journal.
 func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
+	if e := j.entry(Answered, row); e != nil {
+		return e.result(), true
+	}
+	return outcome.Result{}, false
+}
+
+// entry is what the journal has of a row that has come to a status; nil: nothing.
+func (j *Journal) entry(status Status, row source.Row) *entry {
 	j.mu.Lock()
-	at, ok := j.known[row.Line]
-	j.mu.Unlock()
-	if !ok {
-		return outcome.Result{}, false
+	defer j.mu.Unlock()
+	e := j.shelves[status].entry(row.Line, j.Manifest.Format)
+	if e == nil || e.ID != nameOf(row) || (e.Answer == nil) != (status == Failed) {
+		return nil // then it is answered again
 	}
-	text := make([]byte, at.length)
-	var e entry
-	if _, err := j.lines.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &e) != nil || e.Answer == nil || e.ID != nameOf(row) {
-		return outcome.Result{}, false // then it is answered again
-	}
-	return e.result(), true
+	return e
 }
 
 // nameOf is the id that a row's result has. The journal keeps it as JSON does,
@@ -110,118 +173,55 @@ func nameOf(row source.Row) string {
 	return string([]rune(row.ID))
 }
 
-// Keep implements run.Journal.
-func (j *Journal) Keep(results []outcome.Result) error {
+// Keep implements run.Journal: Options.Sync says what it has done when it returns.
+func (j *Journal) Keep(results []outcome.Result) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.keep(results); err != nil {
+	step := len(results)
+	if j.options.Sync == SyncItem {
+		step = 1
+	}
+	for from := 0; from < len(results) && err == nil; from += step {
+		err = j.keep(results[from : from+step])
+	}
+	if err != nil {
 		return fmt.Errorf("journal of the run: %w; free some space, or run without Options.Journal", err)
 	}
 	return nil
 }
 
 func (j *Journal) keep(results []outcome.Result) (err error) {
-	answers := j.buffer[:0]
-	var failed, without []byte
-	added := map[int]span{}
-	for _, r := range results {
-		to := &answers
-		switch {
-		case r.Failure != nil:
-			to = &failed
-		case len(r.Missing) > 0:
-			to = &without
-		}
+	var drafts [Failed + 1]draft
+	drafts[Answered].text = j.buffer[:0]
+	for i := range results {
+		status := of(&results[i])
+		d := &drafts[status]
+		from := len(d.text)
 		var infinite *json.UnsupportedValueError
-		from := len(*to)
-		if *to, err = appendEntry(*to, r); err != nil && !errors.As(err, &infinite) {
+		if d.text, err = appendEntry(d.text, &results[i], j.options.Keep); err != nil && !errors.As(err, &infinite) {
 			return err // a number that is not finite is no answer: a resumed run asks again
 		}
-		if j.index && to == &answers && len(answers) > from {
-			added[r.Line] = span{j.size + int64(from), len(answers) - from}
+		if j.shelves[status].known != nil && len(d.text) > from {
+			d.add(results[i].Line, from)
 		}
 	}
-	j.buffer = answers
-	if err := j.write(); err != nil {
-		return err
-	}
-	if j.known == nil && j.index {
-		j.known = map[int]span{}
-	}
-	maps.Copy(j.known, added)
-	return errors.Join(
-		j.failures.append(filepath.Join(j.dir, failuresFile), failed),
-		j.without.append(filepath.Join(j.dir, withoutFile), without))
+	j.buffer = drafts[Answered].text
+	return j.add(&drafts)
 }
 
-// write appends the buffer to the journal. A partial write, as on a full disk, is undone, so
-// that the next line begins a line.
-func (j *Journal) write() error {
-	n, err := j.lines.WriteAt(j.buffer, j.size)
-	if err != nil {
-		if n > 0 {
-			err = errors.Join(err, j.lines.Truncate(j.size))
-		}
-		return err
-	}
-	j.size += int64(n)
-	return nil
-}
-
-// read finds the answers of earlier parts of the run, and drops an incomplete last line.
-func (j *Journal) read() (err error) {
-	if j.known, j.size, err = scan(j.lines); err != nil {
-		return err
-	}
-	return j.lines.Truncate(j.size)
-}
-
-// scan finds the answers in a journal, by line of the input, and the end of its last
-// complete line.
-func scan(lines io.Reader) (known map[int]span, size int64, err error) {
-	known = map[int]span{}
-	r := bufio.NewReaderSize(lines, 256<<10)
-	for {
-		text, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return known, size, nil
-		}
-		if err != nil {
-			return known, size, err
-		}
-		var e struct {
-			Line   int     `json:"line"`
-			Answer *string `json:"answer"`
-		}
-		if json.Unmarshal(text, &e) == nil && e.Answer != nil && !unusable(text) { // else the line is damaged, or of an item that failed: once those stood here, too
-			known[e.Line] = span{size, len(text)}
-		}
-		size += int64(len(text))
-	}
-}
-
-// unusable reports whether an older racflow wrote an answer with a number that is not finite.
-// The item is then answered again.
-func unusable(line []byte) bool {
-	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
-}
-
-// Close ends the writing, with how the run ended.
+// Close ends the work, with how the run ended.
 func (j *Journal) Close(end *Totals) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var err error
 	if end != nil {
-		err = writeJSON(filepath.Join(j.dir, totalsFile), end)
+		var text []byte
+		if text, err = json.MarshalIndent(end, "", "  "); err == nil {
+			err = private.WriteFile(filepath.Join(j.dir, totalsFile), sealed.File(text), j.options.Sync.forces())
+		}
 	}
-	return errors.Join(err, j.failures.close(), j.without.close(), j.lines.Close()) // and with it the lock
-}
-
-// writeJSON writes a file whole or not at all.
-func writeJSON(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
+	for i := len(j.shelves) - 1; i >= 0; i-- { // the lock last
+		err = errors.Join(err, j.shelves[i].close())
 	}
-	return private.WriteFile(path, append(text, '\n'), false)
+	return err
 }

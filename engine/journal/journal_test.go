@@ -8,22 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
-func begin(t testing.TB, state string, m journal.Manifest) *journal.Journal {
+func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
 	t.Helper()
-	j, err := journal.Of(state).Begin(m)
+	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func begin(t testing.TB, state string, m journal.Manifest) *journal.Journal {
 
 func resume(t testing.TB, state, id string) *journal.Journal {
 	t.Helper()
-	j, err := journal.Of(state).Resume(id)
+	j, err := runs.Of(state).Resume(id, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 
 func TestOutputIsTheSame(t *testing.T) {
 	state, all := t.TempDir(), results()
-	j := begin(t, state, journal.Manifest{})
+	j := begin(t, state, manifest.Manifest{})
 	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
 		if err := j.Keep(all[i : i+1]); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,7 @@ func TestOutputIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
-	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away"}`+"\n" {
+	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away","sum":"27d92ec8"}`+"\n" {
 		t.Errorf("failures %q, %v", failures, err)
 	}
 	j = resume(t, state, j.ID())
@@ -138,7 +139,7 @@ func TestOutputIsTheSame(t *testing.T) {
 // TestFailuresDoNotAddUp resumes a run whose item fails every time.
 func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), results()
-	j := begin(t, state, journal.Manifest{})
+	j := begin(t, state, manifest.Manifest{})
 	id := j.ID()
 	if err := errors.Join(j.Keep(all), j.Close(nil)); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 // TestProvisional keeps answers that lack a voter apart: a resumed run asks again,
 // however often that ends in the same way.
 func TestProvisional(t *testing.T) {
-	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
+	state, m := t.TempDir(), manifest.Manifest{File: "/p.hcl", Pipeline: "p"}
 	stop := errors.New("the budget is spent")
 	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
 	j := begin(t, state, m)
@@ -179,13 +180,13 @@ func TestProvisional(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
-		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"]}` + "\n"; err != nil || string(kept) != want {
+		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"],"sum":"b5d4c995"}` + "\n"; err != nil || string(kept) != want {
 			t.Errorf("provisional answers %q, %v", kept, err)
 		}
-		if end := journal.Of(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
+		if end := runs.Of(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
 			t.Errorf("end %+v", end)
 		}
-		if newest, ok := journal.Of(state).Newest("/p.hcl", "p"); !ok || newest.ID != j.ID() {
+		if newest, ok := runs.Of(state).Newest("/p.hcl", "p"); !ok || newest.ID != j.ID() {
 			t.Errorf("newest %q, %v", newest.ID, ok)
 		}
 		j = resume(t, state, j.ID())
@@ -196,7 +197,7 @@ func TestProvisional(t *testing.T) {
 	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := journal.Of(state).Newest("/p.hcl", "p"); ok {
+	if _, ok := runs.Of(state).Newest("/p.hcl", "p"); ok {
 		t.Error("a run that lacks nothing any more is offered")
 	}
 }
@@ -206,7 +207,7 @@ func TestProvisional(t *testing.T) {
 // again, and its line then counts.
 func TestLinesWithoutANumber(t *testing.T) {
 	state := t.TempDir()
-	j := begin(t, state, journal.Manifest{})
+	j := begin(t, state, manifest.Manifest{})
 	answer := func(line int, weight, agreement float64) outcome.Result {
 		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
@@ -238,7 +239,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
-	j := begin(t, state, journal.Manifest{})
+	j := begin(t, state, manifest.Manifest{})
 	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
 	if err := j.Keep(all[:2]); err != nil {
 		t.Fatal(err)
@@ -272,146 +273,10 @@ func TestTornLines(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	input := filepath.Join(t.TempDir(), "in.tsv")
-	look := func(content string) journal.File {
-		t.Helper()
-		if err := os.WriteFile(input, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f, err := journal.NewFile(input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	base := func() journal.Manifest {
-		return journal.Manifest{
-			Version: "1", Parts: map[string]string{"sample.llm": "a", "elect.e": "b"}, Input: look("text\na\n"), Limit: 5,
-			Knowledge: []journal.Knowledge{{Name: "k", Collection: "c", Content: "x"}},
-			Stages:    []journal.Stage{{Stage: "sample.llm", Use: "openai", Plugin: "racflow", Version: "1", Fingerprint: "f"}},
-		}
-	}
-	tests := map[string]struct {
-		change func(*journal.Manifest)
-		want   []string
-	}{
-		"nothing":     {func(m *journal.Manifest) { m.ID = "other" }, nil},
-		"a stage":     {func(m *journal.Manifest) { m.Parts["sample.llm"] = "z" }, []string{"sample.llm of the file"}},
-		"a new stage": {func(m *journal.Manifest) { m.Parts["sample.b"] = "z" }, []string{"sample.b of the file"}},
-		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
-		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"Options.Limit, which was 5"}},
-		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},
-		"model":       {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "g" }, []string{"what sample.llm works with, such as its model or template"}},
-		"racflow":     {func(m *journal.Manifest) { m.Version = "2" }, []string{"racflow is version 2, it was 1"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			before, after := base(), base()
-			test.change(&after)
-			if got := before.Differences(after); !slices.Equal(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestRunsAreKeptApart(t *testing.T) {
-	state := t.TempDir()
-	runs := journal.Of(state)
-	m := journal.Manifest{File: "/p.hcl", Pipeline: "p"}
-	j := begin(t, state, m)
-	if _, err := runs.Resume(j.ID()); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("a run at work was opened: %v", err)
-	}
-	if _, ok := runs.Newest("/p.hcl", "p"); ok {
-		t.Error("a run at work is offered")
-	}
-	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := runs.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
-		t.Errorf("newest %v, %v", got.ID, ok)
-	}
-	if _, ok := runs.Newest("/p.hcl", "q"); ok {
-		t.Error("a run of another pipeline is offered")
-	}
-	if end := runs.End(j.ID()); end == nil || end.Complete || end.Reason != "interrupted" || end.Items != 1 {
-		t.Errorf("end %+v", end)
-	}
-	j = resume(t, state, j.ID())
-	if runs.End(j.ID()) != nil {
-		t.Error("a run that is resumed has ended")
-	}
-	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := runs.Newest("/p.hcl", "p"); ok {
-		t.Error("a finished run is offered")
-	}
-	for _, id := range []string{"../x", "", "20260101-000000-00000g"} {
-		if _, err := runs.Resume(id); err == nil {
-			t.Errorf("run %q was opened", id)
-		}
-	}
-}
-
-// folders are the names of the runs that are left.
-func folders(t *testing.T, state string) (names []string) {
-	t.Helper()
-	left, err := os.ReadDir(filepath.Join(state, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range left {
-		names = append(names, d.Name())
-	}
-	return names
-}
-
-// TestOldRunsAreRemoved ends runs in each way, and begins many after them: of those
-// that resuming would not add to, the newest 20 stay.
-func TestOldRunsAreRemoved(t *testing.T) {
-	state := t.TempDir()
-	busy := begin(t, state, journal.Manifest{})
-	defer busy.Close(nil)
-	want := []string{busy.ID()}
-	for _, end := range []*journal.Totals{
-		nil, // killed
-		journal.NewTotals(outcome.Totals{Items: 1152}, errors.New("interrupted")),
-		journal.NewTotals(outcome.Totals{Items: 5, Provisional: 1}, nil),
-		journal.NewTotals(outcome.Totals{Items: 5, Left: 1}, nil),
-	} {
-		j := begin(t, state, journal.Manifest{})
-		if err := j.Close(end); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, j.ID())
-	}
-	if n := journal.Of(state).Unfinished(); n != len(want) {
-		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
-	}
-	for i := range 25 { // within a second, most likely
-		j := begin(t, state, journal.Manifest{})
-		if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2, Failed: i % 2}, nil)); err != nil {
-			t.Fatal(err)
-		}
-		if last := want[len(want)-1]; j.ID() <= last {
-			t.Errorf("run %s began after %s", j.ID(), last)
-		}
-		if i > 3 { // 20, and the one that began after the last pruning
-			want = append(want, j.ID())
-		}
-	}
-	if d := cmp.Diff(want, folders(t, state)); d != "" {
-		t.Errorf("runs that are left (-want +got):\n%s", d)
-	}
-}
-
 // BenchmarkKeep keeps results as the statistical voters give them, a batch of 64
 // at a time.
 func BenchmarkKeep(b *testing.B) {
-	j := begin(b, b.TempDir(), journal.Manifest{})
+	j := begin(b, b.TempDir(), manifest.Manifest{})
 	defer j.Close(nil)
 	batch := make([]outcome.Result, 64)
 	for i := range batch {
@@ -451,7 +316,7 @@ func TestIndex(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	j := begin(t, state, journal.Manifest{})
+	j := begin(t, state, manifest.Manifest{})
 	if err := j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,94 +2,152 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/journal/sealed"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
-// Open opens a run so that its answers can be read. Nothing of it changes, and nobody
-// else works on it until Close.
-func (r Runs) Open(id string) (*Journal, error) {
-	m, err := r.Manifest(id)
-	if err != nil {
-		return nil, err
-	}
-	j := &Journal{Manifest: m, dir: filepath.Join(r.dir, id)}
-	if err := j.open(0); err != nil {
-		return nil, err
-	}
-	if j.known, j.size, err = scan(j.lines); err != nil {
-		return nil, errors.Join(fmt.Errorf("read run %s: %w", id, err), j.lines.Close())
-	}
-	return j, nil
-}
-
-// Unanswered is why a row is not Answered.
-type Unanswered int
-
-// Reasons why a row is not Answered.
-const (
-	Unreached   Unanswered = iota // the run ended before it
-	Failed                        // a stage failed
-	Provisional                   // the answer lacks a voter
-)
-
-// Unanswered returns the rows that the journal has and that are not Answered, by line of
-// the input.
-func (j *Journal) Unanswered() (map[int]Unanswered, error) {
-	all := map[int]Unanswered{}
-	for why, file := range map[Unanswered]string{Failed: failuresFile, Provisional: withoutFile} {
-		if err := j.eachLine(file, func(line int) { all[line] = why }); err != nil {
-			return nil, fmt.Errorf("read run %s: %w", j.ID(), err)
+// scan finds what earlier parts of the run have kept.
+func (j *Journal) scan() error {
+	for status := range j.shelves {
+		s := &j.shelves[status]
+		if s.file == nil {
+			f, err := j.disk().open(filepath.Join(j.dir, shelfFiles[status]), os.O_RDWR)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			s.file = f
 		}
-	}
-	return all, nil
-}
-
-// eachLine calls f with the lines of the input that a file of the run is about.
-func (j *Journal) eachLine(file string, f func(int)) error {
-	in, err := os.Open(filepath.Join(j.dir, file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	for r := bufio.NewReader(in); ; {
-		text, err := r.ReadBytes('\n')
-		var e struct{ Line int }
-		if err == nil && json.Unmarshal(text, &e) == nil { // else the line is cut off or damaged
-			f(e.Line)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+		changed, err := s.scan(j.Manifest.Format, Status(status) == Failed)
 		if err != nil {
 			return err
 		}
+		if Status(status) == Answered {
+			j.Changed, j.earlier = changed, len(s.known)
+		}
 	}
+	return nil
 }
 
-// Rows opens the input of the run, whose texts the journal does not have. It fails where
-// the file is another than it was.
-func (m Manifest) Rows() (*source.Reader, error) {
-	if m.Columns == nil {
-		return nil, fmt.Errorf("run %s does not say how its input is read, since an older racflow kept it: run it again", m.ID)
+// scan finds the lines of a file, by line of the input, and the end of its last complete
+// line. It returns how many have been changed and not been written again.
+func (s *shelf) scan(format int, failures bool) (changed int, err error) {
+	s.known, s.size = map[int]span{}, 0
+	type lost struct {
+		line int
+		at   int64
 	}
-	same, err := m.Input.Unchanged()
+	var all []lost
+	for r := bufio.NewReaderSize(io.NewSectionReader(s.file, 0, math.MaxInt64), 256<<10); ; {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		var e struct {
+			Line   int     `json:"line"`
+			Answer *string `json:"answer"`
+		}
+		err = json.Unmarshal(text, &e)
+		switch state := sealed.Check(text); {
+		case state == sealed.Changed || state == sealed.Without && format > 0:
+			all = append(all, lost{e.Line, s.size})
+		case err == nil && (e.Answer == nil) == failures && !unusable(text): // else the line is damaged, or of an item that failed: once those stood among the answers
+			s.known[e.Line] = span{s.size, len(text)}
+		}
+		s.size += int64(len(text))
+	}
+	for _, l := range all {
+		if now, ok := s.known[l.line]; !ok || now.from < l.at {
+			changed++
+		}
+	}
+	return changed, nil
+}
+
+// parse reads a line; nil: it is not as it was written.
+func parse(text []byte, format int) *entry {
+	if state := sealed.Check(text); state == sealed.Changed || state == sealed.Without && format > 0 {
+		return nil
+	}
+	e := new(entry)
+	if json.Unmarshal(text, e) != nil {
+		return nil
+	}
+	return e
+}
+
+// unusable reports whether an older racflow wrote an answer with a number that is not finite.
+// The item is then answered again.
+func unusable(line []byte) bool {
+	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
+}
+
+// Busy reports whether a process is at work on the run of a folder.
+func Busy(dir string) bool {
+	f, err := lock.Open(filepath.Join(dir, journalFile), os.O_RDWR, 0)
+	if err == nil {
+		_ = f.Close() // nothing was written
+	}
+	return errors.Is(err, lock.ErrBusy)
+}
+
+// Count sums up the answers that the journal of a folder has, also while a process is at
+// work on it: Items, Answered, Undecided, Flagged, Usage and Cost.
+func Count(dir string, format int) (t outcome.Totals) {
+	f, err := os.Open(filepath.Join(dir, journalFile))
 	if err != nil {
-		return nil, fmt.Errorf("run %s has no texts, and its input cannot be read again: %w; put the file back, or run it again", m.ID, err)
+		return t
 	}
-	if !same {
-		return nil, fmt.Errorf("run %s has no texts, and its input %s has changed since: put the old file back, or run it again", m.ID, m.Input.Path)
+	defer f.Close() //nolint:errcheck // it was only read
+	s := shelf{file: f}
+	_, _ = s.scan(format, false)                             // what cannot be read is not known
+	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sums depend on the order
+		if e := s.entry(line, format); e != nil {
+			r := e.result()
+			r.RetrievalOnly = len(r.Candidates) > 0
+			t.Add(r)
+		}
 	}
-	c := m.Columns
-	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Meta: []string{}}, nil)
+	return t
+}
+
+// Size returns the bytes of a folder's files.
+func Size(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}
+
+// End returns how the run of a folder ended; nil: it was cut off, or is at work, or what
+// says so was changed.
+func End(dir string) *Totals {
+	text, err := os.ReadFile(filepath.Join(dir, totalsFile))
+	end := new(Totals)
+	if err != nil || sealed.Check(text) == sealed.Changed || json.Unmarshal(text, end) != nil {
+		return nil
+	}
+	return end
 }

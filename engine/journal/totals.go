@@ -23,10 +23,13 @@ type Totals struct {
 	Left      int `json:"left"` // read and left unanswered
 	// Provisional is how many were answered without a voter that had to stop.
 	Provisional int `json:"provisional,omitempty"`
+	// FailedPaid is how many of those that failed a model had been asked about.
+	FailedPaid int `json:"failed_paid,omitempty"`
 
-	InputTokens  uint64 `json:"input_tokens"` // of the answers, whenever they were made
-	CachedTokens uint64 `json:"cached_tokens"`
-	OutputTokens uint64 `json:"output_tokens"`
+	InputTokens  uint64  `json:"input_tokens"` // of the answers, whenever they were made
+	CachedTokens uint64  `json:"cached_tokens"`
+	OutputTokens uint64  `json:"output_tokens"`
+	Cost         float64 `json:"cost,omitempty"` // of them, by the prices in the file
 
 	Seconds float64     `json:"seconds"`
 	Stages  []StageTime `json:"stages"`
@@ -39,6 +42,10 @@ func (t *Totals) Unfinished() bool {
 	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
+// Owes reports whether resuming the run may give what was paid for: it is unfinished, or items
+// failed that models were asked about.
+func (t *Totals) Owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
+
 // StageTime is the work of one stage.
 type StageTime struct {
 	Stage string  `json:"stage"`
@@ -50,8 +57,8 @@ type StageTime struct {
 func NewTotals(t outcome.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
-		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional,
-		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens,
+		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid,
+		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens, Cost: t.Cost,
 		Seconds: t.Elapsed.Seconds(),
 	}
 	switch {

@@ -24,6 +24,8 @@ type Result struct {
 	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
 	Candidates []sdk.Candidate // of the last retrieve or rerank stage
 	Lists      []List          // of all of them in file order, where the run keeps them
+	Prompts    []Prompted      // of the prompt stages that wrote any, in file order
+	Requests   []Request       // of voters that ask services, in the order of their samples
 	// RetrievalOnly is set where the pipeline has no election: the candidates are its
 	// answer.
 	RetrievalOnly bool
@@ -32,6 +34,7 @@ type Result struct {
 	FreeText bool
 	Usage    sdk.Usage
 	Usages   map[string]sdk.Usage // the same by voter
+	Cost     float64              // of it, by the prices in the file
 	Failure  *Failure             // set: the item was not answered
 	Skipped  []*Failure           // of stages with on_error = "skip", and of voters whose service refuses the item
 	// Missing are the voters that had to stop, so that the answer is that of the others
@@ -56,8 +59,20 @@ type Bill struct {
 	Gain      float64 `json:"gain,omitempty"`
 }
 
-// A result that a resumed run takes from its journal has no Lists, Usages, Skipped and
-// Latency.
+// A result that a resumed run takes from its journal has no Lists, Prompts, Requests, Usages,
+// Skipped and Latency.
+
+// Prompted is what one prompt stage wrote.
+type Prompted struct {
+	Stage   string // as "prompt.classify"
+	Prompts []sdk.Prompt
+}
+
+// Request is what a sample was asked for.
+type Request struct {
+	Voter string
+	Key   sdk.Key // of the reply in the response cache; zero: not known
+}
 
 // List are the candidates that one stage left to those below it.
 type List struct {

@@ -14,8 +14,10 @@ type Totals struct {
 	Earlier     int // of Items: taken from the journal
 	Left        int // not among Items: read and left unanswered, because a stage had to stop
 	Provisional int // of Items: answered without a voter that had to stop
+	FailedPaid  int // of Failed: a model had been asked about them
 
 	Usage   sdk.Usage
+	Cost    float64 // of it
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
@@ -48,6 +50,7 @@ type Skipped struct {
 func (t *Totals) Add(r Result) {
 	t.Items++
 	t.Usage.Add(r.Usage)
+	t.Cost += r.Cost
 	for _, f := range r.Skipped {
 		Count(&t.Skipped, f, 1)
 	}
@@ -60,7 +63,9 @@ func (t *Totals) Add(r Result) {
 	t.countDropped(r)
 	switch {
 	case r.Failure != nil:
-		t.Failed++
+		if t.Failed++; r.Usage != (sdk.Usage{}) {
+			t.FailedPaid++
+		}
 		return
 	case r.Answer == "" && !r.RetrievalOnly:
 		t.Undecided++

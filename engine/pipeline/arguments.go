@@ -165,7 +165,7 @@ func (a arguments) duration(name string) time.Duration {
 		a.errorAt(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
 		return 0
 	case d <= 0:
-		a.errorAt(at, "Invalid duration", `%s is more than 0. Leave it out to wait as long as it takes.`, name)
+		a.errorAt(at, "Invalid duration", `%s is more than 0. Leave it out to set no bound.`, name)
 		return 0
 	}
 	return d

@@ -42,6 +42,7 @@ knowledge "d" {
 }
 pipeline "p" {
   input { path = "rows.tsv" }
+  journal {}
   retrieve "r" { from = knowledge.k }
   rerank "b" { use = "x" }
   sample "s" { use = "x" }
@@ -53,7 +54,9 @@ pipeline "p" {
 	}
 	k, stages := file.Knowledge[0], file.Pipelines[0].Stages
 	source, input, r, rerank, sample := k.Source, file.Pipelines[0].Input, stages[0].Retrieve.Ranking, stages[1], stages[2]
+	kept := file.Pipelines[0].Journal
 	got := map[string]any{
+		"journal.sync": kept.Sync, "journal.keep": kept.Keep, "journal.runs": kept.Runs,
 		"limit.concurrency": file.Limits[0].Concurrency,
 		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.max_bytes": file.Knowledge[1].Source.Documents.Max,
 		"input.id": input.ID, "input.text": input.Text, "input.label": input.Label, "input.gold": input.Gold,

@@ -104,12 +104,22 @@ func (s *Source) Replace(path string) {
 
 // Pipeline is a pipeline block: what happens to each item of the input.
 type Pipeline struct {
-	Name   string    `identity:"-,a run is looked for by it"`
-	Input  *Source   `identity:"run"`                             // nil: the file names none
-	Stages []*Stage  `identity:"run"`                             // in file order, disabled ones too
-	Batch  int       `identity:"-,how many items go together"`    // 0: what suits the stages
-	Budget Budget    `identity:"-,it ends a run, and is resumed"` // of one run
-	Range  hcl.Range `identity:"-,a position"`
+	Name    string    `identity:"-,a run is looked for by it"`
+	Input   *Source   `identity:"run"`                             // nil: the file names none
+	Stages  []*Stage  `identity:"run"`                             // in file order, disabled ones too
+	Batch   int       `identity:"-,how many items go together"`    // 0: what suits the stages
+	Budget  Budget    `identity:"-,it ends a run, and is resumed"` // of one run
+	Journal Journal   `identity:"-,it keeps results, and makes none"`
+	Range   hcl.Range `identity:"-,a position"`
+}
+
+// Journal says how runs are kept, and how long: see packages journal and runs.
+type Journal struct {
+	Sync  string        // "none", "batch" or "item"
+	Keep  string        // "notable" or "all"
+	Runs  int           // finished ones
+	Age   time.Duration // 0: any
+	Bytes int64         // 0: any
 }
 
 // Knowledge returns what the pipeline's enabled retrieve stages search, each

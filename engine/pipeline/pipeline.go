@@ -14,9 +14,14 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	a := arguments{l, content.Attributes}
 	p.Batch = a.int("batch", 0, 1)
 	p.Budget = a.budget()
-	var stages hcl.Blocks
+	var stages, journals hcl.Blocks
 	for _, s := range content.Blocks {
-		if s.Type != "input" {
+		switch s.Type {
+		case "journal":
+			journals = append(journals, s)
+			continue
+		case "input":
+		default:
 			stages = append(stages, s)
 			continue
 		}
@@ -32,6 +37,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 		p.Input.Replace(absolute(l.Input, l.Dir))
 		l.mapColumns(p.Input, true)
 	}
+	p.Journal = l.readJournal(journals)
 	at := place{scope: rule.Scope{Vars: l.seen()}}
 	for _, s := range l.distinct(stages) {
 		p.Stages = append(p.Stages, l.readStage(s, at))

@@ -65,6 +65,24 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	return nil
 }
 
+// readJournal reads how runs are kept, where a block says so.
+func (l *loader) readJournal(blocks hcl.Blocks) Journal {
+	a := arguments{l, nil}
+	for i, b := range blocks {
+		if i > 0 {
+			l.errorAt(b.DefRange, "Duplicate block", "A pipeline has one journal block; there is one on line %d already.", blocks[0].DefRange.Start.Line)
+			break
+		}
+		content, diags := b.Body.Content(grammar.Described("pipeline", "journal").Schema())
+		l.add(diags)
+		a.attrs = content.Attributes
+	}
+	return Journal{
+		Sync: a.choice("sync", "none", "none", "batch", "item"), Keep: a.choice("keep", "notable", "notable", "all"),
+		Runs: a.int("runs", 20, 1), Age: a.duration("age"), Bytes: a.whole("bytes", 0, 1, math.MaxInt64),
+	}
+}
+
 // readPrice reads what a stage's calls cost; nil: nobody says so. That is also where
 // its arguments are null, as those of a variable that was given no value.
 func (l *loader) readPrice(b stageBody) *Price {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
@@ -132,7 +134,7 @@ func TestAVoterStops(t *testing.T) {
 				t.Fatalf("undisturbed: %d asked, %v", rich.asked.Load(), err)
 			}
 			state := t.TempDir()
-			j, err := journal.Of(state).Begin(journal.Manifest{})
+			j, _, err := runs.Of(state).Begin(manifest.Manifest{}, journal.Options{}, runs.Retention{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,13 +158,13 @@ func TestAVoterStops(t *testing.T) {
 			if err := j.Close(journal.NewTotals(totals, nil)); err != nil {
 				t.Fatal(err)
 			}
-			if end := journal.Of(state).End(j.ID()); !end.Complete || !end.Unfinished() || end.Provisional != missing || !strings.Contains(end.Reason, "budget") {
+			if end := runs.Of(state).End(j.ID()); !end.Complete || !end.Unfinished() || end.Provisional != missing || !strings.Contains(end.Reason, "budget") {
 				t.Errorf("end %+v", end)
 			}
 
 			// A resumed run is cut off; the next one completes it.
 			for _, cutOff := range []int{items / 2, 0} {
-				if j, err = journal.Of(state).Resume(j.ID()); err != nil {
+				if j, err = runs.Of(state).Resume(j.ID(), journal.Options{}); err != nil {
 					t.Fatal(err)
 				}
 				p, known := &paid{}, j.Known() // the calls of the part before may still be under way

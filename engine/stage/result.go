@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/racflow/racflow/engine/outcome"
@@ -29,7 +30,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	if e := rec.Earlier; e != nil {
 		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
 		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
-		result.Unasked, result.Asked, result.Missing, result.Failure = e.Unasked, e.Asked, e.Missing, e.Failure
+		result.Unasked, result.Asked, result.Missing, result.Failure, result.Cost = e.Unasked, e.Asked, e.Missing, e.Failure, e.Cost
 		return result, false
 	}
 	for i := range rec.outputs {
@@ -59,8 +60,16 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		of.Add(s.Usage)
 		result.Usages[s.Voter] = of
 	}
+	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sums depend on the order
+		result.Cost += g.pipeline.Cost(voter, result.Usages[voter])
+	}
 	if g.found >= 0 {
 		result.Candidates = rec.outputs[g.found].candidates
+	}
+	for i, s := range g.stages {
+		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
+			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
+		}
 	}
 	if g.options.Lists {
 		for i, s := range g.stages {

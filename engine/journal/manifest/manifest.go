@@ -1,0 +1,117 @@
+package manifest
+
+import (
+	"time"
+
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/spend"
+)
+
+// Manifest is what was run. Secrets are not in it.
+type Manifest struct {
+	// Format is that of the run's folder: Current, or 0 where an older racflow kept the run,
+	// whose files have no checksums.
+	Format   int       `json:"format,omitempty"`
+	ID       string    `json:"id"`
+	Started  time.Time `json:"started"`
+	Version  string    `json:"racflow"`
+	File     string    `json:"file"` // absolute
+	Pipeline string    `json:"pipeline"`
+	// Parts are digests of what answers depend on in the checked pipeline, so that
+	// what differs can be named; see package identity.
+	Parts     map[string]string `json:"parts"`
+	Variables []Variable        `json:"variables,omitempty"`
+	Input     File              `json:"input"`
+	// Columns are those of the input with ids and texts, so that it can be read again;
+	// nil: an older racflow kept the run.
+	Columns *Columns `json:"columns,omitempty"`
+	// Answers says what the answers are; empty: an older racflow kept the run.
+	Answers   Answers     `json:"answers,omitempty"`
+	Command   *Command    `json:"command,omitempty"` // nil: the run is not that of a command, or an older racflow kept it
+	Limit     int         `json:"limit,omitempty"`   // items; 0: all
+	Spend     spend.Limit `json:"spend,omitzero"`    // on voters that call services, unless the resumed run has another
+	Knowledge []Knowledge `json:"knowledge,omitempty"`
+	Stages    []Stage     `json:"stages"`
+}
+
+// Variable is a variable of the file with the value it had.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // a secret reads "(secret)"
+	From  string `json:"from"`
+}
+
+// Columns say how the rows of an input are written, and where ids, texts and labels stand in
+// them.
+type Columns struct {
+	source.Form
+	ID    string `json:"id"`
+	Text  string `json:"text"`
+	Label string `json:"label,omitempty"` // empty: an older racflow kept the run
+}
+
+// Command is the command that began a run, so that it can be given again.
+type Command struct {
+	Dir   string `json:"dir"` // that its paths are relative to
+	Flags []Flag `json:"flags,omitempty"`
+	// Withheld are variables whose values were given on the command line and are secret: they
+	// are not kept.
+	Withheld []string `json:"withheld,omitempty"`
+}
+
+// Flag is a flag with the value that it was given, as text.
+type Flag struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Answers are what a pipeline answers with.
+type Answers string
+
+// Kinds of answers.
+const (
+	Labels   Answers = "labels"
+	Texts    Answers = "texts"
+	Passages Answers = "passages" // there is no election
+)
+
+// Knowledge is the generation that was searched.
+type Knowledge struct {
+	Name       string `json:"name"`
+	Collection string `json:"collection"`
+	Content    string `json:"content"` // hash of what it was made from
+}
+
+// Stage is a stage with what its answers depend on.
+type Stage struct {
+	Stage       string `json:"stage"` // as "sample.knn"
+	Use         string `json:"use"`
+	Plugin      string `json:"plugin"`
+	Version     string `json:"version"`         // of the plugin
+	Model       string `json:"model,omitempty"` // that it asks, where its config names one
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Learnt      string `json:"learnt,omitempty"`  // names what it has learnt from its knowledge
+	Program     *File  `json:"program,omitempty"` // of a third party's plugin
+
+	// What the run began with and a resumed one gets again.
+	Resolved map[string]any `json:"resolved,omitempty"` // what the stage chose for arguments that the file leaves to it
+	Price    *Price         `json:"price,omitempty"`
+}
+
+// Price is what a million tokens cost.
+type Price struct {
+	Input  float64 `json:"input"`
+	Cached float64 `json:"cached"`
+	Output float64 `json:"output"`
+	Batch  float64 `json:"batch,omitempty"` // share of that for calls in batches; 0: half
+}
+
+// Define sets what the manifest says of a pipeline.
+func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
+	m.Pipeline, m.Parts = p.Name, identity.Parts(p)
+	for _, v := range f.Variables {
+		m.Variables = append(m.Variables, Variable{v.Name, v.Value, v.From})
+	}
+}

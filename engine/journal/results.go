@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// Status is what an item of a run has come to.
+type Status int
+
+// What items come to.
+const (
+	Answered    Status = iota
+	Provisional        // the answer lacks a voter
+	Failed             // a stage failed, or the row cannot be used
+	Unreached          // the run ended before it
+)
+
+// Item is a row of a run's input with what became of it.
+type Item struct {
+	Row    source.Row
+	Status Status
+	// Result is as the run gave it, but for Lists, Usages, Skipped and Latency, which are not
+	// kept. Of an item that is Unreached it has what the row says.
+	Result outcome.Result
+	Seen   *Seen // nil: the journal does not have what was seen of the item
+}
+
+// Results yields the items of the run in the order of the input, whose rows next returns
+// (io.EOF ends them; see manifest.Manifest.Rows), up to the run's limit. Of a run that is being
+// written it has what is kept by then, if Index was called. An error of next is yielded
+// last, with an Item that has nothing.
+func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for n := 0; j.Manifest.Limit == 0 || n < j.Manifest.Limit; n++ {
+			row, err := next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			if !yield(j.item(row), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (j *Journal) item(row source.Row) Item {
+	item := Item{Row: row, Status: Unreached}
+	for _, status := range []Status{Answered, Failed, Provisional} {
+		if row.Err != nil && status != Failed {
+			continue
+		}
+		if e := j.entry(status, row); e != nil {
+			item.Status, item.Result, item.Seen = status, e.result(), e.Seen
+			break
+		}
+	}
+	r := &item.Result
+	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(row), row.Text, row.Label, row.Gold
+	if row.ID != "" {
+		r.ID = row.ID
+	}
+	r.RetrievalOnly, r.FreeText = j.Manifest.Answers == manifest.Passages, j.Manifest.Answers == manifest.Texts
+	if item.Status == Failed && row.Err != nil {
+		r.Failure = &outcome.Failure{Err: row.Err}
+	}
+	return item
+}

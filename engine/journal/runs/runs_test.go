@@ -1,0 +1,96 @@
+package runs_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
+	t.Helper()
+	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func resume(t testing.TB, state, id string) *journal.Journal {
+	t.Helper()
+	j, err := runs.Of(state).Resume(id, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// results are some of each sort.
+func results() []outcome.Result {
+	return []outcome.Result{
+		{Line: 2, ID: "a", Answer: "x", Usage: sdk.Usage{InputTokens: 4, CachedTokens: 1, OutputTokens: 3}}, {Line: 3, ID: "b", Answer: "y", Flagged: true}, {Line: 5, ID: "c", Reason: "no answer fits"}, {Line: 6, ID: "d", Answer: "z"},
+		{Line: 7, ID: "e", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
+	}
+}
+
+func TestRunsAreKeptApart(t *testing.T) {
+	state := t.TempDir()
+	kept := runs.Of(state)
+	m := manifest.Manifest{File: "/p.hcl", Pipeline: "p"}
+	j := begin(t, state, m)
+	if _, err := kept.Resume(j.ID(), journal.Options{}); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a run at work was opened: %v", err)
+	}
+	if _, ok := kept.Newest("/p.hcl", "p"); ok {
+		t.Error("a run at work is offered")
+	}
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := kept.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
+		t.Errorf("newest %v, %v", got.ID, ok)
+	}
+	if _, ok := kept.Newest("/p.hcl", "q"); ok {
+		t.Error("a run of another pipeline is offered")
+	}
+	if end := kept.End(j.ID()); end == nil || end.Complete || end.Reason != "interrupted" || end.Items != 1 {
+		t.Errorf("end %+v", end)
+	}
+	j = resume(t, state, j.ID())
+	if kept.End(j.ID()) != nil {
+		t.Error("a run that is resumed has ended")
+	}
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := kept.Newest("/p.hcl", "p"); ok {
+		t.Error("a finished run is offered")
+	}
+	for _, id := range []string{"../x", "", "20260101-000000-00000g", "run-", "run-1x"} {
+		if _, err := kept.Resume(id, journal.Options{}); err == nil {
+			t.Errorf("run %q was opened", id)
+		}
+	}
+}
+
+// folders are the names of the runs that are left.
+func folders(t *testing.T, state string) (names []string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(state, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range left {
+		if d.IsDir() {
+			names = append(names, d.Name())
+		}
+	}
+	return names
+}
