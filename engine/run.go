@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/relevance"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
@@ -186,4 +188,42 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 		return nil, err
 	}
 	return result.Candidates(found), nil
+}
+
+// Around returns a candidate that was found with the text of up to n chunks before and
+// after it in its document; a row as it is.
+func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
+	r, err := p.Start(ctx)
+	if err != nil {
+		return c, err
+	}
+	return r.Around(ctx, c, n)
+}
+
+// Relevance is how likely it is that what was found for an item answers it (package
+// relevance), and the words of the item that tell passages apart. The probability is
+// known where nothing was asked but a search, and where that kept its lists
+// (Options.Lists).
+func (p *Pipeline) Relevance(r outcome.Result) (terms *relevance.Terms, probability float64, known bool) {
+	var block *pipeline.Knowledge
+	for _, s := range p.chosen.Stages {
+		if s.Retrieve != nil && s.Enabled {
+			block = s.Retrieve.From
+		}
+	}
+	if block == nil {
+		return relevance.TermsOf(r.Text, "", nil), 0, false
+	}
+	widest := r.Candidates
+	for _, l := range r.Lists {
+		if len(l.Candidates) > len(widest) {
+			widest = l.Candidates
+		}
+	}
+	terms = relevance.TermsOf(r.Text+" "+r.Answer, block.Analyzer, widest)
+	if !r.RetrievalOnly {
+		return terms, 0, false
+	}
+	probability, known = terms.Probability(block.Embed.Use, r.Candidates)
+	return terms, probability, known
 }

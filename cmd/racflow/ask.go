@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,29 +16,40 @@ import (
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/relevance"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 func newAsk() *cobra.Command {
 	var flags fileFlags
 	flags.more.Lists = true // with the texts of what was found
 	var format string
-	var passages int
+	var passages, around int
+	var whole bool
 	c := &cobra.Command{
 		Use:   `ask FILE "QUESTION"`,
 		Short: "Ask a pipeline one question",
 		Long: `Take one question through a pipeline, and show the answer with the passages that
 it cites. Without a language model, show the passages that were found, the best
-first, each with its score, its place and some lines.
+first, each with its score, its place and those of its lines that match the
+question best; --whole shows all of them, and --around 1 also the passage
+before and the one after it in the document.
+
+Where no language model reads the passages, and it is likely that none of them
+answers the question, a line above them says so. That goes by how near they are and
+which of the question's words they have, so it finds questions about something else
+altogether, and few of those that the documents come close to answering.
 
 What the pipeline knows is brought up to date first: only what changed is embedded
 again. - reads the question from standard input. With --format json, the result is
-written as run writes it.
+written as run writes it, with the probability that one of the passages answers.
 
 Exit code 0: the question went through, be it answered or not; 1: it could not;
-3: it failed, a voter had to stop, or a document could not be used.`,
+3: it failed, or a voter had to stop. A document that cannot be used is reported,
+and changes no exit code here, as it does that of run.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
 				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
@@ -50,6 +62,8 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 				return fmt.Errorf("unknown format %q: use text or json", format)
 			case passages < 1:
 				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
+			case around < 0:
+				return fmt.Errorf("--around: %d is no number of passages; 0 shows none around", around)
 			}
 			question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
 			if err != nil {
@@ -70,11 +84,19 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 				for _, missing := range r.Missing {
 					a.print("it was answered without %v", missing)
 				}
+				terms, probability, known := p.Relevance(r)
+				if err := widen(c.Context(), p, &r, around, passages); err != nil {
+					a.print("warning: %v", err)
+				}
 				a.progress.Clear()
 				if format == "json" {
-					err = writeResult(out, r)
+					err = writeAsked(out, p, r, probability, known)
 				} else {
-					err = report.Ask(out, r, report.Asking{Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them"})
+					err = report.Ask(out, r, report.Asking{
+						Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them",
+						Whole: whole || around > 0, Bold: obeysEscapes(out), Terms: terms,
+						Unlikely: known && probability < relevance.Unlikely, Probability: probability,
+					})
 				}
 				if err != nil {
 					return fmt.Errorf("write the result: %w", err)
@@ -82,7 +104,7 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 				if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
 					a.print("%s", text)
 				}
-				if r.Failure != nil || len(r.Missing) > 0 || p.Invalid() > 0 {
+				if r.Failure != nil || len(r.Missing) > 0 {
 					return &exitError{code: exitItemsFailed}
 				}
 				return nil
@@ -93,6 +115,8 @@ Exit code 0: the question went through, be it answered or not; 1: it could not;
 	flags.registerCalls(c)
 	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
 	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
+	c.Flags().BoolVar(&whole, "whole", false, "show the whole text of passages")
+	c.Flags().IntVar(&around, "around", 0, "show whole passages with `N` passages before and after each in its document")
 	return c
 }
 
@@ -120,12 +144,44 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 	return question, stdin, nil
 }
 
-func writeResult(w io.Writer, r outcome.Result) error {
-	results, err := result.NewWriter(result.JSONL, w, "")
-	if err != nil {
-		return err
+// widen replaces the text of what is shown by that of more of its document.
+func widen(ctx context.Context, p *engine.Pipeline, r *outcome.Result, around, passages int) error {
+	if around == 0 {
+		return nil
 	}
-	return errors.Join(results.Write(r), results.Flush())
+	var failed error
+	wide := func(c *sdk.Candidate) {
+		more, err := p.Around(ctx, *c, around)
+		if *c = more; err != nil {
+			failed = err
+		}
+	}
+	for i := range r.Citations {
+		wide(&r.Citations[i].Passage)
+	}
+	r.Candidates = slices.Clone(r.Candidates)
+	for i := range r.Candidates[:min(passages, len(r.Candidates))] {
+		wide(&r.Candidates[i])
+	}
+	return failed
+}
+
+// asked is a result as run writes it, with what ask adds.
+type asked struct {
+	result.Result
+	// Relevance is the probability that one of the candidates answers the question; absent
+	// where it is not known.
+	Relevance *float64 `json:"relevance,omitempty"`
+}
+
+func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, probability float64, known bool) error {
+	one := asked{Result: result.Of(r, p.Definition().Cost)}
+	if known {
+		one.Relevance = &probability
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(one)
 }
 
 // missing says what a language model would add, and how to give one; nothing

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/relevance"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
 )
 
 // excerptLines is how much of a passage a person gets to see.
@@ -23,6 +23,14 @@ type Asking struct {
 	Width    int    // columns of the terminal
 	Passages int    // at most, where there is no answer
 	More     string // how to see all of n passages, with %d for n
+	Whole    bool   // passages with all of their text
+	Bold     bool   // what matched stands out by escape sequences
+	// Terms are the words that match; nil: none.
+	Terms *relevance.Terms
+	// Unlikely is set where Probability, that one of the passages answers the question, is
+	// so low that a person should know.
+	Unlikely    bool
+	Probability float64
 }
 
 // Ask shows a person what became of one question: the answer with the passages
@@ -39,7 +47,7 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 		a.remark(out, r)
 		for _, c := range r.Citations {
 			fmt.Fprintln(out)
-			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage, r.Text+" "+r.Answer)
+			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage)
 		}
 	case !r.RetrievalOnly:
 		for _, line := range terminal.Wrap("No answer: "+why(r), a.Width) {
@@ -47,6 +55,12 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 		}
 	case len(r.Candidates) == 0:
 		fmt.Fprintln(out, "No passage was found.")
+	case a.Unlikely:
+		warning := fmt.Sprintf("Probably nothing here answers this (the probability that something does is %.0f %%). The nearest passages:", 100*a.Probability)
+		for _, line := range terminal.Wrap(warning, a.Width) {
+			fmt.Fprintln(out, line)
+		}
+		fmt.Fprintln(out)
 	}
 	if r.Answer == "" || r.Failure != nil {
 		a.passages(out, r)
@@ -85,20 +99,23 @@ func (a Asking) passages(w io.Writer, r outcome.Result) {
 		if i > 0 || !r.RetrievalOnly {
 			fmt.Fprintln(w)
 		}
-		a.passage(w, fmt.Sprintf("%2d  %.3f  ", i+1, c.Score), c, r.Text)
+		a.passage(w, fmt.Sprintf("%2d  %.3f  ", i+1, c.Score), c)
 	}
 	if more := len(r.Candidates) - len(shown); more > 0 && len(shown) > 0 {
 		fmt.Fprintf(w, "\n... and %d more; "+a.More+"\n", more, len(r.Candidates))
 	}
 }
 
-// passage shows where a candidate stands and the part of it that has most of the
-// given words.
-func (a Asking) passage(w io.Writer, number string, c sdk.Candidate, words string) {
+// passage shows where a candidate stands, and the part of it that has most of what
+// matches.
+func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
 	const indent = "    "
-	for _, line := range excerpt(c, words, a.Width-len(indent)) {
-		fmt.Fprintln(w, indent+line)
+	for _, line := range a.excerpt(c, a.Width-len(indent)) {
+		if a.Bold && a.Terms != nil {
+			line = a.Terms.Mark(line, "\x1b[1m", "\x1b[22m")
+		}
+		fmt.Fprintln(w, strings.TrimRight(indent+line, " "))
 	}
 }
 
@@ -118,11 +135,11 @@ func where(c sdk.Candidate) string {
 	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-// excerpt is a few lines of a candidate's text. Its headings are left out where
-// they are shown already.
-func excerpt(c sdk.Candidate, words string, width int) []string {
+// excerpt is a few lines of a candidate's text, or all of them. Headings that it begins
+// with are left out of a few lines where they are shown already.
+func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	text := strings.ReplaceAll(c.Text, "\f", "\n") // between the pages of a PDF
-	if _, shown := c.Meta["headings"]; shown {
+	if _, shown := c.Meta["headings"]; shown && !a.Whole {
 		for {
 			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
 			if strings.TrimLeft(line, "#") == line || strings.TrimSpace(rest) == "" {
@@ -135,11 +152,17 @@ func excerpt(c sdk.Candidate, words string, width int) []string {
 		text = terminal.Reflow(text)
 	}
 	const mark = 2 // columns of an ellipsis and a space
+	if a.Whole {
+		return terminal.Wrap(text, width)
+	}
 	lines := slices.DeleteFunc(terminal.Wrap(text, width-mark), func(line string) bool { return line == "" })
 	if len(lines) <= excerptLines {
 		return lines
 	}
-	at := densest(lines, words)
+	at := 0
+	if a.Terms != nil {
+		at = a.Terms.Densest(lines, excerptLines)
+	}
 	shown := slices.Clone(lines[at : at+excerptLines])
 	if at > 0 {
 		shown[0] = "… " + shown[0]
@@ -148,47 +171,4 @@ func excerpt(c sdk.Candidate, words string, width int) []string {
 		shown[excerptLines-1] = terminal.Fit(shown[excerptLines-1]+" …", width)
 	}
 	return shown
-}
-
-// densest is the first of those excerptLines lines that have most of the words, of
-// which those count more that few lines have.
-func densest(lines []string, words string) int {
-	analyzer, err := analyze.Named("english")
-	if err != nil {
-		return 0
-	}
-	wanted := map[string]bool{}
-	for _, word := range analyzer.Append(nil, words) {
-		wanted[word] = true
-	}
-	found := make([][]string, len(lines))
-	for i, line := range lines {
-		for _, word := range analyzer.Append(nil, line) {
-			if wanted[word] {
-				found[i] = append(found[i], word)
-			}
-		}
-	}
-	in := map[string]int{} // lines that a word is in
-	for _, words := range found {
-		for _, word := range slices.Compact(slices.Sorted(slices.Values(words))) {
-			in[word]++
-		}
-	}
-	best, most := 0, 0.0
-	for at := range len(found) - excerptLines + 1 {
-		distinct, sum := map[string]bool{}, 0.0
-		for _, words := range found[at : at+excerptLines] {
-			for _, word := range words {
-				if !distinct[word] {
-					distinct[word] = true
-					sum += 1 / float64(in[word])
-				}
-			}
-		}
-		if sum > most+1e-9 {
-			best, most = at, sum
-		}
-	}
-	return best
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/relevance"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -69,7 +70,9 @@ func TestAsk(t *testing.T) {
 // The part of a passage is shown that has most of the question's words.
 func TestExcerpt(t *testing.T) {
 	text := strings.Repeat("Nothing to see here at all. ", 20) + "The port is 8080 by default. " + strings.Repeat("Something else follows now. ", 20)
-	lines := excerpt(passage("a", text, nil), "which port by default?", 40)
+	c := passage("a", text, nil)
+	a := Asking{Terms: relevance.TermsOf("which port by default?", "english", []sdk.Candidate{c})}
+	lines := a.excerpt(c, 40)
 	if len(lines) != excerptLines || !strings.Contains(strings.Join(lines, " "), "port is 8080") || !strings.HasPrefix(lines[0], "… ") || !strings.HasSuffix(lines[2], " …") {
 		t.Errorf("%q", lines)
 	}
@@ -77,5 +80,38 @@ func TestExcerpt(t *testing.T) {
 		if terminal.Width(line) > 40 {
 			t.Errorf("%q is too long", line)
 		}
+	}
+}
+
+// What matches stands out where a terminal can show that, in whole passages, too.
+func TestAskMarks(t *testing.T) {
+	c := passage("a.md#0", "# Ports\n\nThe daemons open "+strings.Repeat("many other things and ", 20)+"a port.", sdk.Meta{"path": "a.md", "headings": "Ports"})
+	r := outcome.Result{RetrievalOnly: true, Text: "port of a daemon", Candidates: []sdk.Candidate{c}}
+	terms := relevance.TermsOf(r.Text, "english", r.Candidates)
+	for name, test := range map[string]struct {
+		asking    Asking
+		want, not []string
+	}{
+		"whole":    {Asking{Whole: true}, []string{"# Ports\n", "The daemons open", "a port.\n"}, []string{"\x1b", "…"}},
+		"bold":     {Asking{Whole: true, Bold: true}, []string{"# \x1b[1mPorts\x1b[22m\n", "The \x1b[1mdaemons\x1b[22m open", "a \x1b[1mport\x1b[22m.\n"}, nil},
+		"unlikely": {Asking{Unlikely: true, Probability: .118}, []string{"Probably nothing here answers this (the probability that\nsomething does is 12 %). The nearest passages:\n\n 1  0.500  a.md"}, []string{"\x1b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.asking.Width, test.asking.Passages, test.asking.Terms = 60, 1, terms
+			var out strings.Builder
+			if err := Ask(&out, r, test.asking); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is not in\n%s", want, out.String())
+				}
+			}
+			for _, not := range test.not {
+				if strings.Contains(out.String(), not) {
+					t.Errorf("%q is in\n%s", not, out.String())
+				}
+			}
+		})
 	}
 }

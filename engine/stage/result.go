@@ -103,6 +103,15 @@ func (g *Graph) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, err
 	return rec.outputs[g.found].candidates, nil
 }
 
+// Around returns a candidate of the last retrieve or rerank stage with the text of up to n
+// chunks before and after it in its document.
+func (g *Graph) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
+	if g.found < 0 {
+		return c, nil
+	}
+	return g.stages[g.found].knowledge.Around(ctx, c, n)
+}
+
 // citations returns what the elected answer cites, in the order in which it does;
 // nil where no voter gave it to a prompt with passages.
 func (g *Graph) citations(rec *Record) []outcome.Citation {

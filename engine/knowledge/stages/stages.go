@@ -51,6 +51,7 @@ type Store interface {
 	Put(ctx context.Context, collection string, entries []sdk.Entry) error
 	Delete(ctx context.Context, collection string, ids []string) error
 	Commit(ctx context.Context, collection string, note []byte) error
+	Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error)
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	List(ctx context.Context) ([]sdk.Collection, error)
 	Drop(ctx context.Context, collection string) error

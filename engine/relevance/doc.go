@@ -1,0 +1,2 @@
+// Package relevance
+package relevance

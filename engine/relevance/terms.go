@@ -1,0 +1,165 @@
+package relevance
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/analyze"
+)
+
+// Terms are the words of a question that tell passages apart, each with a weight.
+type Terms struct {
+	analyzer analyze.Analyzer
+	weights  map[string]float64
+	total    float64
+}
+
+// asking are words that make a question of a sentence, and that its answer seldom has. As
+// the analyzer english leaves out few, they would seem to be rare.
+var asking = strings.Fields("how what when where which who whom whose why i me my we us our you your he him his she her it its " +
+	"do does did doing can could should would may might must shall will am is are was were be been has have had any some there about")
+
+// english leaves out the words that nearly every text has.
+var english = func() analyze.Analyzer {
+	a, err := analyze.Named("english")
+	if err != nil {
+		panic(err)
+	}
+	return a
+}()
+
+// TermsOf reads the words of a question by the analyzer with a name, which is that of
+// the store; english where it has none. A word's weight is its inverse document frequency
+// as in BM25, counted among the candidates of a search, so that a word which few of them
+// have decides.
+func TermsOf(question, analyzer string, among []sdk.Candidate) *Terms {
+	t := &Terms{weights: map[string]float64{}}
+	var err error
+	if t.analyzer, err = analyze.Named(analyzer); err != nil {
+		t.analyzer = english
+	}
+	for _, word := range t.analyzer.Append(nil, t.plain(question)) {
+		t.weights[word] = 0
+	}
+	in := map[string]int{}
+	for i := range among {
+		for word := range t.in(searched(among[i])) {
+			in[word]++
+		}
+	}
+	n := float64(len(among))
+	for word := range t.weights {
+		weight := math.Log(1 + (n-float64(in[word])+.5)/(float64(in[word])+.5))
+		t.weights[word] = weight
+		t.total += weight
+	}
+	return t
+}
+
+// plain is a question without those words that nearly every English text or question has.
+// They stay where the analyzer is that of another language.
+func (t *Terms) plain(question string) string {
+	switch t.analyzer.String() {
+	case "english", "code", "standard":
+	default:
+		return question
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(question), func(word string) bool {
+		word = strings.ToLower(strings.Trim(word, `.,:;!?'"()`))
+		return slices.Contains(asking, word) || len(english.Append(nil, word)) == 0
+	}), " ")
+}
+
+// searched is what the words of a candidate are looked for in: its text and context, and
+// the title, path and headings of its document.
+func searched(c sdk.Candidate) string {
+	parts := []string{c.Context, c.Text}
+	for _, key := range []string{"title", "path", "headings"} {
+		if s, ok := c.Meta[key].(string); ok {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// in returns those of the terms that a text has.
+func (t *Terms) in(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, word := range t.analyzer.Append(nil, text) {
+		if _, ok := t.weights[word]; ok {
+			found[word] = true
+		}
+	}
+	return found
+}
+
+// covered is the share of the terms, by weight, that a text has, from 0 to 1.
+func (t *Terms) covered(text string) float64 {
+	sum := 0.0
+	for word := range t.in(text) {
+		sum += t.weights[word]
+	}
+	return min(1, sum/t.total)
+}
+
+// Densest is the first of the n successive texts, such as lines, that together have most
+// of the terms by weight: 0 where none has any.
+func (t *Terms) Densest(texts []string, n int) int {
+	found := make([]map[string]bool, len(texts))
+	for i, text := range texts {
+		found[i] = t.in(text)
+	}
+	best, most := 0, 0.0
+	for at := range max(0, len(texts)-n+1) {
+		seen, sum := map[string]bool{}, 0.0
+		for _, words := range found[at : at+n] {
+			for word := range words {
+				if !seen[word] {
+					seen[word] = true
+					sum += t.weights[word]
+				}
+			}
+		}
+		if sum > most+1e-9 {
+			best, most = at, sum
+		}
+	}
+	return best
+}
+
+// Mark puts before and after around the words of a line that are terms, in whatever form
+// they stand there. Where a language is written without spaces nothing is marked, since
+// words are not known there.
+func (t *Terms) Mark(line, before, after string) string {
+	var b strings.Builder
+	inWord := func(r rune) bool {
+		return unicode.In(r, unicode.L, unicode.M, unicode.N) || r == '_'
+	}
+	for line != "" {
+		at := strings.IndexFunc(line, inWord)
+		if at < 0 {
+			break
+		}
+		b.WriteString(line[:at])
+		line = line[at:]
+		end := strings.IndexFunc(line, func(r rune) bool { return !inWord(r) })
+		if end < 0 {
+			end = len(line)
+		}
+		if word := line[:end]; len(t.in(word)) > 0 && strings.IndexFunc(word, unspaced) < 0 {
+			b.WriteString(before + word + after)
+		} else {
+			b.WriteString(word)
+		}
+		line = line[end:]
+	}
+	return b.String() + line
+}
+
+// unspaced reports whether a letter is of a script that is written without spaces.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
