@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -200,11 +201,11 @@ func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Cand
 	return r.Around(ctx, c, n)
 }
 
-// Relevance is how likely it is that what was found for an item answers it (package
-// relevance), and the words of the item that tell passages apart. The probability is
-// known where nothing was asked but a search, and where that kept its lists
-// (Options.Lists).
-func (p *Pipeline) Relevance(r outcome.Result) (terms *relevance.Terms, probability float64, known bool) {
+// Judge returns the words of an item that tell what was found for it apart, and where
+// nothing but a search was asked, whether that is likely to answer it (package relevance).
+// It takes a result with its lists (Options.Lists).
+func (p *Pipeline) Judge(r outcome.Result) (*relevance.Terms, relevance.Judgement) {
+	unknown := relevance.Judgement{Probability: math.NaN()}
 	var block *pipeline.Knowledge
 	for _, s := range p.chosen.Stages {
 		if s.Retrieve != nil && s.Enabled {
@@ -212,7 +213,7 @@ func (p *Pipeline) Relevance(r outcome.Result) (terms *relevance.Terms, probabil
 		}
 	}
 	if block == nil {
-		return relevance.TermsOf(r.Text, "", nil), 0, false
+		return relevance.TermsOf(r.Text, "", nil), unknown
 	}
 	widest := r.Candidates
 	for _, l := range r.Lists {
@@ -220,10 +221,9 @@ func (p *Pipeline) Relevance(r outcome.Result) (terms *relevance.Terms, probabil
 			widest = l.Candidates
 		}
 	}
-	terms = relevance.TermsOf(r.Text+" "+r.Answer, block.Analyzer, widest)
+	terms := relevance.TermsOf(r.Text+" "+r.Answer, block.Analyzer, widest)
 	if !r.RetrievalOnly {
-		return terms, 0, false
+		return terms, unknown
 	}
-	probability, known = terms.Probability(block.Embed.Use, r.Candidates)
-	return terms, probability, known
+	return terms, terms.Judge(block.Embed.Use, r.Candidates)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -45,7 +46,8 @@ altogether, and few of those that the documents come close to answering.
 
 What the pipeline knows is brought up to date first: only what changed is embedded
 again. - reads the question from standard input. With --format json, the result is
-written as run writes it, with the probability that one of the passages answers.
+written as run writes it, with whether an answer is unlikely, and with minilm the
+probability that there is one.
 
 Exit code 0: the question went through, be it answered or not; 1: it could not;
 3: it failed, or a voter had to stop. A document that cannot be used is reported,
@@ -84,18 +86,18 @@ and changes no exit code here, as it does that of run.`,
 				for _, missing := range r.Missing {
 					a.print("it was answered without %v", missing)
 				}
-				terms, probability, known := p.Relevance(r)
+				terms, judgement := p.Judge(r)
 				if err := widen(c.Context(), p, &r, around, passages); err != nil {
 					a.print("warning: %v", err)
 				}
 				a.progress.Clear()
 				if format == "json" {
-					err = writeAsked(out, p, r, probability, known)
+					err = writeAsked(out, p, r, judgement)
 				} else {
 					err = report.Ask(out, r, report.Asking{
 						Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them",
 						Whole: whole || around > 0, Bold: obeysEscapes(out), Terms: terms,
-						Unlikely: known && probability < relevance.Unlikely, Probability: probability,
+						Judgement: judgement,
 					})
 				}
 				if err != nil {
@@ -169,15 +171,15 @@ func widen(ctx context.Context, p *engine.Pipeline, r *outcome.Result, around, p
 // asked is a result as run writes it, with what ask adds.
 type asked struct {
 	result.Result
-	// Relevance is the probability that one of the candidates answers the question; absent
-	// where it is not known.
+	Unlikely bool `json:"unlikely"` // probably none of the candidates answers the question
+	// Relevance is the probability that one of them does; absent where it is not known well.
 	Relevance *float64 `json:"relevance,omitempty"`
 }
 
-func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, probability float64, known bool) error {
-	one := asked{Result: result.Of(r, p.Definition().Cost)}
-	if known {
-		one.Relevance = &probability
+func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j relevance.Judgement) error {
+	one := asked{Result: result.Of(r, p.Definition().Cost), Unlikely: j.Unlikely}
+	if !math.IsNaN(j.Probability) {
+		one.Relevance = &j.Probability
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -12,27 +12,31 @@ func found(dense, lexical float32, text string) sdk.Candidate {
 	return sdk.Candidate{Text: text, Dense: dense, Lexical: lexical}
 }
 
-func TestProbability(t *testing.T) {
+func TestJudge(t *testing.T) {
 	answer := found(.7, 9, "The gateway waits at most 10 seconds for a token.")
 	other := found(.1, sdk.Unscored, "Fees are due in May.")
 	for name, test := range map[string]struct {
 		question, embedder string
 		found              []sdk.Candidate
-		likely, unlikely   bool
+		unlikely           bool
+		probability        float64
 	}{
-		"it is there, by its vector":     {"how long does the gateway wait?", "minilm", []sdk.Candidate{answer, other}, true, false},
-		"it is there, by its words":      {"how long does the gateway wait?", "openai", []sdk.Candidate{other, answer}, true, false},
-		"something else, by its vector":  {"who reigns Mongolia?", "minilm", []sdk.Candidate{other, other}, false, true},
-		"something else, by its words":   {"who reigns Mongolia?", "hashing", []sdk.Candidate{answer, other}, false, true},
-		"words alone were searched for":  {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, 3, answer.Text)}, true, false},
-		"no word tells passages apart":   {"what is it?", "minilm", []sdk.Candidate{answer}, false, false},
-		"nothing was searched for":       {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, sdk.Unscored, answer.Text)}, false, false},
-		"nothing was found":              {"how long does the gateway wait?", "minilm", nil, false, false},
-		"a word that the analyzer lacks": {"宇宙", "hashing", []sdk.Candidate{other}, false, true},
+		"it is there, by its vector":     {"how long does the gateway wait?", "minilm", []sdk.Candidate{answer, other}, false, .758},
+		"it is there, by its words":      {"how long does the gateway wait?", "openai", []sdk.Candidate{other, answer}, false, 0},
+		"something else, by its vector":  {"who reigns Mongolia?", "minilm", []sdk.Candidate{other, other}, true, .026},
+		"something else, by its words":   {"who reigns Mongolia?", "hashing", []sdk.Candidate{answer, other}, true, 0},
+		"words alone were searched for":  {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, 3, answer.Text)}, false, 0},
+		"no word tells passages apart":   {"what is it?", "minilm", []sdk.Candidate{answer}, false, 0},
+		"nothing was searched for":       {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, sdk.Unscored, answer.Text)}, false, 0},
+		"nothing was found":              {"how long does the gateway wait?", "minilm", nil, false, 0},
+		"a word that the analyzer lacks": {"宇宙", "hashing", []sdk.Candidate{other}, true, 0},
 	} {
-		p, ok := TermsOf(test.question, "english", test.found).Probability(test.embedder, test.found)
-		if ok != (test.likely || test.unlikely) || ok && test.likely != (p > .5) || ok && test.unlikely != (p < Unlikely) || p < 0 || p > 1 || math.IsNaN(p) {
-			t.Errorf("%s: %.3f, %v", name, p, ok)
+		j := TermsOf(test.question, "english", test.found).Judge(test.embedder, test.found)
+		if j.Unlikely != test.unlikely {
+			t.Errorf("%s: %+v", name, j)
+		}
+		if known := !math.IsNaN(j.Probability); known != (test.probability != 0) || known && math.Abs(j.Probability-test.probability) > .01 {
+			t.Errorf("%s: the probability is %.3f, want %.3f", name, j.Probability, test.probability)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -27,10 +28,8 @@ type Asking struct {
 	Bold     bool   // what matched stands out by escape sequences
 	// Terms are the words that match; nil: none.
 	Terms *relevance.Terms
-	// Unlikely is set where Probability, that one of the passages answers the question, is
-	// so low that a person should know.
-	Unlikely    bool
-	Probability float64
+	// Judgement says whether the passages are likely to answer the question.
+	Judgement relevance.Judgement
 }
 
 // Ask shows a person what became of one question: the answer with the passages
@@ -55,9 +54,12 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 		}
 	case len(r.Candidates) == 0:
 		fmt.Fprintln(out, "No passage was found.")
-	case a.Unlikely:
-		warning := fmt.Sprintf("Probably nothing here answers this (the probability that something does is %.0f %%). The nearest passages:", 100*a.Probability)
-		for _, line := range terminal.Wrap(warning, a.Width) {
+	case a.Judgement.Unlikely:
+		warning := "Probably nothing here answers this"
+		if p := a.Judgement.Probability; !math.IsNaN(p) {
+			warning += fmt.Sprintf(" (the probability that something does is %.0f %%)", 100*p)
+		}
+		for _, line := range terminal.Wrap(warning+". The nearest passages:", a.Width) {
 			fmt.Fprintln(out, line)
 		}
 		fmt.Fprintln(out)
