@@ -30,9 +30,9 @@ func TestAround(t *testing.T) {
 		n    int
 		want string
 	}{
-		"both sides": {of("a.txt#1"), 1, first + second + third},
-		"the first":  {of("a.txt#0"), 1, first + second},
-		"far":        {of("b.txt#0"), 9, "x y"},
+		"both sides": {of("a.txt#1"), 1, first + "\n" + second + "\n" + third},
+		"the first":  {of("a.txt#0"), 1, first + "\n" + second},
+		"far":        {of("b.txt#0"), 9, "x\ny"},
 		"a row":      {sdk.Candidate{ID: "a.txt#1", Text: "itself"}, 1, "itself"},
 		"gone":       {sdk.Candidate{ID: "a.txt#99", Text: "itself", Meta: sdk.Meta{"document": "a.txt"}}, 1, "itself"},
 	} {
