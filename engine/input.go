@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
@@ -12,15 +13,43 @@ import (
 // Rows reads the items of an input.
 type Rows struct {
 	*source.Reader
-	limit, read int
+	limit int
+
+	read  atomic.Int64 // rows
+	ended atomic.Bool
 }
 
 // Next returns the next row; io.EOF after the last one, or after Options.Limit.
 func (r *Rows) Next() (source.Row, error) {
-	if r.read++; r.limit > 0 && r.read > r.limit {
+	if r.limit > 0 && r.read.Load() >= int64(r.limit) {
+		r.ended.Store(true)
 		return source.Row{}, io.EOF
 	}
-	return r.Reader.Next()
+	row, err := r.Reader.Next()
+	if err == nil {
+		r.read.Add(1)
+	} else if errors.Is(err, io.EOF) {
+		r.ended.Store(true)
+	}
+	return row, err
+}
+
+// Total is how many rows there will have been; about: that is estimated, by which part of
+// the files' bytes those so far took. 0: it is not known. Any goroutine may call it at any time.
+func (r *Rows) Total() (rows int64, about bool) {
+	rows = r.read.Load()
+	if r.ended.Load() {
+		return rows, false
+	}
+	bytes, size := r.Progress()
+	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not their rows
+		return int64(r.limit), false
+	}
+	rows = int64(float64(rows) * float64(size) / float64(bytes))
+	if r.limit > 0 && rows >= int64(r.limit) {
+		return int64(r.limit), false
+	}
+	return rows, true
 }
 
 // input is the source of items: that of Options or of the file.

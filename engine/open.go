@@ -109,7 +109,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 				o.Events.Knowledge(r)
 			}
 		},
-		Building: o.Events.Building, Waiting: o.Events.Locked,
+		Progress: p.workspace.progress, Waiting: o.Events.Locked,
 	})
 	if err != nil {
 		return nil, p.explain(err)

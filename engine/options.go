@@ -70,18 +70,16 @@ type Options struct {
 type Events struct {
 	// Begun says that items are taken from now on.
 	Begun func(Begun)
-	// Answered is given results of the input as they come, a batch at a time; total is
-	// Options.Limit.
-	Answered func(batch []outcome.Result, total int)
-	// Pass is given how many items one pass over the input has done, where it takes several
-	// (Options.Spend): "answering", of Options.Limit, and "asking".
-	Pass func(doing string, done, total int)
+	// Answered is given results of the input as they come, a batch at a time.
+	Answered func(batch []outcome.Result)
+	// Progress says how far what takes long is: the items of the input, each pass over them
+	// where it takes several (Options.Spend), the building of knowledge, what stages learn from
+	// it, and what Tune does.
+	Progress func(Progress)
 	// Ended says what came of the input.
 	Ended func(*Outcome)
 	// Measuring says which variant of a pipeline Evaluate measures now.
 	Measuring func(variant string)
-	// Tuning says how far Tune is with what it does; a total of 0 is not known.
-	Tuning func(doing string, done, total int)
 	// Advice is a sentence about something that makes figures worth less.
 	Advice func(string)
 	// Spent is what the calls of services came to when a workspace is closed whose
@@ -91,9 +89,6 @@ type Events struct {
 	Warnings func(*DiagnosticsError)
 	// Knowledge is ready, and this was done for it.
 	Knowledge func(build.Report)
-	// Building says how far the building of a knowledge is with what it does, such as
-	// "embedding".
-	Building func(doing, name string, done, total int)
 	// Locked says that another process is building a knowledge.
 	Locked func(name string, why error)
 	// Waiting is given what a stage waits for that has answered nothing for a while

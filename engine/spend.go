@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
@@ -89,25 +90,15 @@ func (p *Pipeline) counting() run.Journal {
 // passes takes the input through the pipeline twice: for the answers of the free voters,
 // and for those that others are paid for. sink gets all results after that.
 func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
-	s, limit := p.spender, p.workspace.options.Limit
-	progress := func(doing string, total int) func([]outcome.Result) error {
-		done := 0
-		return func(batch []outcome.Result) error {
-			done += len(batch)
-			if report := p.workspace.options.Events.Pass; report != nil {
-				report(doing, done, total)
-			}
-			return nil
-		}
-	}
+	s := p.spender
 	book.Index()
-	totals, err := p.pass(ctx, r, s.Survey(book), nil, progress("answering", limit))
+	totals, err := p.pass(ctx, r, s.Survey(book), nil, "pass 1 of 2, answering without paid voters")
 	if err != nil {
 		return totals, err
 	}
 	first := totals
 	for lines := s.Round(); len(lines) > 0; lines = s.Round() {
-		totals, err := p.pass(ctx, r, s.Asking(book), lines, progress("asking", len(lines)))
+		totals, err := p.pass(ctx, r, s.Asking(book), lines, "pass 2 of 2, asking paid voters")
 		first.Elapsed += totals.Elapsed
 		if err != nil && (ctx.Err() != nil || sdk.CodeOf(err) != sdk.CodeStopped) {
 			return first, err
@@ -129,14 +120,16 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal
 }
 
 // pass takes the rows of some lines through the pipeline; nil: all.
-func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, sink func([]outcome.Result) error) (outcome.Totals, error) {
+func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, doing string) (outcome.Totals, error) {
 	rows, err := p.Rows()
 	if err != nil {
 		return outcome.Totals{}, err
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
-	next := rows.Next
+	next, step := rows.Next, func() progress.Step { return rows.step(doing) }
 	if lines != nil {
+		total := int64(len(lines))
+		step = func() progress.Step { return progress.Step{Doing: doing, Total: total} }
 		next = func() (source.Row, error) {
 			for len(lines) > 0 {
 				row, err := rows.Next()
@@ -151,7 +144,11 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 			return source.Row{}, io.EOF
 		}
 	}
-	return r.Items(ctx, next, j, sink)
+	var counted tally
+	return r.Items(ctx, next, j, func(batch []outcome.Result) error {
+		p.workspace.progress(counted.add(batch, step()))
+		return nil
+	})
 }
 
 // gone are the paid voters that had to stop, if no other is left that could be asked; nil:

@@ -133,11 +133,13 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 		events.Begun(Begun{Pipeline: v.chosen})
 	}
 	var results []outcome.Result
+	var counted tally
 	held, totals, done, err := r.HeldOut(ctx, o.Calls, v.launch, func(batch []outcome.Result) error {
 		results = append(results, batch...)
 		if events.Answered != nil {
-			events.Answered(batch, o.Calls)
+			events.Answered(batch)
 		}
+		v.workspace.progress(counted.add(batch, Progress{Doing: "answering", Total: int64(o.Calls)}))
 		return nil
 	})
 	if err != nil {
@@ -161,7 +163,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 // asked, and which keeps ballots. It returns what becomes of other results of it.
 func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Options, results, others []outcome.Result) ([]outcome.Result, error) {
 	task := tune.Task{
-		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.options.Events.Tuning,
+		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.tuning,
 		Labels: held.Labels(), Fit: v.fit(&t.Subject), Election: v.election(held, &t.Subject),
 	}
 	var err error

@@ -119,14 +119,17 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 	if events := t.workspace.options.Events; events.Measuring != nil {
 		events.Measuring(name)
 	}
-	answered := 0
 	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
 		o.Lists = t.metric.Searches()
-		tuning := o.Events.Tuning
+		report := o.Events.Progress
 		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // what they say is the same of every value
-		o.Events.Answered = func(batch []outcome.Result, _ int) {
-			if answered += len(batch); tuning != nil {
-				tuning("answered with "+name, answered, len(t.folds.All()))
+		o.Events.Answered = nil
+		if report != nil {
+			o.Events.Progress = func(s Progress) {
+				if s.Doing == "answering" {
+					s.Doing += " with " + name
+				}
+				report(s)
 			}
 		}
 	})

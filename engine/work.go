@@ -82,6 +82,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if events.Begun != nil {
 		events.Begun(begun)
 	}
+	var counted tally
 	counter := eval.NewCounter(out.Labels...)
 	sink := func(batch []outcome.Result) error {
 		for _, one := range batch {
@@ -91,7 +92,10 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 			}
 		}
 		if events.Answered != nil {
-			events.Answered(batch, o.Limit)
+			events.Answered(batch)
+		}
+		if !twice { // what takes long is over then
+			p.workspace.progress(counted.add(batch, rows.step("answering")))
 		}
 		return write(batch)
 	}

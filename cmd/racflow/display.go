@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine"
@@ -14,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/engine/waiting"
@@ -26,13 +28,18 @@ const maxReported = 20
 // display shows the engine's events on standard error.
 type display struct {
 	progress *terminal.Progress
-	building string // what was reported of a build or a search last
-	done     int    // items of the run
-	failures int    // of these
+	failures int // items of the run
+
+	mu    sync.Mutex
+	meter progress.Meter // of what is done now
 }
 
 func newDisplay() *display {
-	return &display{progress: terminal.NewProgress(os.Stderr, obeysEscapes(os.Stderr))}
+	var width func() int // of a terminal, which may be resized
+	if obeysEscapes(os.Stderr) {
+		width = func() int { return int(terminalWidth(os.Stderr)) }
+	}
+	return &display{progress: terminal.NewProgress(os.Stderr, width)}
 }
 
 func newLog() *slog.Logger {
@@ -55,22 +62,14 @@ func (d *display) events() engine.Events {
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
 		Knowledge: d.knowledge,
-		Building:  func(doing, name string, done, total int) { d.doing(doing+" "+name, done, total) },
-		Tuning:    d.doing,
 		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
 		Waiting:   func(r waiting.Report) { d.print("%s", r) },
 		Later:     d.later,
 		Begun:     d.begun,
 		Answered:  d.answered,
-		Pass: func(doing string, done, total int) {
-			if doing != d.building {
-				d.building = doing
-				d.progress.Restart()
-			}
-			d.progress.Update(doing, done, total)
-		},
-		Ended: d.ended,
-		Spent: d.spent,
+		Progress:  d.far,
+		Ended:     d.ended,
+		Spent:     d.spent,
 	}
 }
 
@@ -92,13 +91,12 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
 }
 
-// doing shows how far a build or a search is.
-func (d *display) doing(what string, done, total int) {
-	if what != d.building {
-		d.building = what
-		d.progress.Restart()
-	}
-	d.progress.Update(what, done, total)
+// far shows how far work is.
+func (d *display) far(s engine.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.meter.Add(time.Now(), s)
+	d.progress.Update(func(now time.Time) []string { return report.Progress(s, &d.meter, now) })
 }
 
 // off says what the file has and does not use.
@@ -122,7 +120,7 @@ func (d *display) off(p *pipeline.Pipeline) {
 }
 
 func (d *display) begun(b engine.Begun) {
-	d.done, d.failures = 0, 0
+	d.failures = 0
 	d.off(b.Pipeline)
 	d.prices(b.Pipeline)
 	if b.Earlier != "" {
@@ -137,7 +135,6 @@ func (d *display) begun(b engine.Begun) {
 	if len(b.Removed) > 0 {
 		d.print("%s", removedRuns(b.Removed))
 	}
-	d.progress.Restart()
 }
 
 // prices says what calls cost where the file does not say it.
@@ -149,9 +146,7 @@ func (d *display) prices(p *pipeline.Pipeline) {
 	}
 }
 
-func (d *display) answered(batch []outcome.Result, total int) {
-	d.done += len(batch)
-	d.progress.Update("answered", d.done, total)
+func (d *display) answered(batch []outcome.Result) {
 	for _, r := range batch {
 		if r.Failure == nil {
 			continue
@@ -202,7 +197,7 @@ func (d *display) knowledge(r build.Report) {
 	for _, err := range r.Kept {
 		d.print("%s: warning: what this build replaces stays: %v; racflow knowledge gc removes it", name, err)
 	}
-	d.progress.Restart()
+	d.progress.Clear()
 }
 
 // describeKnowledge says how a knowledge compares with its source.

@@ -35,6 +35,7 @@ type Set struct {
 type File struct {
 	ID   string // its path below the folder, with slashes
 	Hash []byte // of its content, 16 bytes
+	Size int64  // of its content, in bytes
 	Err  error  // set: it cannot be used
 }
 
@@ -186,7 +187,7 @@ func (f *Folder) hash(id string) File {
 	if n > f.set.Max { // it is growing
 		return File{Err: f.tooLarge()}
 	}
-	return File{ID: id, Hash: h.Sum(nil)[:hashBytes]}
+	return File{ID: id, Hash: h.Sum(nil)[:hashBytes], Size: n}
 }
 
 // open opens a file. It does not block where the file has become a pipe since it was

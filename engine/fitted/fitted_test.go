@@ -64,11 +64,11 @@ func (b *bench) open() *engine.Pipeline {
 	b.t.Helper()
 	p, err := engine.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), engine.Options{
 		Builtin: builtin, State: filepath.Join(b.dir, "state"),
-		Events: engine.Events{Building: func(doing, name string, done, total int) {
+		Events: engine.Events{Progress: func(s engine.Progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if doing == "fitting" && strings.HasPrefix(name, "sample.") {
-				b.fitting = append(b.fitting, name)
+			if s.Doing == "fitting" && strings.HasPrefix(s.Name, "sample.") {
+				b.fitting = append(b.fitting, s.Name)
 			}
 		}},
 	})

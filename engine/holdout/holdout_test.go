@@ -70,11 +70,11 @@ func (b *bench) votes(set ...string) map[string]string {
 	}
 	o := engine.Options{
 		Builtin: builtin, State: filepath.Join(b.dir, "state"),
-		Events: engine.Events{Building: func(doing, name string, _, _ int) {
+		Events: engine.Events{Progress: func(s engine.Progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if doing == "fitting" && name != "k" { // it is kept in memory
-				b.learned[name]++
+			if s.Doing == "fitting" && s.Name != "k" { // it is kept in memory
+				b.learned[s.Name]++
 			}
 		}},
 	}

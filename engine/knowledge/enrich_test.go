@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
 )
@@ -709,21 +710,21 @@ func TestLongAdditions(t *testing.T) {
 	}
 }
 
-// What takes long is told by its name, document by document.
+// What takes long is reported by its name, in bytes of documents and by passage.
 func TestProgress(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	told := func() (all []string) {
 		e.stage.Name += "x" // another generation
-		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(doing string, done, total int) {
-			all = append(all, fmt.Sprintf("%s %d of %d", doing, done, total))
+		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(s progress.Step) {
+			all = append(all, fmt.Sprintf("%s %d of %d %ss, %d passages", s.Doing, s.Done, s.Total, s.Unit, s.Passages))
 		}}); err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	same(t, "enriched and embedded", told(), "enriching and embedding 1 of 2", "enriching and embedding 2 of 2")
+	same(t, "enriched and embedded", told(), "enriching and embedding 3 of 4 bytes, 2 passages", "enriching and embedding 4 of 4 bytes, 3 passages")
 	e.embedder.fits = true
-	same(t, "with an embedder that learns", told(), "enriching 1 of 2", "enriching 2 of 2", "embedding 2 of 2")
+	same(t, "with an embedder that learns", told(), "enriching 3 of 4 bytes, 2 passages", "enriching 4 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
 	e.block.Enrich, e.embedder.fingerprint = nil, "other"
-	same(t, "not enriched", told(), "fitting 1 of 2", "fitting 2 of 2", "embedding 2 of 2")
+	same(t, "not enriched", told(), "fitting 3 of 4 bytes, 2 passages", "fitting 4 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
 }

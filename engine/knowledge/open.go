@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
@@ -36,10 +37,8 @@ type Knowledge struct {
 
 // Options are what Open needs beside the block and its stages.
 type Options struct {
-	Stdin io.Reader
-	// Progress gets what is being done ("enriching", "embedding") and with how
-	// many rows or documents; may be nil.
-	Progress func(doing string, done, total int)
+	Stdin    io.Reader
+	Progress progress.Func                // of what is being done ("enriching", "embedding")
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
 	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Waits    *waiting.Reporter            // hears what stages wait for; may be nil

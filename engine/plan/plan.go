@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/sdk"
@@ -52,7 +53,7 @@ type Options struct {
 	Rows      func() (Rows, error)                   // open the input; nil: it can be read only once
 	Models    func(context.Context) ([]Model, error) // that stages ask, calling nobody
 	Knowledge func(build.Report)
-	Building  func(doing, name string, done, total int)
+	Progress  progress.Func
 }
 
 // Make plans a run of one of the pipelines of a file.

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
@@ -23,12 +24,10 @@ type Options struct {
 	stage.Options
 	Launch    launch.Func
 	Stdin     io.Reader
-	Vectors   cache.VectorOptions // of passages, from earlier builds
-	Knowledge func(build.Report)  // is called for every knowledge that is ready; may be nil
-	// Building is called while knowledge is built, or a stage learns from it, with what is
-	// done ("embedding", "fitting"), and how far that is; may be nil.
-	Building func(doing, name string, done, total int)
-	Waiting  func(name string, why error) // is called when another process is building it; may be nil
+	Vectors   cache.VectorOptions          // of passages, from earlier builds
+	Knowledge func(build.Report)           // is called for every knowledge that is ready; may be nil
+	Progress  progress.Func                // of knowledge that is built, and of stages that learn from it
+	Waiting   func(name string, why error) // is called when another process is building it; may be nil
 }
 
 // Run is a pipeline that is ready for items.
@@ -45,10 +44,9 @@ type Run struct {
 
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
-	if o.Building == nil {
-		o.Building = func(string, string, int, int) {}
+	o.Fitting = func(stage string, done, total int) {
+		o.Progress.Report(progress.Step{Doing: "fitting", Name: stage, Unit: "row", Done: int64(done), Total: int64(total)})
 	}
-	o.Fitting = func(stage string, done, total int) { o.Building("fitting", stage, done, total) }
 	r := &Run{pipeline: p, graph: stage.New(p, o.Options)}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
@@ -74,10 +72,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
-			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits,
-			Progress: func(doing string, done, total int) {
-				o.Building(doing, block.Name, done, total)
-			},
+			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
 		})
 		if err != nil {
 			return err

@@ -1,65 +1,73 @@
 package terminal
 
 import (
-	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Progress shows how far work is: in one line that is overwritten on a terminal, in a
-// line every ten seconds elsewhere.
+// Between two lines: on a terminal, and elsewhere, as in the logs of CI, where every line
+// stays.
+const (
+	redrawn = 100 * time.Millisecond
+	logged  = 30 * time.Second
+)
+
+// Progress shows how far work is: in one line that is overwritten on a terminal, in a line
+// every 30 seconds elsewhere.
 type Progress struct {
-	w        io.Writer
-	terminal bool
-	every    time.Duration
+	w     io.Writer
+	width func() int // of the terminal, now; nil: w is none
 
-	mu          sync.Mutex
-	start, last time.Time
-	shown       bool
+	mu    sync.Mutex
+	last  time.Time // when a line was shown, or the work began
+	shown bool
 }
 
-// NewProgress reports to w.
-func NewProgress(w io.Writer, terminal bool) *Progress {
-	p := &Progress{w: w, terminal: terminal, every: 10 * time.Second}
-	if terminal {
-		p.every = 100 * time.Millisecond
+// NewProgress shows progress on w. width is how many columns its terminal has, which is asked
+// for each line; nil: w is no terminal, or one that cannot overwrite.
+func NewProgress(w io.Writer, width func() int) *Progress {
+	return &Progress{w: w, width: width, last: time.Now()}
+}
+
+// Update shows a line where it is time for one. say is called for its parts, the most
+// important ones first: what a terminal has no room for is left out.
+func (p *Progress) Update(say func(now time.Time) []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, every := time.Now(), logged
+	if p.width != nil {
+		every = redrawn
 	}
-	p.Restart()
-	return p
-}
-
-// Restart begins another piece of work.
-func (p *Progress) Restart() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
-	p.start = time.Now()
-	p.last = p.start
-}
-
-// Update says that done of total units are done; a total of 0 is not known.
-func (p *Progress) Update(what string, done, total int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if now.Sub(p.last) < p.every {
+	if now.Sub(p.last) < every {
 		return
 	}
 	p.last = now
-	rate := float64(done) / now.Sub(p.start).Seconds()
-	line := fmt.Sprintf("%s: %d, %.0f/s", what, done, rate)
-	if total > 0 && rate > 0 {
-		left := time.Duration(float64(total-done) / rate * float64(time.Second)).Round(time.Second)
-		line = fmt.Sprintf("%s: %d of %d, %.0f/s, %s left", what, done, total, rate, left)
-	}
-	if !p.terminal {
-		fmt.Fprintln(p.w, line)
+	parts := say(now)
+	if p.width == nil {
+		_, _ = io.WriteString(p.w, Line(strings.Join(parts, ", "))+"\n") // nowhere is left to report an error
 		return
 	}
 	p.clear()
-	fmt.Fprint(p.w, line)
+	_, _ = io.WriteString(p.w, fitParts(parts, p.width()-1)) // in the last column some terminals break the line
 	p.shown = true
+}
+
+// fitParts joins as many parts as n columns hold.
+func fitParts(parts []string, n int) string {
+	line := ""
+	for i, part := range parts {
+		longer := Line(part)
+		if i > 0 {
+			longer = line + ", " + longer
+		}
+		if i > 0 && Width(longer) > n {
+			break
+		}
+		line = longer
+	}
+	return Fit(line, n)
 }
 
 // Clear removes the line from a terminal, before something else is written.
@@ -71,7 +79,7 @@ func (p *Progress) Clear() {
 
 func (p *Progress) clear() {
 	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		_, _ = io.WriteString(p.w, "\r\x1b[K")
 		p.shown = false
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -13,20 +14,60 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
+// TestProgress shows lines for minutes, on a clock of its own.
 func TestProgress(t *testing.T) {
-	var out bytes.Buffer
-	p := NewProgress(&out, true)
-	p.every = 0
-	p.start = time.Now().Add(-2 * time.Second)
-	p.Update("answered", 100, 300)
-	p.Update("answered", 200, 0)
-	p.Clear()
-	got := out.String()
-	for _, want := range []string{"answered: 100 of 300, ", " left", "\r\x1b[Kanswered: 200, ", "/s\r\x1b[K"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %q", want, got)
-		}
+	parts := []string{"answered 文書: 10 of 20 items", "5 s left", "1 failed\x1b[2J"}
+	for name, test := range map[string]struct {
+		width func() int
+		takes time.Duration
+		want  string
+	}{
+		"no terminal":            {takes: 70 * time.Second, want: "answered 文書: 10 of 20 items, 5 s left, 1 failed\uFFFD[2J\nanswered 文書: 10 of 20 items, 5 s left, 1 failed\uFFFD[2J\n"},
+		"no terminal, soon done": {takes: 29 * time.Second},
+		"a terminal":             {width: func() int { return 60 }, takes: 250 * time.Millisecond, want: "answered 文書: 10 of 20 items, 5 s left, 1 failed\uFFFD[2J\r\x1b[Kanswered 文書: 10 of 20 items, 5 s left, 1 failed\uFFFD[2J\r\x1b[K"},
+		"a narrow one":           {width: func() int { return 40 }, takes: 150 * time.Millisecond, want: "answered 文書: 10 of 20 items, 5 s left\r\x1b[K"},
+		"one column less":        {width: func() int { return 39 }, takes: 150 * time.Millisecond, want: "answered 文書: 10 of 20 items\r\x1b[K"},
+		"hardly any room":        {width: func() int { return 13 }, takes: 150 * time.Millisecond, want: "answered 文…\r\x1b[K"},
+		"none":                   {width: func() int { return 0 }, takes: 150 * time.Millisecond, want: "…\r\x1b[K"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				p := NewProgress(&out, test.width)
+				for range test.takes / (10 * time.Millisecond) {
+					p.Update(func(now time.Time) []string {
+						if now != time.Now() {
+							t.Errorf("asked about %v", now)
+						}
+						return parts
+					})
+					time.Sleep(10 * time.Millisecond)
+				}
+				p.Clear()
+				p.Clear()
+				if got := out.String(); got != test.want {
+					t.Errorf("%q, want %q", got, test.want)
+				}
+			})
+		})
 	}
+}
+
+// TestResize: the width counts when a line is drawn.
+func TestResize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		width := 40
+		p := NewProgress(&out, func() int { return width })
+		for range 2 {
+			time.Sleep(time.Second)
+			p.Update(func(time.Time) []string { return []string{"embedding", "of a knowledge"} })
+			width = 12
+		}
+		if got, want := out.String(), "embedding, of a knowledge\r\x1b[Kembedding"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }
 
 func TestWrap(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -31,8 +32,8 @@ type Job struct {
 	Origin     generation.Origin // of what is made
 	Source     *units.Source     // nil: not read yet
 	Stdin      io.Reader
-	Progress   func(doing string, done, total int) // may be nil
-	Plan       bool                                // only report what would be done
+	Progress   progress.Func
+	Plan       bool // only report what would be done
 	Later      stages.Later
 	Vectors    cache.VectorOptions // of earlier builds
 }

@@ -27,7 +27,7 @@ type walk struct {
 func (w *walk) batches(ctx context.Context, wanted []units.Unit, n int, f func(batch) error) error {
 	w.Report.Unenriched, w.Report.FirstUnenriched = 0, units.InvalidRow{} // what an earlier walk found is found again
 	chunk := func(ctx context.Context, f func(units.Document) error) error { return w.chunk(ctx, wanted, f) }
-	b, done := batcher{n: n, f: f}, 0
+	b, far := batcher{n: n, f: f}, w.measure(w.doing, wanted)
 	err := w.Enrichers.Each(ctx, chunk, func(d units.Document, added []enrich.Additions) error {
 		if err := w.Enrichers.CheckNames(d.Meta); err != nil {
 			return err
@@ -44,8 +44,8 @@ func (w *walk) batches(ctx context.Context, wanted []units.Unit, n int, f func(b
 		default:
 			entries = d.Entries()
 		}
-		if done++; w.doing != "" {
-			w.progress(w.doing, done, len(wanted))
+		if w.doing != "" {
+			w.Progress.Report(far.add(entries, d.ID))
 		}
 		return b.add(d.ID, entries, w.Enrichers.Add(entries, added))
 	})
@@ -81,10 +81,4 @@ func (w *walk) documentCount() int {
 		return 0
 	}
 	return len(w.Source.Units) - len(w.unusable)
-}
-
-func (b *builder) progress(doing string, done, total int) {
-	if b.Progress != nil {
-		b.Progress(doing, done, total)
-	}
 }

@@ -64,7 +64,7 @@ func (w *walk) put(ctx context.Context, stock *units.Stock, todo []units.Unit, f
 		}
 		return nil
 	})
-	g.Go(func() error { return w.store(ctx, embedded, len(todo), first) })
+	g.Go(func() error { return w.store(ctx, embedded, todo, first) })
 	if err = g.Wait(); err != nil || ended == nil {
 		return surplus, err
 	}
@@ -76,9 +76,9 @@ func (w *walk) put(ctx context.Context, stock *units.Stock, todo []units.Unit, f
 	return nil, ended
 }
 
-// store puts batches into the store; total is of their units.
-func (w *walk) store(ctx context.Context, batches <-chan batch, total int, first bool) error {
-	done, committed := 0, time.Now()
+// store puts batches into the store, which are those of some units.
+func (w *walk) store(ctx context.Context, batches <-chan batch, of []units.Unit, first bool) error {
+	far, committed := w.measure("embedding", of), time.Now()
 	for m := range batches {
 		if len(m.entries) > 0 {
 			err := w.refused.take(m.entries, w.Store.Put(ctx, w.Collection, m.entries))
@@ -86,8 +86,12 @@ func (w *walk) store(ctx context.Context, batches <-chan batch, total int, first
 				return written("store", err)
 			}
 		}
-		if done += len(m.units); w.doing == "" {
-			w.progress("embedding", done, total)
+		if w.doing == "" {
+			ended := make([]string, len(m.units))
+			for i, u := range m.units {
+				ended[i] = u.id
+			}
+			w.Progress.Report(far.add(m.entries, ended...))
 		}
 		if first && m.whole && time.Since(committed) > checkpoint {
 			if err := w.commit(ctx); err != nil {

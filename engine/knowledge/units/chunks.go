@@ -66,6 +66,15 @@ func (d Document) Entries() []sdk.Entry {
 // chunkID names a chunk after its document and its number in it, from 0.
 func chunkID(document string, number int) string { return document + "#" + strconv.Itoa(number) }
 
+// DocumentOf is the id of the document that an entry is a chunk of; its own where it is no
+// chunk.
+func DocumentOf(e sdk.Entry) string {
+	if document, ok := e.Meta[metaDocument].(string); ok {
+		return document
+	}
+	return e.ID
+}
+
 // InOrder compares candidates by their documents' ids, and within a document by
 // place; a row is a document of its own.
 func InOrder(a, b sdk.Candidate) int {

@@ -23,7 +23,7 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", block.Source.Path, err)
 	}
-	s := &Source{places: make(map[string]InvalidRow, len(files)), load: loadDocuments(*block.Source.Documents)}
+	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), load: loadDocuments(*block.Source.Documents)}
 	digest := sha256.New()
 	for _, f := range files {
 		at := InvalidRow{Path: filepath.Join(folder.Path(), filepath.FromSlash(f.ID)), Err: f.Err}
@@ -32,7 +32,7 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 			s.reject(at)
 			continue
 		}
-		s.places[f.ID] = at
+		s.places[f.ID], s.sizes[f.ID] = at, f.Size
 		s.Units = append(s.Units, Unit{ID: f.ID, Hash: f.Hash})
 	}
 	s.Digest = hex.EncodeToString(digest.Sum(nil))

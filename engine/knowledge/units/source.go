@@ -39,9 +39,13 @@ type Source struct {
 	Invalid []InvalidRow // the first MaxInvalid
 	Count   int          // of all invalid rows
 
+	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // where units stand, by id, without an error
 	load   loader
 }
+
+// Size is how many bytes the file of a document has; 0: it is a row.
+func (s *Source) Size(id string) int64 { return s.sizes[id] }
 
 // A loader calls f with each of the wanted units, complete, or with why it cannot be
 // used. An error of f ends it.
