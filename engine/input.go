@@ -87,15 +87,23 @@ func (p *Pipeline) InputPath() string { return p.input().Path }
 // input and pipes cannot. That a file is not there shows when it is read.
 func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
-	info, err := os.Stat(path)
-	return path != "-" && (err != nil || info.Mode().IsRegular())
+	_, err := os.Stat(path)
+	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
 }
 
 // Reads are the files that a run reads.
 func (p *Pipeline) Reads() []string {
-	all := []string{p.file.Path, p.InputPath()}
+	all := []string{p.file.Path}
+	read := func(path string) {
+		if files, err := source.Files(path); err == nil {
+			all = append(all, files...)
+		}
+	}
+	read(p.InputPath())
 	for _, k := range p.chosen.Knowledge() {
-		all = append(all, k.Source.Path)
+		if all = append(all, k.Source.Path); k.Source.Documents == nil {
+			read(k.Source.Path)
+		}
 	}
 	return all
 }

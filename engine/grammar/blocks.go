@@ -30,7 +30,7 @@ var format = []Block{
 		intArgument("tokens_per_minute", "", 1, "Tokens within a minute, in and out; without it any number."),
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
-		{Type: "source", Doc: "Where the entries come from: a file of rows (TSV, CSV, JSONL), or documents.", Arguments: slices.Concat(rows, []Argument{
+		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or documents.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
 			intArgument("max_bytes", strconv.Itoa(document.MaxBytes), 1, "The size of the largest document that is read."),
@@ -51,7 +51,7 @@ var format = []Block{
 		floatArgument("max_cost", "", "The money that a run may spend, in that of the prices."),
 		intArgument("max_tokens", "", 1, "The tokens that a run may take, in and out."),
 	}, Blocks: []Block{
-		{Type: "input", Doc: "The items: a file of rows (TSV, CSV, JSONL), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
+		{Type: "input", Doc: "The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("gold", "gold", "The column of the passages that should be found."),
 		})},
 		{Type: "journal", Doc: "How runs are kept in the state folder, and how long.", Arguments: []Argument{
@@ -99,9 +99,14 @@ var Renamed = map[string]struct{ Name, Advice string }{
 // rows are the arguments that say how rows are read.
 var rows = []Argument{
 	{Argument: sdk.Argument{Name: "path", Type: sdk.TypePath, Required: true, Doc: "The file, relative to this one; - is standard input. Of a knowledge also a folder or a glob of documents."}},
-	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: Formats(), Doc: "How rows are written; without it by the name of the file."}},
+	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: Formats(), Doc: "How rows are written; without it by the name of the file, or its content."}},
+	textArgument("delimiter", "", "The character between fields; without it found out from the first rows: a comma, a semicolon, a tab or a bar."),
+	textArgument("quote", "", "The character around fields that hold delimiters or line ends, doubled within them; without it \", and none in tsv. none: nothing is quoted."),
+	textArgument("encoding", "", "How texts are written, such as utf-16le, windows-1252, shift_jis or gbk; without it found out."),
+	boolArgument("header", "Whether the first row names the columns; without that they are called 1, 2, ..."),
+	textArgument("sheet", "", "The sheet of a workbook, or the array of an object in json; without it the first sheet with rows, or the only array."),
 	given("part", sdk.TypeNumberList, "", "The rows that count, from and to, such as [0, 0.9] and [0.9, 1]: a hash of the text decides, so that two parts share no text."),
-	textArgument("id", "id", "The column of ids; rows are numbered where it is not there."),
+	textArgument("id", "id", "The column of ids; rows are numbered where it is not there. Columns are named by name, by position from 1 on, or in JSON by a path such as data.utterance or turns[0].text."),
 	textArgument("text", "text", "The column of texts."),
 	textArgument("label", "label", "The column of labels."),
 	listArgument("meta", "Columns that are kept as metadata; without it all others."),
@@ -109,7 +114,7 @@ var rows = []Argument{
 
 // Formats are those in which rows may be written.
 func Formats() []string {
-	return []string{string(source.TSV), string(source.CSV), string(source.JSONL)}
+	return []string{string(source.TSV), string(source.CSV), string(source.JSONL), string(source.JSON)}
 }
 
 // everyStage are the arguments of every block that does something.

@@ -21,6 +21,8 @@ var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, fo
 // is one where the knowledge cuts it and nothing says how rows would be read.
 func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
+	case source.IsGlob(path) && source.Is(path):
+		return false
 	case document.Is(path):
 		return true
 	case !cut || source.Is(path) || !document.May(path):

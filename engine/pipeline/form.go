@@ -1,14 +1,19 @@
 package pipeline
 
 import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/source/decode"
 )
 
 // formArguments say how the rows of a file are written.
-var formArguments = []string{"format", "part"}
+var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "sheet", "part"}
 
 // form reads how the rows of a file are written.
 func (a arguments) form(path string) source.Form {
@@ -16,8 +21,40 @@ func (a arguments) form(path string) source.Form {
 	if format := a.choice("format", "", grammar.Formats()...); format != "" {
 		f.Format = source.Format(format)
 	}
+	f.Delimiter, f.Quote = a.character("delimiter"), a.character("quote", source.NoQuote)
+	f.Encoding, f.Sheet = a.encoding(), a.text("sheet", "")
+	if v, _, ok := a.value("header", cty.Bool); ok && v.False() {
+		header := false
+		f.Header = &header
+	}
 	f.Part = a.part()
 	return f
+}
+
+// character reads a text of one character, or one of the words that stand for something else.
+func (a arguments) character(name string, words ...string) string {
+	v, at, ok := a.value(name, cty.String)
+	if !ok || slices.Contains(words, v.AsString()) || v.AsString() == "" {
+		return a.text(name, "")
+	}
+	if utf8.RuneCountInString(v.AsString()) != 1 || strings.ContainsAny(v.AsString(), "\r\n") {
+		a.errorAt(at, "Value out of range", "%s is one character, such as \";\", \"|\" or \"\\t\", not %q.", name, v.AsString())
+		return ""
+	}
+	return v.AsString()
+}
+
+// encoding reads the name of an encoding.
+func (a arguments) encoding() string {
+	v, at, ok := a.value("encoding", cty.String)
+	if !ok || v.AsString() == "" {
+		return ""
+	}
+	if _, err := decode.Encoding(v.AsString()); err != nil {
+		a.errorAt(at, "Unknown encoding", "%v.", err)
+		return ""
+	}
+	return v.AsString()
 }
 
 // part reads which share of the rows counts.

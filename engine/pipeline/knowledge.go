@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -105,6 +106,12 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 // checkFile reports a file that is not there.
 func (l *loader) checkFile(path string, at hcl.Range) {
 	if path == "-" {
+		return
+	}
+	if path != "" && source.IsGlob(path) {
+		if _, err := source.Files(path); err != nil {
+			l.errorAt(at, "Missing file", "%v. A path written in a file is relative to that file, one given with -var to the working directory.", err)
+		}
 		return
 	}
 	info, err := os.Stat(path)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,9 @@ type header struct {
 	look            bool
 }
 
+// errMissing says that there is no column with the text.
+var errMissing = errors.New("there is no column with the text")
+
 func (m Mapping) header(names []string) (header, error) {
 	for i, name := range names {
 		if slices.Index(names, name) < i {
@@ -32,7 +36,7 @@ func (m Mapping) header(names []string) (header, error) {
 		context: position(names, m.Context), gold: position(names, m.Gold),
 	}
 	if h.text < 0 && !m.look {
-		return h, missing(names, m)
+		return h, errMissing
 	}
 	if m.Context != "" && h.context < 0 {
 		return h, fmt.Errorf("there is no column %q, which context names; the columns are %s", m.Context, quoteAll(names))

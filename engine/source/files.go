@@ -38,6 +38,13 @@ func Files(path string) ([]string, error) {
 	return files, nil
 }
 
+// Regular reports whether a path stands for regular files alone, which can be read more than
+// once.
+func Regular(path string) bool {
+	files, err := Files(path)
+	return err == nil && path != "-" && sizeOf(files) >= 0
+}
+
 // sizeOf is how large files are together; -1: one of them is no regular file.
 func sizeOf(files []string) (size int64) {
 	for _, path := range files {

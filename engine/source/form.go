@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"path/filepath"
 	"strings"
 )
@@ -27,7 +26,7 @@ type Form struct {
 	Quote     string `json:"quote,omitempty"`     // around fields of TSV and CSV: one character, or NoQuote
 	Encoding  string `json:"encoding,omitempty"`  // of texts: its IANA name
 	Header    *bool  `json:"header,omitempty"`    // nil: there is one; false: columns are called "1", "2", ...
-	Sheet     string `json:"sheet,omitempty"`     // of a workbook: its name; "": the first with rows
+	Sheet     string `json:"sheet,omitempty"`     // of a workbook, or array of an object in JSON: its name; "": the first with rows
 	// Part are the rows that count: those whose text's hash falls into [from, to) of 0..1, so
 	// that parts of one file share no text. Zero: all.
 	Part [2]float64 `json:"part,omitzero"`
@@ -36,17 +35,45 @@ type Form struct {
 // NoQuote is the Quote of a file in which nothing is quoted.
 const NoQuote = "none"
 
-var formats = map[string]Format{".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL}
-
-// OfTexts reports whether all values are texts, for rows know no numbers.
-func (f Format) OfTexts() bool { return f == TSV || f == CSV || f == XLSX }
-
-// FormatOf guesses the format from a file's name; TSV where it says nothing.
-func FormatOf(path string) Format {
-	return cmp.Or(named(path), TSV)
+var formats = map[string]Format{
+	".tsv": TSV, ".tab": TSV, ".csv": CSV, ".psv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSON,
 }
 
-// Is reports whether a file's name says that it holds rows.
-func Is(path string) bool { return named(path) != "" }
+// OfTexts reports whether all values are texts, for rows know no numbers.
+func (f Format) OfTexts() bool { return f != JSONL && f != JSON && f != Parquet }
 
-func named(path string) Format { return formats[strings.ToLower(filepath.Ext(path))] }
+// FormatOf is the format that a file's name says; empty: it says nothing. A name may end as
+// those of packed files do.
+func FormatOf(path string) Format {
+	name := strings.ToLower(filepath.Base(path))
+	if packed, ok := packedName(name); ok {
+		name = packed
+	}
+	return formats[filepath.Ext(name)]
+}
+
+func packedName(name string) (unpacked string, ok bool) {
+	for _, ext := range []string{".gz", ".gzip", ".zst", ".zstd"} {
+		if unpacked, ok = strings.CutSuffix(name, ext); ok {
+			return unpacked, true
+		}
+	}
+	return name, false
+}
+
+// Is reports whether the name of a file, or of a glob, says that it holds rows.
+func Is(path string) bool {
+	if FormatOf(path) != "" {
+		return true
+	}
+	all, ok := strings.CutSuffix(filepath.Base(path), "}")
+	if _, all, ok = strings.Cut(all, ".{"); !ok {
+		return false
+	}
+	for ext := range strings.SplitSeq(all, ",") {
+		if FormatOf("."+ext) == "" {
+			return false
+		}
+	}
+	return true
+}

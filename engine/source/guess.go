@@ -14,6 +14,9 @@ var usual = struct{ id, text, label []string }{
 	label: []string{"label", "intent", "category", "class", "target", "topic", "tag", "sentiment", "emotion", "answer", "expected", "goldlabel", "type", "y"},
 }
 
+// about are last words of names of columns that say something about the first.
+var about = []string{"id", "nr", "no", "key", "count", "date", "time", "length", "len", "lang", "language", "type", "source", "url", "hash", "version", "score"}
+
 // Guess says which columns of a file hold what, as far as that can be told: by their names
 // and, where no name tells, by their values. Texts are long and differ, labels are few and
 // come again, ids are short and differ.
@@ -94,7 +97,8 @@ func says(name, word string, part bool) bool {
 		return false
 	}
 	is := func(text string) bool { return text == word || text == word+"s" }
-	return is(strings.Join(words, "")) || part && len(word) > 1 && (is(words[0]) || is(words[len(words)-1]))
+	last := words[len(words)-1]
+	return is(strings.Join(words, "")) || part && len(word) > 1 && (is(last) || is(words[0]) && !slices.Contains(about, last))
 }
 
 // spelt is a name in lower case, with a space before each capital that begins a word.

@@ -7,15 +7,34 @@ import (
 
 // missing is the error of a file that has no column with the text. It proposes the mapping
 // that would probably work.
-func missing(names []string, m Mapping) error {
-	advice := "Add a header line, or name the column that holds the text"
-	if guess := byName(names); guess.Text != "" {
-		if guess.Label == m.Label {
-			guess.Label = ""
+func (f *file) missing(names []string) error {
+	guess := byName(names)
+	if f.patient { // it can be looked at once more
+		if seen, err := Sniff(f.path, f.form); err == nil {
+			guess = Guess(seen)
+			names = names[:0:0]
+			for _, c := range seen.Columns {
+				names = append(names, c.Name)
+			}
 		}
-		advice = fmt.Sprintf("On the command line, %s may be what you want; in a file, %s", guess.flags(), guess.arguments())
 	}
-	return fmt.Errorf("there is no column %q; the columns are %s. %s", m.Text, quoteAll(names), advice)
+	if position(names, f.mapping.Label) >= 0 {
+		guess.Label = ""
+	}
+	if position(names, f.mapping.ID) >= 0 {
+		guess.ID = ""
+	}
+	var advice []string
+	if guess.Text != "" {
+		advice = append(advice, fmt.Sprintf("This may be what you want: %s on the command line, or %s in the block", guess.flags(), guess.arguments()))
+	}
+	if f.form.Format.OfTexts() && byName(names).Text == "" {
+		advice = append(advice, `If the first line is a row already, add a header line that names the columns, or write header = false and name columns by position, as text = "1"`)
+	}
+	if len(advice) == 0 {
+		advice = append(advice, "Name the column that holds the text: --column text=NAME")
+	}
+	return fmt.Errorf("there is no column %q; the columns are %s. %s", f.mapping.Text, quoteAll(names), strings.Join(advice, ". "))
 }
 
 // flags are the flags of a command that give a mapping.

@@ -17,6 +17,7 @@ type object struct {
 	meta                           []column // empty where all others are metadata
 	all                            bool     // they are
 	fields, look                   bool
+	found                          bool // a row had the column with the text
 
 	columns []string // of the rows so far
 	known   map[string]bool
@@ -83,6 +84,7 @@ func (o *object) row(line int, members []Field) Row {
 		return text
 	}
 	row.ID, row.Text, row.Label = take(0, o.id, true), take(1, o.text, false), take(2, o.label, true)
+	o.found = o.found || taken[1] >= 0 || row.Text != ""
 	row.Context = take(3, o.context, false)
 	var gold any
 	gold, taken[4] = o.gold.of(members)

@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 )
 
@@ -15,7 +16,7 @@ type Reader struct {
 
 	at      *file // the one that is read
 	opened  int   // how many of the files have been opened
-	before  int   // lines of the files before it
+	before  []int // lines of the files before each one that has been opened
 	columns []string
 	digests []string // of the files before it
 
@@ -27,7 +28,7 @@ type Reader struct {
 // "-". Of each file the beginning is read, so that one that cannot be read is known before
 // anything is made of the others.
 func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
-	r := &Reader{path: path, form: f, mapping: m}
+	r := &Reader{path: path, form: f, mapping: m, before: []int{0}}
 	if path == "-" {
 		r.size = -1
 		return r, r.open(path, stdin)
@@ -79,8 +80,8 @@ func (r *Reader) Next() (Row, error) {
 			return row, err
 		}
 		if r.files != nil {
-			row.File, row.before = r.files[r.opened-1], r.before
-			row.Line += r.before
+			row.File, row.before = r.files[r.opened-1], r.before[r.opened-1]
+			row.Line += row.before
 		}
 		if r.form.in(row.Text) {
 			return row, nil
@@ -88,10 +89,20 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
+// Place is Row.Place of the row on a line, which has been read.
+func (r *Reader) Place(line int) (file string, n int) {
+	if r.files == nil {
+		return "", line
+	}
+	i, _ := slices.BinarySearch(r.before, line) // its file begins before the line
+	i = max(i-1, 0)
+	return r.files[i], line - r.before[i]
+}
+
 // turn closes a file that has been read, and opens the next one.
 func (r *Reader) turn() error {
 	r.columns = merged(r.columns, r.at.columns())
-	r.before += r.at.lines()
+	before := r.before[r.opened-1] + r.at.lines()
 	digest, err := r.at.digest()
 	if err != nil {
 		return err
@@ -100,6 +111,7 @@ func (r *Reader) turn() error {
 	if err := r.at.close(); err != nil {
 		return err
 	}
+	r.before = append(r.before, before)
 	return r.open(r.files[r.opened], nil)
 }
 
@@ -108,10 +120,16 @@ func (r *Reader) turn() error {
 func (r *Reader) Columns() []string { return merged(r.columns, r.at.columns()) }
 
 // Form is how the file that is read now is written, as it was given and found out.
-func (r *Reader) Form() Form { return r.at.form }
+func (r *Reader) Form() Form {
+	f := r.at.form
+	if text := r.at.text; f.Encoding == "" && text != nil && text.Encoding() != "utf-8" {
+		f.Encoding = text.Encoding()
+	}
+	return f
+}
 
 // Notes say what was found out of the file that is read now and may be wrong, a sentence each.
-func (r *Reader) Notes() []string { return r.at.notes }
+func (r *Reader) Notes() []string { return r.at.notes() }
 
 // Progress is how many bytes have been read of the files as they lie on disk, and how many
 // there are; -1: that is not known. It may be called at any time by any goroutine.

@@ -46,7 +46,7 @@ func Sniff(path string, f Form) (Seen, error) {
 		return Seen{}, err
 	}
 	defer r.Close() //nolint:errcheck // it was only read
-	seen := Seen{Form: r.Form(), Compression: r.at.compression, Notes: r.Notes()}
+	seen := Seen{Compression: r.at.compression}
 	l := looker{columns: map[string]*looked{}}
 	for seen.Rows < sniffedRows && l.bytes < sniffedBytes {
 		row, err := r.Next()
@@ -66,7 +66,7 @@ func Sniff(path string, f Form) (Seen, error) {
 			l.add(field.Name, field.Value, 0)
 		}
 	}
-	seen.Columns = l.result(seen.Rows)
+	seen.Form, seen.Notes, seen.Columns = r.Form(), r.Notes(), l.result(seen.Rows)
 	return seen, nil
 }
 

@@ -2,7 +2,10 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,7 +26,11 @@ var sameText = cmp.Options{cmpopts.IgnoreUnexported(Row{}), cmp.Comparer(func(a,
 
 func readAll(t *testing.T, format Format, m Mapping, content string) ([]Row, error) {
 	t.Helper()
-	r, err := Open("-", Form{Format: format}, m, strings.NewReader(content))
+	return rowsOf(Open("-", Form{Format: format}, m, strings.NewReader(content)))
+}
+
+// rowsOf are all rows.
+func rowsOf(r *Reader, err error) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +75,7 @@ func TestRows(t *testing.T) {
 			[]Row{{Line: 1, ID: "7", Text: "hello", Meta: sdk.Meta{"year": 2020.0}}}},
 		{"bad rows fail alone", "id\ttext\n1\t\n2\t\xff\n3\t" + long + "\n4\tfine\n5\n", TSV, columns, []Row{
 			{Line: 2, ID: "1", Err: errors.New("it has no text")},
-			{Line: 3, ID: "2", Text: "\xff", Err: errors.New("it is not valid UTF-8")},
+			{Line: 3, ID: "2", Text: "\xff", Err: errors.New("it is not valid UTF-8: mend it, or name the encoding of the file")},
 			{Line: 4, Err: lines.ErrTooLong},
 			{Line: 5, ID: "4", Text: "fine"},
 			{Line: 6, ID: "5", Err: errors.New("it has 1 fields where the header has 2")}}},
@@ -131,15 +138,39 @@ func TestFileErrors(t *testing.T) {
 	}{
 		{"empty", "", TSV, "-:1:1: the file is empty"},
 		{"no header", "hello there\tgreet\nbye\tleave\n", TSV, `-:1:1: there is no column "text"`},
-		{"utf-16", "\xff\xfet\x00", TSV, "UTF-16"},
+		{"half a character of utf-16", "\xff\xfet\x00\x00", TSV, `there is no column "text"`},
 		{"binary", "PK\x03\x04\x00\x00", CSV, "binary"},
-		{"old Mac line ends", "text\tlabel\ra\tb\rc\td\r", TSV, "carriage returns"},
-		{"latin-1 header", "text\tl\xe4bel\nhello\tx\n", TSV, "not UTF-8"},
+		{"bytes that are no text", "te\x00xt\nhello\n", TSV, "the file is binary"},
+		{"cut off within its packing", gzipped("text\nhello\n")[:12], TSV, "the file is cut off within its gzip data: get it once more"},
+		{"damaged packing", gzipped("text\nhello\n")[:10] + "\xff\xff\xff\xff\xff\xff\xff\xff\xff", TSV, "the file's gzip data is damaged"},
+		{"zstd that is cut off", "\x28\xb5\x2f\xfd\x04", TSV, "cut off within its zstd data"},
+		{"bzip2", "BZh91AY&SY\x00", TSV, "unpack it with bunzip2"},
+		{"xz", "\xFD7zXZ\x00\x00", TSV, "unpack it with xz -d"},
+		{"an old or an encrypted workbook", "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", TSV, "save it as .xlsx without a password, or as CSV"},
+		{"parquet from standard input", "PAR1\x15\x04\x00", TSV, "name the file itself"},
+		{"pdf", "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", TSV, "export its table as CSV"},
+		{"sqlite", "SQLite format 3\x00", TSV, "sqlite3 -header -csv"},
+		{"only blank lines", "\n \n\n", TSV, "the file is empty"},
+		{"an object without rows", `{"version": 3}`, JSON, "there is no column"},
+		{"an array that never closes", `[{"text": "a"},`, JSON, "the file is cut off: the array that opens on line 1 is never closed"},
+		{"several arrays", `{"a": [{"text": "b"}], "b": [{"text": "c"}]}`, JSON, `say which one counts with sheet = "a"`},
+		{"after the array", `[{"text": "a"}] {"text": "b"}`, JSON, "after the end of the rows there is nothing else"},
+		{"text as json", "text\nhello\n", JSON, "an array of rows begins with ["},
 		{"two of a name", "text\ttext\n", TSV, `two columns are named "text"`},
 		{"broken csv header", "te\"xt,label\n", CSV, "-:1:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rowsOf(Open(path, Form{Format: tt.format}, columns, nil)); !strings.Contains(fmt.Sprint(err), strings.TrimPrefix(tt.want, "-")) {
+				t.Errorf("as a file: got %v, want %q", err, tt.want)
+			}
+			if tt.content == `{"version": 3}` {
+				return // standard input is not read ahead: its rows have no text
+			}
 			_, err := readAll(t, tt.format, columns, tt.content)
 			var file *FileError
 			if !errors.As(err, &file) || !strings.Contains(err.Error(), tt.want) {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/racflow/racflow/engine/source"
 )
 
 // File is a file with what its content is recognised by: its hash or, where it
@@ -26,6 +28,11 @@ func NewFile(path string) (File, error) {
 	f := File{Path: path}
 	if path == "-" {
 		return f, nil
+	}
+	if source.IsGlob(path) {
+		var err error
+		f.SHA256, err = source.Digest(path)
+		return f, err
 	}
 	in, err := os.Open(path)
 	if err != nil {

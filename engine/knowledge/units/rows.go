@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"github.com/racflow/racflow/engine/pipeline"
@@ -23,13 +22,13 @@ func readRows(_ context.Context, block *pipeline.Knowledge, stdin io.Reader) (*S
 	s := &Source{places: map[string]InvalidRow{}, load: loadHeld}
 	again := false
 	if block.Chunk != nil {
-		if info, err := os.Stat(block.Source.Path); err == nil && info.Mode().IsRegular() {
+		if source.Regular(block.Source.Path) {
 			again, s.load = true, loadRows(block.Source)
 		}
 	}
 	var err error
-	s.Digest, err = eachRow(block.Source, stdin, s.reject, func(u Unit, line int) error {
-		s.places[u.ID] = InvalidRow{Path: block.Source.Path, Line: line}
+	s.Digest, err = eachRow(block.Source, stdin, s.reject, func(u Unit, at InvalidRow) error {
+		s.places[u.ID] = at
 		if again {
 			u.Text, u.Meta, u.Context = "", nil, ""
 		}
@@ -55,7 +54,7 @@ func loadRows(s pipeline.Source) loader {
 		for _, u := range wanted {
 			ids[u.ID] = true
 		}
-		_, err := eachRow(s, nil, func(InvalidRow) {}, func(u Unit, _ int) error {
+		_, err := eachRow(s, nil, func(InvalidRow) {}, func(u Unit, _ InvalidRow) error {
 			if err := ctx.Err(); err != nil || !ids[u.ID] {
 				return err
 			}
@@ -65,9 +64,9 @@ func loadRows(s pipeline.Source) loader {
 	}
 }
 
-// eachRow calls f with each usable row and its line, and reject with the others. It
+// eachRow calls f with each usable row and its place, and reject with the others. It
 // returns the digest of the source.
-func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func(Unit, int) error) (digest string, err error) {
+func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func(Unit, InvalidRow) error) (digest string, err error) {
 	r, err := s.Open(stdin)
 	if err != nil {
 		return "", err
@@ -80,13 +79,22 @@ func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func
 			return r.Digest(), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("read %s: %w", s.Path, err)
+			return "", named(s.Path, err)
 		}
-		if row.Err == nil && row.ID != "" && lines[row.ID] != 0 {
-			row.Err = fmt.Errorf("its id %q stands on line %d already; ids must be unique", row.ID, lines[row.ID])
+		file, line := row.Place()
+		at := InvalidRow{Path: cmp.Or(file, s.Path), Line: line}
+		if first := lines[row.ID]; row.Err == nil && row.ID != "" && first != 0 {
+			other, line := r.Place(first)
+			if other != "" && other != file {
+				other = " of " + other
+			} else {
+				other = ""
+			}
+			row.Err = fmt.Errorf("its id %q stands on line %d%s already; ids must be unique", row.ID, line, other)
 		}
 		if row.Err != nil {
-			reject(InvalidRow{s.Path, row.Line, row.Err})
+			at.Err = row.Err
+			reject(at)
 			continue
 		}
 		u := Unit{ID: row.ID, Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: contentHash(row)}
@@ -94,10 +102,18 @@ func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func
 			u.ID = contentID(u.Hash, lines)
 		}
 		lines[u.ID] = row.Line
-		if err := f(u, row.Line); err != nil {
+		if err := f(u, at); err != nil {
 			return "", err
 		}
 	}
+}
+
+// named says of an error what was read, unless it says that itself.
+func named(path string, err error) error {
+	if file := new(source.FileError); errors.As(err, &file) {
+		return err
+	}
+	return fmt.Errorf("read %s: %w", path, err)
 }
 
 // contentID names a row that has no id after its content, so that adding or

@@ -18,7 +18,7 @@ type Member struct {
 }
 
 // ErrNotUTF8 says that a row is no JSON because its bytes are no text.
-var ErrNotUTF8 = errors.New("it is not valid UTF-8")
+var ErrNotUTF8 = errors.New("it is not valid UTF-8: mend it, or name the encoding of the file")
 
 // Members appends to all the members of a row, which is an object or, where arrays says so,
 // an array. Of two members of a name the last one counts, as in package encoding/json.
@@ -46,6 +46,19 @@ func Members(all []Member, row []byte, arrays bool) ([]Member, error) {
 		all = append(all, Member{text(key), value})
 	}
 	return distinct(all), nil
+}
+
+// HoldsRows reports whether a member of an object, which is valid JSON, is an array of objects
+// or of arrays.
+func HoldsRows(object []byte) bool {
+	for _, value := range members(object[skip(object, 0):]) {
+		if value[0] == '[' {
+			if c := value[skip(value, 1)]; c == '{' || c == '[' {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // distinct drops all but the last of members of one name.

@@ -1,0 +1,123 @@
+package source
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/source/delimited"
+	"github.com/racflow/racflow/engine/source/jsonrows"
+)
+
+// startCells makes rows of records whose first one may name the columns.
+func (f *file) startCells(first delimited.Record, next func() (delimited.Record, error)) error {
+	names := make([]string, len(first.Fields))
+	headed := f.form.Header == nil || *f.form.Header
+	for i, name := range first.Fields {
+		if names[i] = strings.Clone(strings.TrimSpace(name)); !headed || names[i] == "" {
+			names[i] = strconv.Itoa(i + 1)
+		}
+	}
+	h, err := f.mapping.header(names)
+	if errors.Is(err, errMissing) {
+		err = f.missing(names)
+	}
+	if err != nil {
+		return f.errorAt(first.Line, err)
+	}
+	f.columns = func() []string { return h.names }
+	row := func(r delimited.Record) Row {
+		if r.Err != nil {
+			return Row{Line: r.Line, Err: r.Err}
+		}
+		return f.decoded(h.row(r.Line, r.Fields))
+	}
+	var ahead []Row
+	if !headed {
+		ahead = []Row{row(first)}
+	}
+	f.next = func() (Row, error) {
+		if len(ahead) > 0 {
+			first := ahead[0]
+			ahead = nil
+			return first, nil
+		}
+		r, err := next()
+		if err != nil {
+			return Row{}, f.failed(err)
+		}
+		return row(r), nil
+	}
+	return nil
+}
+
+// firstRows is how many rows of objects are looked at for the column with the text.
+const firstRows = 20
+
+// startObjects makes rows of objects or, where arrays says so, of arrays. A file none of
+// whose first rows has a text is refused with advice, rather than all of its rows.
+func (f *file) startObjects(next func() (jsonrows.Row, error), arrays bool) error {
+	var members []jsonrows.Member
+	var fields []Field
+	return f.startFields(func() (int, []Field, error, error) {
+		r, err := next()
+		if err != nil {
+			return 0, nil, nil, err
+		}
+		if r.Err == nil {
+			members, r.Err = jsonrows.Members(members[:0], r.Raw, arrays)
+		}
+		fields = fields[:0]
+		for _, m := range members {
+			fields = append(fields, Field{m.Name, m.Value})
+		}
+		return r.Line, fields, r.Err, nil
+	})
+}
+
+// startFields makes rows of the fields that next returns with their line, or with what is
+// wrong with that row.
+func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
+	o := f.mapping.object()
+	f.columns = func() []string { return slices.Clip(o.columns) }
+	read := func() (Row, error) {
+		line, fields, invalid, err := next()
+		if err != nil {
+			return Row{}, f.failed(err)
+		}
+		if invalid != nil {
+			return Row{Line: line, Err: invalid}, nil
+		}
+		return f.decoded(o.row(line, fields)), nil
+	}
+	var ahead []Row
+	var failed error
+	if f.patient {
+		for len(ahead) < firstRows && failed == nil && !o.found {
+			var row Row
+			if row, failed = read(); failed == nil {
+				ahead = append(ahead, row)
+			}
+		}
+		if !f.mapping.look && !o.found && len(o.columns) > 0 {
+			return f.errorAt(ahead[0].Line, f.missing(o.columns))
+		}
+		if len(ahead) == 0 && !errors.Is(failed, io.EOF) {
+			return failed
+		}
+	}
+	f.next = func() (Row, error) {
+		if len(ahead) > 0 {
+			row := ahead[0]
+			ahead = ahead[1:]
+			return row, nil
+		}
+		if failed != nil {
+			return Row{}, failed
+		}
+		return read()
+	}
+	return nil
+}
