@@ -15,7 +15,7 @@ import (
 )
 
 // Template is a Go text/template with the text that it was read from. Beside
-// what Go has built in it may use join.
+// what Go has built in it may use join. What one prompt may take is bounded.
 type Template struct {
 	template *template.Template
 	text     string
@@ -36,22 +36,46 @@ func Load(argument string, path sdk.Path, fallback string, samples ...any) (Temp
 func load(path sdk.Path, fallback string, samples []any) (Template, error) {
 	name, text := "default.tmpl", fallback
 	if path != "" {
-		file, err := os.ReadFile(string(path))
+		file, err := readFile(string(path))
 		if err != nil {
 			return Template{}, err
 		}
 		name, text = filepath.Base(string(path)), strings.TrimPrefix(string(file), "\ufeff") // of editors on Windows
 	}
 	parsed, err := template.New(name).Funcs(template.FuncMap{"join": strings.Join}).Parse(text)
+	if err == nil {
+		err = guard(parsed)
+	}
 	if err != nil {
 		return Template{}, err
 	}
 	for _, data := range samples {
-		if err := parsed.Execute(io.Discard, data); err != nil {
+		_, err := execute(parsed, data)
+		if exceeded := new(boundError); errors.As(err, &exceeded) {
+			return Template{}, err
+		}
+		if err != nil {
 			return Template{}, fmt.Errorf("%w; there are %s", err, fields(data))
 		}
 	}
 	return Template{template: parsed, text: text}, nil
+}
+
+// readFile reads the file of a template.
+func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe may never end
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	file, err := io.ReadAll(io.LimitReader(f, maxTemplate+1))
+	if len(file) > maxTemplate {
+		err = fmt.Errorf("%s is larger than %d KiB: a template is what stands around the texts, not the texts", path, maxTemplate>>10)
+	}
+	return file, err
 }
 
 // fields names what a template can use.
@@ -78,11 +102,11 @@ func (t Template) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256(
 // Write executes the template. White space around the result is dropped: models
 // continue worse after it, since their tokens begin with it.
 func (t Template) Write(data any) (string, error) {
-	var text strings.Builder
-	if err := t.template.Execute(&text, data); err != nil {
+	text, err := execute(t.template, data)
+	if err != nil {
 		return "", sdk.Invalid(fmt.Errorf("the prompt could not be written: %w", err))
 	}
-	return strings.TrimSpace(text.String()), nil
+	return strings.TrimSpace(text), nil
 }
 
 // Pair are the templates of a chat's system message and of its last one.
