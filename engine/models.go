@@ -47,7 +47,7 @@ func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) (
 		return nil, fmt.Errorf("there is no sample stage %q", use)
 	}
 	stage := &pipeline.Stage{Block: "sample", Name: "model", Kind: sdk.KindSample, Use: use, Info: info, Config: pipeline.Config{Open: config}}
-	p := &Pipeline{workspace: w}
+	p := &Pipeline{workspace: w, file: &pipeline.File{}}
 	return p.probe(ctx, []plan.Asking{{Stage: stage}})
 }
 

@@ -31,6 +31,9 @@ type Services struct {
 	control  *governor.Governor // nil: no stage has called a service yet
 	profiles *profile.Store
 
+	cache   string // folder of the response cache; empty: no stage has called a service yet
+	counted int    // of what was got from it
+
 	waits *waiting.Reporter // nil: nobody listens
 	users int               // of waits: open workspaces
 }
@@ -59,18 +62,34 @@ func (v *Services) reporter(report func(waiting.Report)) (waits *waiting.Reporte
 		defer v.mu.Unlock()
 		if v.users--; v.users == 0 {
 			v.waits.Close()
+			v.countHits()
 		}
 	})
 }
 
+// countHits notes how often the response cache had the answer. The caller holds mu.
+func (v *Services) countHits() {
+	if v.control == nil {
+		return
+	}
+	hits := v.control.Snapshot().Total.CacheHits
+	cache.CountHits(v.cache, int64(hits-v.counted))
+	v.counted = hits
+}
+
 // of returns what all calls share; before the first call there is nothing.
-func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, error) {
+func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
+	w, p := by.workspace, by.chosen
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.control != nil {
 		return v.control, nil
 	}
-	kept, err := cache.Open(filepath.Join(w.state, CacheFolder), w.log)
+	v.cache = filepath.Join(w.state, CacheFolder)
+	if _, err := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age}); err != nil {
+		w.log.Warn("the response cache may be larger than its limit", "error", err)
+	}
+	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +109,8 @@ func (v *Services) of(w *Workspace, p *pipeline.Pipeline) (*governor.Governor, e
 
 // vectors says where the vectors of passages are kept between builds.
 func (p *Pipeline) vectors() cache.VectorOptions {
-	w := p.workspace
-	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: 2_000_000_000}, Log: w.log}
+	w, kept := p.workspace, p.file.Cache
+	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log}
 }
 
 // keepProfiles keeps the profiles that a run goes by in its folder.
@@ -140,7 +159,7 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 		return nil, nil
 	}
 	w := p.workspace
-	control, err := w.options.Services.of(w, p.chosen)
+	control, err := w.options.Services.of(p)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ type Stats struct {
 	Entries int     `json:"entries"` // keys with a value
 	Bytes   int64   `json:"bytes"`   // of all files
 	Files   int     `json:"files"`
+	Hits    int64   `json:"hits"`              // how often values were used again
 	About   []About `json:"about"`             // by the entries' descriptions, in their order
 	Damaged []error `json:"-"`                 // files that cannot be read to their end
 	Damages int     `json:"damaged,omitempty"` // how many these are
@@ -39,10 +40,18 @@ type About struct {
 
 // ReadStats reads what the response cache in a folder holds. A folder that is not there
 // holds nothing.
-func ReadStats(dir string) (Stats, error) { return answers.stats(dir) }
+func ReadStats(dir string) (Stats, error) {
+	s, err := answers.stats(dir)
+	s.Hits = readHits(dir)
+	return s, err
+}
 
 // ReadVectorStats reads what vectors of all embedders there are in a folder.
-func ReadVectorStats(root string) (Stats, error) { return vectors.stats(embedders(root)...) }
+func ReadVectorStats(root string) (Stats, error) {
+	s, err := vectors.stats(embedders(root)...)
+	s.Hits = readHits(root)
+	return s, err
+}
 
 // stats counts the entries of folders: the same key in two of them is two entries.
 func (l *layout) stats(dirs ...string) (s Stats, err error) {
@@ -138,6 +147,9 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 	errs := []error{err}
 	for _, path := range paths {
 		errs = append(errs, c.clear(path, before))
+	}
+	if left, err := answers.list(dir); err == nil && len(left) == 0 {
+		forgetHits(dir)
 	}
 	return c, errors.Join(errs...)
 }

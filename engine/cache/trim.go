@@ -102,7 +102,7 @@ func TrimVectors(root string, l Limits) (Cleared, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b segment) int { return a.used.Compare(b.used) })
-	before := l.before()
+	before, left := l.before(), len(all)
 	for _, s := range all {
 		if (l.Bytes <= 0 || size <= l.Bytes) && !s.used.Before(before) {
 			continue
@@ -110,13 +110,14 @@ func TrimVectors(root string, l Limits) (Cleared, error) {
 		removed, err := c.remove(s.path)
 		if errs = append(errs, err); removed {
 			size -= s.size
+			left--
 		}
+	}
+	if left == 0 {
+		forgetHits(root)
 	}
 	return c, errors.Join(errs...)
 }
-
-// ClearVectors removes all vectors.
-func ClearVectors(root string) (Cleared, error) { return TrimVectors(root, Limits{Bytes: 1}) }
 
 // remove removes a file of vectors, unless a process writes it.
 func (c *Cleared) remove(path string) (bool, error) {

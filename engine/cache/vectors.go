@@ -35,6 +35,7 @@ type Vectors struct {
 	about     string
 	dimension int
 	room      int64 // bytes that may still be written; a failed write leaves none
+	hits      int64 // vectors that were found
 }
 
 // OpenVectors opens the vectors of an embedder. Identity is a digest of all that its vectors
@@ -66,6 +67,7 @@ func (v *Vectors) Get(texts []string) [][]float32 {
 		if !ok || len(value) != 4*v.dimension {
 			continue
 		}
+		v.hits++
 		found[i] = make([]float32, v.dimension)
 		for j := range found[i] {
 			found[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(value[4*j:]))
@@ -121,6 +123,7 @@ func (v *Vectors) Close() {
 	if err := v.cache.Close(); err != nil {
 		v.options.Log.Warn("close the cache of vectors", "error", err)
 	}
+	CountHits(v.options.Root, v.hits)
 	v.trim()
 }
 

@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 	}
 
 	s, err := ReadVectorStats(root)
-	if err != nil || s.Entries != 3 || s.Files != 1 || len(s.About) != 1 || s.About[0].About != "embedder one" || s.About[0].Bytes != 36 || s.Damages != 0 {
+	if err != nil || s.Entries != 3 || s.Files != 1 || len(s.About) != 1 || s.About[0].About != "embedder one" || s.About[0].Bytes != 36 || s.Damages != 0 || s.Hits != 3 {
 		t.Errorf("stats: %+v, %v", s, err)
 	}
 	for path, want := range map[string]os.FileMode{filepath.Dir(onlyFile(t, root)): 0o700, onlyFile(t, root): 0o600} {
@@ -124,12 +124,12 @@ func TestVectorsOfOthers(t *testing.T) {
 	if all := vectorFiles(t, root); len(all) != 2 {
 		t.Errorf("files %q", all)
 	}
-	if done, err := ClearVectors(root); err != nil || done.Busy != 2 || done.Records != 0 {
+	if done, err := TrimVectors(root, Limits{Bytes: 1}); err != nil || done.Busy != 2 || done.Records != 0 {
 		t.Errorf("cleared while they write: %+v, %v", done, err)
 	}
 	one.Close()
 	two.Close()
-	if done, err := ClearVectors(root); err != nil || done.Busy != 0 || done.Records != 2 || len(vectorFiles(t, root)) != 0 {
+	if done, err := TrimVectors(root, Limits{Bytes: 1}); err != nil || done.Busy != 0 || done.Records != 2 || len(vectorFiles(t, root)) != 0 {
 		t.Errorf("cleared: %+v, %v", done, err)
 	}
 }
@@ -332,9 +332,7 @@ func writeVectors(t testing.TB, root, name string, content []byte) {
 	}
 }
 
-func vectorFiles(t testing.TB, root string) []string {
-	return files(t, filepath.Join(root, "*"))
-}
+func vectorFiles(t testing.TB, root string) []string { return files(t, filepath.Join(root, "*")) }
 
 func onlyFile(t testing.TB, root string) string {
 	t.Helper()

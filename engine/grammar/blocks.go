@@ -16,6 +16,10 @@ import (
 // says otherwise.
 const DefaultConcurrency = 8
 
+// DefaultVectorBytes is the size of the vectors of passages that are kept where no cache block
+// says otherwise: a million of 384 numbers have three quarters of it.
+const DefaultVectorBytes = 2_000_000_000
+
 // format is the format of a pipeline file.
 var format = []Block{
 	{Type: "variable", Labelled: true, Doc: "A value that a run can be given: -var NAME=VALUE. Expressions name it var.NAME.", Arguments: []Argument{
@@ -28,6 +32,11 @@ var format = []Block{
 		intArgument("concurrency", strconv.Itoa(DefaultConcurrency), 1, "Calls at a time."),
 		intArgument("requests_per_minute", "", 1, "Calls that begin within a minute; without it any number."),
 		intArgument("tokens_per_minute", "", 1, "Tokens within a minute, in and out; without it any number."),
+	}},
+	{Type: "cache", Doc: "How much the state folder keeps of what need not be made twice. The pipelines that use a folder share it.", Arguments: []Argument{
+		intArgument("vector_bytes", strconv.Itoa(DefaultVectorBytes), 0, "The size of all vectors of passages. Those that were used least recently are removed when a build begins and when it ends; 0: none are kept."),
+		intArgument("answer_bytes", "", 1, "The size of all answers of services. The oldest are removed before the first call; without it all are kept, since they were paid for."),
+		{Argument: sdk.Argument{Name: "age", Type: sdk.TypeDuration, Example: "2160h", Doc: "Vectors that were used, and answers that came, longer ago than this are removed, too; without it none are for their age."}},
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
 		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or documents.", Arguments: slices.Concat(rows, []Argument{

@@ -29,6 +29,7 @@ func TestDescribedDefaults(t *testing.T) {
 	}
 	file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: anything{}, Text: []byte(`
 limit "l" { requests_per_minute = 1 }
+cache {}
 knowledge "k" {
   source { path = "rows.tsv" }
   enrich "e" { use = "x" }
@@ -56,7 +57,7 @@ pipeline "p" {
 	source, input, r, rerank, sample := k.Source, file.Pipelines[0].Input, stages[0].Retrieve.Ranking, stages[1], stages[2]
 	kept := file.Pipelines[0].Journal
 	got := map[string]any{
-		"journal.sync": kept.Sync, "journal.keep": kept.Keep, "journal.runs": kept.Runs,
+		"journal.sync": kept.Sync, "journal.keep": kept.Keep, "journal.runs": kept.Runs, "cache.vector_bytes": file.Cache.Vectors,
 		"limit.concurrency": file.Limits[0].Concurrency,
 		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.max_bytes": file.Knowledge[1].Source.Documents.Max,
 		"input.id": input.ID, "input.text": input.Text, "input.label": input.Label, "input.gold": input.Gold,

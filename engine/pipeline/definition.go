@@ -22,10 +22,18 @@ type File struct {
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
 	Limits    []*Limit
+	Cache     Cache
 	Knowledge []*Knowledge
 	Pipelines []*Pipeline
 
 	loader *loader // has the values that expressions name
+}
+
+// Cache is a cache block: bounds of what the state folder keeps. Results do not depend on it.
+type Cache struct {
+	Vectors int64         // bytes, of passages; 0: none are kept
+	Answers int64         // bytes, of services; 0: any
+	Age     time.Duration // of either; 0: any
 }
 
 // Variable is a variable of the file with the value it got.

@@ -117,6 +117,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	for _, b := range l.distinct(blocks["limit"]) {
 		l.file.Limits = append(l.file.Limits, l.readLimit(b))
 	}
+	l.file.Cache = l.readCache(blocks["cache"])
 	for _, b := range l.distinct(blocks["knowledge"]) {
 		l.file.Knowledge = append(l.file.Knowledge, l.readKnowledge(b))
 	}

@@ -67,20 +67,35 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 
 // readJournal reads how runs are kept, where a block says so.
 func (l *loader) readJournal(blocks hcl.Blocks) Journal {
-	a := arguments{l, nil}
-	for i, b := range blocks {
-		if i > 0 {
-			l.errorAt(b.DefRange, "Duplicate block", "A pipeline has one journal block; there is one on line %d already.", blocks[0].DefRange.Start.Line)
-			break
-		}
-		content, diags := b.Body.Content(grammar.Described("pipeline", "journal").Schema())
-		l.add(diags)
-		a.attrs = content.Attributes
-	}
+	a := l.readOnly(blocks, "A pipeline", "pipeline", "journal")
 	return Journal{
 		Sync: a.choice("sync", "none", "none", "batch", "item"), Keep: a.choice("keep", "notable", "notable", "all"),
 		Runs: a.int("runs", 20, 1), Age: a.duration("age"), Bytes: a.whole("bytes", 0, 1, math.MaxInt64),
 	}
+}
+
+// readCache reads how much is kept of what need not be made twice, where a block says so.
+func (l *loader) readCache(blocks hcl.Blocks) Cache {
+	a := l.readOnly(blocks, "A file", "cache")
+	return Cache{
+		Vectors: a.whole("vector_bytes", grammar.DefaultVectorBytes, 0, math.MaxInt64),
+		Answers: a.whole("answer_bytes", 0, 1, math.MaxInt64), Age: a.duration("age"),
+	}
+}
+
+// readOnly reads a block of which what it stands in has at most one.
+func (l *loader) readOnly(blocks hcl.Blocks, whose string, path ...string) arguments {
+	a := arguments{l, nil}
+	for i, b := range blocks {
+		if i > 0 {
+			l.errorAt(b.DefRange, "Duplicate block", "%s has one %s block; there is one on line %d already.", whose, b.Type, blocks[0].DefRange.Start.Line)
+			break
+		}
+		content, diags := b.Body.Content(grammar.Described(path...).Schema())
+		l.add(diags)
+		a.attrs = content.Attributes
+	}
+	return a
 }
 
 // readPrice reads what a stage's calls cost; nil: nobody says so. That is also where
