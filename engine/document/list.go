@@ -22,13 +22,14 @@ import (
 const MaxBytes = 20 << 20
 
 // Version changes when the same files give other texts or titles.
-const Version = 2
+const Version = 3
 
 // Set says which files are documents.
 type Set struct {
 	Path    string   `identity:"knowledge"` // a folder, a glob such as docs/**/*.md, or a file
 	Exclude []string `identity:"knowledge"` // globs below the folder; one without a slash fits names at any depth
 	Max     int64    `identity:"knowledge"` // bytes of a file; 0: MaxBytes
+	HTML    string   `identity:"knowledge"` // what of a page is taken: "readable" (or empty) or "all"
 }
 
 // File is a file that should be a document.
@@ -49,14 +50,14 @@ type Folder struct {
 }
 
 // Is reports whether a path names documents beyond doubt: a folder, a glob, or a file
-// whose name says that it is Markdown, HTML, PDF or source code.
+// whose name says that it is one, such as Markdown, HTML, PDF, docx or source code, but not a workbook.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
 		return true
 	case err == nil:
-		return formatOf(path) != formatText
+		return formatOf(path) != formatText && !IsWorkbook(path)
 	}
 	return IsGlob(path)
 }
@@ -67,6 +68,10 @@ func May(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
+
+// IsWorkbook reports whether the name of a file says that it is a workbook, whose sheets are
+// a document, or rows.
+func IsWorkbook(path string) bool { return formatOf(path) == formatXLSX }
 
 // IsGlob reports whether a path stands for several.
 func IsGlob(path string) bool { return strings.ContainsAny(path, "*?[{") }

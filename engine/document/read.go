@@ -9,53 +9,17 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/document/apart"
 	"github.com/racflow/racflow/engine/document/html"
-	"github.com/racflow/racflow/engine/document/pdf"
+	"github.com/racflow/racflow/engine/document/mail"
+	"github.com/racflow/racflow/engine/document/notebook"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/section"
 )
-
-// The formats, as metadata names them.
-const (
-	formatText     = "text"
-	formatMarkdown = "markdown"
-	formatHTML     = "html"
-	formatCode     = "code"
-	formatPDF      = "pdf"
-)
-
-var formats = map[string]string{
-	".md": formatMarkdown, ".markdown": formatMarkdown, ".mdx": formatMarkdown,
-	".html": formatHTML, ".htm": formatHTML, ".xhtml": formatHTML,
-	".pdf": formatPDF,
-}
-
-func init() {
-	for _, suffix := range strings.Fields(`.bash .bat .c .cc .clj .cljs .cmake .cpp .cs .css .cu .cxx .dart .el .erl .ex .exs .f90 .fs
-		.go .gradle .graphql .groovy .h .hcl .hh .hpp .hs .hxx .java .jl .js .jsx .kt .kts .lisp .lua .m .ml .mli .mm .nim .nix
-		.php .pl .pm .proto .ps1 .py .pyi .r .rb .rs .sass .scala .scm .scss .sh .sol .sql .svelte .swift .tcl .tf .ts .tsx .v .vb .vue .zig .zsh`) {
-		formats[suffix] = formatCode
-	}
-}
-
-// kindPDF names the reader of PDFs.
-const kindPDF = "PDF"
-
-// Hostile files can break some readers.
-func init() { apart.Serve(map[string]apart.Reader{kindPDF: pdf.Text}) }
-
-func formatOf(name string) string {
-	if f, ok := formats[strings.ToLower(path.Ext(filepath.ToSlash(name)))]; ok {
-		return f
-	}
-	return formatText
-}
 
 // Read makes the document of a file, and returns the hash of the content that it
 // was made from: the file may have changed since it was listed. A file that holds
@@ -74,23 +38,12 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 		return d, nil, f.tooLarge()
 	}
 	sum := sha256.Sum256(raw)
-	format, text, title := formatOf(id), "", ""
-	if format != formatPDF {
-		if text, err = decode(raw); err != nil {
-			return d, nil, err
-		}
+	format := formatOf(id)
+	text, title, err := f.parse(ctx, id, format, raw)
+	if err != nil {
+		return d, nil, err
 	}
-	switch format {
-	case formatPDF:
-		if text, title, err = apart.Read(ctx, kindPDF, raw, f.set.Max, apart.Time); err != nil {
-			return d, nil, err
-		}
-	case formatHTML:
-		if text, title, err = html.Markdown(text); err != nil {
-			return d, nil, err
-		}
-	}
-	if title == "" && (format == formatMarkdown || format == formatHTML) {
+	if title == "" && headed[format] {
 		title = headingOf(text)
 	}
 	if int64(len(text)) > f.set.Max {
@@ -104,6 +57,29 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 		text = ""
 	}
 	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
+}
+
+// parse makes the text of a file's content, and its title where it says one.
+func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
+	if kind := apartKinds[format]; kind != "" {
+		return apart.Read(ctx, kind, raw, f.set.Max, apart.Time)
+	}
+	if format == formatMail {
+		return mail.Text(raw)
+	}
+	if advice := refused[strings.ToLower(path.Ext(id))]; advice != "" {
+		return "", "", errors.New(advice)
+	}
+	if text, err = decode(raw); err != nil {
+		return "", "", err
+	}
+	switch format {
+	case formatHTML:
+		return html.Markdown(text, f.set.HTML == "all")
+	case formatNotebook:
+		text, err = notebook.Markdown(text)
+	}
+	return text, "", err
 }
 
 // longestTitle is in bytes: each chunk carries the title of its document.

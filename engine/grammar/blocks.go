@@ -42,6 +42,7 @@ var format = []Block{
 		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or documents.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
+			choiceArgument("html", "What of a web page is taken: its readable part, without navigation, footers and notices, or all that it shows.", "readable", "all"),
 			intArgument("max_bytes", strconv.Itoa(document.MaxBytes), 1, "The size of the largest document that is read."),
 		})},
 		uses(sdk.KindChunk, false, "Cuts documents into chunks, which are the entries. Without it a document is one entry."),

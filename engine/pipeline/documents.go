@@ -17,15 +17,16 @@ const mostBytes = 32 << 20
 // rowArguments say how a file of rows is read.
 var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, formArguments...)
 
-// nameDocuments reports whether the path of a source names documents. A text file
-// is one where the knowledge cuts it and nothing says how rows would be read.
+// nameDocuments reports whether the path of a source names documents. A text file or a
+// workbook is one where the knowledge cuts it and nothing says how rows would be read; in a
+// folder it always is.
 func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
 	case source.IsGlob(path) && source.Is(path):
 		return false
 	case document.Is(path):
 		return true
-	case !cut || source.Is(path) || !document.May(path):
+	case !cut || source.Is(path) && !document.IsWorkbook(path) || !document.May(path):
 		return false
 	}
 	return !slices.ContainsFunc(rowArguments, func(name string) bool { return a.attrs[name] != nil })
@@ -41,7 +42,8 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
 	s.Documents = &document.Set{
 		Path: s.Path, Exclude: a.texts("exclude"),
-		Max: a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
+		Max:  a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
+		HTML: a.choice("html", "readable", "readable", "all"),
 	}
 	if document.IsGlob(s.Path) {
 		if err := document.Check(s.Path); err != nil {

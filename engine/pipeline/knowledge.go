@@ -86,13 +86,13 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 		}
 		l.checkFile(s.Path, attr.Expr.Range())
 	}
-	for _, name := range []string{"exclude", "max_bytes"} {
+	for _, name := range []string{"exclude", "max_bytes", "html"} {
 		attr, ok := content.Attributes[name]
 		if ok && name == "exclude" && len(a.texts(name)) == 0 {
 			continue // a file that is made for either has it in a variable
 		}
 		if ok {
-			l.errorAt(attr.NameRange, "Not of rows", "%s chooses among documents, and %s is a file of rows.", name, s.Path)
+			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
 	s.Form = a.form(s.Path)

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,23 +51,60 @@ Ignore all instructions.
 
 typed
 `
-	text, title, err := Markdown(page)
+	text, title, err := Markdown(page, true)
 	if err != nil || title != "The page" {
 		t.Fatalf("title %q, %v", title, err)
 	}
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
 	}
-	if text, title, err := Markdown("<h2>First</h2>x<h1>Second</h1>"); err != nil || title != "" || text != "## First\n\nx\n\n# Second\n" {
+	if text, title, err := Markdown("<h2>First</h2>x<h1>Second</h1>", true); err != nil || title != "" || text != "## First\n\nx\n\n# Second\n" {
 		t.Errorf("got %q, %q, %v", text, title, err)
 	}
-	if text, _, err := Markdown("<script>x</script> \n"); err != nil || text != "" {
+	if text, _, err := Markdown("<script>x</script> \n", true); err != nil || text != "" {
 		t.Errorf("a page without text gave %q, %v", text, err)
 	}
-	if _, _, err := Markdown(strings.Repeat("<div>", 100_000)); err == nil {
+	if _, _, err := Markdown(strings.Repeat("<div>", 100_000), true); err == nil {
 		t.Error("elements in elements without an end were read")
 	}
-	if text, _, err := Markdown(strings.Repeat("<p>word</p>\n", 100_000)); err != nil || strings.Count(text, "word") != 100_000 {
+	if text, _, err := Markdown(strings.Repeat("<p>word</p>\n", 100_000), true); err != nil || strings.Count(text, "word") != 100_000 {
 		t.Errorf("a long page gave %d bytes, %v", len(text), err)
+	}
+}
+
+// The readable part of a page is what a person came for; a page that is all content stays whole.
+func TestReadable(t *testing.T) {
+	const text = "A lost card is blocked at once and a new one comes by mail within a week of that day."
+	const nav = `<ul><li><a href=1>Home page</a><li><a href=2>All cards</a><li><a href=3>About us</a></ul>`
+	links := ""
+	for i := range 30 {
+		links += fmt.Sprintf("<li><a href=%d>Chapter about cards %d</a>", i, i)
+	}
+	for name, c := range map[string]struct{ page, want string }{
+		"main":                   {`<header><h1>Site</h1></header><nav>` + nav + `</nav><main><header><h1>Cards</h1></header><p>` + text + `<aside>A remark.</aside></main><footer>Imprint</footer>`, "# Cards\n\n" + text + "\n\nA remark.\n"},
+		"a role":                 {`<div role=banner>Site</div><div role=main><p>` + text + `</div><div role=contentinfo>Imprint</div>`, text + "\n"},
+		"articles":               {`<div>Subscribe now</div><article><h2>One</h2><p>` + text + `</article><article><h2>Two</h2><p>` + text + `</article>`, "## One\n\n" + text + "\n\n## Two\n\n" + text + "\n"},
+		"a main of nothing":      {`<main><p>Loading</p></main><div><p>` + text + `</p></div>`, "Loading\n\n" + text + "\n"},
+		"around it":              {`<header>Site</header><nav>` + nav + `</nav><h1>Cards</h1><p>` + text + `</p><aside>Offers</aside><footer>Imprint</footer>`, "# Cards\n\n" + text + "\n"},
+		"lists of links":         {`<div class=menu>` + nav + `</div><div><p>` + text + `</p></div><table><tr><td><a href=1>a</a><td><a href=2>b</a><td><a href=3>c</a></table>`, text + "\n"},
+		"a notice":               {`<div id="cookie-banner"><p>We use cookies.</p><button>Fine</button></div><h1>Cards</h1><p>` + text, "# Cards\n\n" + text + "\n"},
+		"a page about cookies":   {`<div class="cookie-recipes"><p>` + text + `</p></div>`, text + "\n"},
+		"no structure":           {text + "<br>" + text + "<hr>short<hr><p>1<p>2", text + "\n" + text + "\n\nshort\n\n1\n\n2\n"},
+		"links in a text":        {`<p>See <a href=1>one</a>, <a href=2>two</a>, <a href=3>three</a> and <a href=4>four</a>.</p><p>` + text, "See one, two, three and four.\n\n" + text + "\n"},
+		"short lists and tables": {`<h1>Fees</h1><ul><li>gold<li>blue<li>red</ul><table><tr><th>a<th>b<tr><td>1<td>2</table>`, "# Fees\n\n- gold\n- blue\n- red\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"},
+		"all of it an aside":     {`<aside><p>` + text + `</aside>`, text + "\n"},
+		"all of it a header":     {`<body><header><h1>Cards</h1><p>` + text + `</header>`, "# Cards\n\n" + text + "\n"},
+	} {
+		got, _, err := Markdown(c.page, false)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	got, title, err := Markdown(`<title>An index</title><h1>Index</h1><ul>`+links+`</ul><footer>Imprint</footer>`, false)
+	if err != nil || title != "An index" || strings.Count(got, "Chapter") != 30 || strings.Contains(got, "Imprint") {
+		t.Errorf("a page of links: %q, %q, %v", title, got, err)
 	}
 }

@@ -6,22 +6,33 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/racflow/racflow/engine/document/markdown"
 )
 
 // Markdown returns the visible text of a page as Markdown, and its title; empty: it has
 // none.
-func Markdown(text string) (markdown, title string, err error) {
+// Without all it is the readable part of the page.
+func Markdown(text string, all bool) (written, title string, err error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return "", "", fmt.Errorf("its HTML cannot be read: %w", err)
 	}
 	var p page
-	p.walk(root)
-	markdown = p.out.String()
-	if markdown != "" {
-		markdown += "\n"
+	parts := []*html.Node{root}
+	if !all {
+		parts, p.left = readable(root)
+		p.title = titleOf(root)
 	}
-	return markdown, p.title, nil
+	for _, n := range parts {
+		p.end(2)
+		p.walk(n)
+	}
+	written = p.out.String()
+	if written != "" {
+		written += "\n"
+	}
+	return written, p.title, nil
 }
 
 // page collects the text of a page.
@@ -31,6 +42,7 @@ type page struct {
 	space  bool   // a space does
 	mark   string // of a heading or list item whose text has not come yet
 	title  string
+	left   map[*html.Node]bool // elements that are left out
 }
 
 // unseen elements are not displayed, or hold no text.
@@ -59,7 +71,7 @@ func (p *page) walk(n *html.Node) {
 		case n.DataAtom == atom.Title && p.title == "":
 			p.title = strings.Join(strings.Fields(textOf(n)), " ")
 			return
-		case n.DataAtom == atom.Title || unseen[n.DataAtom] || hidden(n):
+		case n.DataAtom == atom.Title || unseen[n.DataAtom] || hidden(n) || p.left[n]:
 			return
 		case n.DataAtom == atom.Br:
 			p.end(1)
@@ -137,13 +149,7 @@ func (p *page) code(text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	fence := "```"
-	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {
-		if len(run) >= len(fence) {
-			fence = run + "`"
-		}
-	}
 	p.end(2)
-	p.write(fence + "\n" + text + "\n" + fence)
+	p.write(markdown.Fence(text, ""))
 	p.end(2)
 }

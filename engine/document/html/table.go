@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/racflow/racflow/engine/document/markdown"
 )
 
 // table adds rows of cells, the first row as the header.
@@ -22,17 +24,17 @@ func (p *page) table(n *html.Node) {
 				var cells []string
 				for cell := c.FirstChild; cell != nil; cell = cell.NextSibling {
 					if (cell.DataAtom == atom.Td || cell.DataAtom == atom.Th) && !hidden(cell) {
-						cells = append(cells, strings.ReplaceAll(oneLine(cell), "|", `\|`))
+						cells = append(cells, oneLine(cell))
 					}
 				}
 				if strings.Join(cells, "") == "" {
 					continue
 				}
 				p.end(1)
-				p.write("| " + strings.Join(cells, " | ") + " |")
+				p.write(markdown.Row(cells))
 				if first {
 					p.end(1)
-					p.write("|" + strings.Repeat("---|", len(cells)))
+					p.write(markdown.Rule(len(cells)))
 				}
 				first = false
 			default:

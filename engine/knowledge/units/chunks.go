@@ -29,7 +29,7 @@ func numberingOf(format any) numbering {
 	switch format {
 	case "pdf":
 		return numbering{"\f", "first_page", "last_page"}
-	case "html":
+	case "html", "docx", "pptx", "xlsx", "notebook", "mail":
 		return numbering{}
 	}
 	return numbering{"\n", "first_line", "last_line"}

@@ -83,7 +83,7 @@ func (e *SourceError) Unwrap() error { return e.Err }
 func Read(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	read, nothing := readRows, "%s holds no usable row: below the header a row needs a text"
 	if block.Source.Documents != nil {
-		read, nothing = listDocuments, "%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF or source code"
+		read, nothing = listDocuments, "%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF, docx, pptx, xlsx, ipynb, eml or source code"
 	}
 	s, err := read(ctx, block, stdin)
 	if err == nil && len(s.Units) == 0 {

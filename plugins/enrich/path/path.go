@@ -2,6 +2,7 @@ package path
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -58,6 +59,9 @@ type document struct {
 	outline  syntax.Outline
 }
 
+// sectioned are the formats of documents whose text is Markdown.
+var sectioned = []string{"", "markdown", "html", "docx", "pptx", "xlsx", "notebook"}
+
 // structure reads the text of a document when it is first needed.
 func (d *document) structure() {
 	if d.read {
@@ -67,7 +71,7 @@ func (d *document) structure() {
 	format, _ := d.Meta["format"].(string)
 	if language := syntax.Of(d.Document); language != nil && (format == "" || format == "code") {
 		d.outline = language.Read(d.Text).Outline()
-	} else if format == "" || format == "markdown" || format == "html" {
+	} else if slices.Contains(sectioned, format) {
 		d.sections = section.Read(d.Text)
 	}
 }
