@@ -68,6 +68,7 @@ func (p *Pipeline) journal(ctx context.Context, last manifest.Manifest, begun *B
 func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
 	m.Define(p.file, p.chosen)
+	m.Command = p.command()
 	r, err := p.Start(ctx)
 	if err != nil {
 		return m, err
@@ -109,6 +110,27 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 		m.Stages = append(m.Stages, stage)
 	}
 	return m, nil
+}
+
+// command is the command of the run without secrets; nil: it has none.
+func (p *Pipeline) command() *manifest.Command {
+	given := p.workspace.options.Command
+	if given == nil {
+		return nil
+	}
+	kept, secrets := manifest.Command{Dir: given.Dir}, p.workspace.host.Secrets()
+	for _, f := range given.Flags {
+		if secrets.Message(f.Value) == f.Value {
+			kept.Flags = append(kept.Flags, f)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Value, "=")
+		if f.Name != "var" {
+			name = "--" + f.Name
+		}
+		kept.Withheld = append(kept.Withheld, name)
+	}
+	return &kept
 }
 
 // modelOf is the model that a config names; empty: it names none.

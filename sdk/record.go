@@ -116,6 +116,9 @@ type Sample struct {
 	Text string
 	// Model is the one that gave the sample, where the voter has several.
 	Model string
+	// Key is that of the service's reply in the response cache (Host.CachePut), so that it can be
+	// looked up later. Zero: there is none.
+	Key Key
 }
 
 // Answer is a label with its weight within one sample. Weights of a sample are

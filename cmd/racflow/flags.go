@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -165,6 +166,20 @@ func singleDash(args []string) []string {
 		}
 	}
 	return out
+}
+
+// keep is the value of a flag that says of which items a journal notes what was seen.
+type keep journal.Keep
+
+func (k *keep) Type() string   { return "which" }
+func (k *keep) String() string { return string(*k) }
+
+func (k *keep) Set(text string) error {
+	if which := journal.Keep(text); which != journal.KeepNotable && which != journal.KeepAll {
+		return fmt.Errorf("it must be %s or %s", journal.KeepNotable, journal.KeepAll)
+	}
+	*k = keep(text)
+	return nil
 }
 
 // money and tokens are the values of flags that set a bound. A bound of 0 would be

@@ -70,7 +70,7 @@ ends of lines, a backslash and any other control character, by its number.
 
 Every result is kept as it is reached, in the runs folder of --state. A run that
 broke off, was killed or has provisional answers is resumed by the same command
-and --resume: what was answered is not asked again, items that failed are tried
+and --resume, or by racflow runs resume: what was answered is not asked again, items that failed are tried
 again, and FILE is written whole. What stages chose when the run began (a precision,
 a profile) and its prices count to its end, also where the file gives other prices
 by then. Unfinished runs are kept until they are resumed
@@ -99,6 +99,10 @@ of the pipeline says.`,
 				return errors.New("--resume needs a journal: leave out --no-journal")
 			}
 			flags.more.Journal = !noJournal
+			var err error
+			if flags.more.Command, err = commandOf(c); err != nil {
+				return err
+			}
 			return flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
 				out, err := output.Open(to, c.OutOrStdout(), p.Reads()...)
 				if err != nil {
@@ -118,6 +122,7 @@ of the pipeline says.`,
 	c.Flags().StringVar(&flags.more.Resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
 	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&flags.more.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
+	c.Flags().Var((*keep)(&flags.more.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 	flags.registerCalls(c)
 	flags.registerSpend(c)

@@ -72,8 +72,12 @@ func (c *Governor) Relax(name string) {
 // waits reports whether a call waits for a service that is down.
 func (h *host) waits(call sdk.Call) bool { return h.required && !h.stage.relaxed && !call.Alternative }
 
-// key is a stage's key in the cache, where plugins do not see each other's values.
-func (h *host) key(key sdk.Key) sdk.Key { return sdk.KeyOf(string(h.kind), h.use, string(key[:])) }
+// KeyOf is a stage's key in the cache, where plugins do not see each other's values.
+func KeyOf(kind sdk.Kind, use string, key sdk.Key) sdk.Key {
+	return sdk.KeyOf(string(kind), use, string(key[:]))
+}
+
+func (h *host) key(key sdk.Key) sdk.Key { return KeyOf(h.kind, h.use, key) }
 
 // CacheGet implements sdk.Host.
 func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {

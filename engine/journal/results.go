@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
@@ -53,6 +55,34 @@ func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error
 	}
 }
 
+// Kept yields what the run has kept, by lines of the input, without reading that: rows have
+// line, id and label. Items that were not reached are left out.
+func (j *Journal) Kept() iter.Seq[Item] {
+	return func(yield func(Item) bool) {
+		j.mu.Lock()
+		statuses := map[int]Status{}
+		for _, status := range []Status{Provisional, Failed, Answered} { // the last one counts
+			for line := range j.shelves[status].known {
+				statuses[line] = status
+			}
+		}
+		j.mu.Unlock()
+		for _, line := range slices.Sorted(maps.Keys(statuses)) {
+			j.mu.Lock()
+			e := j.shelves[statuses[line]].entry(line, j.Manifest.Format)
+			j.mu.Unlock()
+			if e == nil {
+				continue
+			}
+			item := Item{Row: source.Row{Line: line, ID: e.ID, Label: e.Expected}, Status: statuses[line], Result: e.result(), Seen: e.Seen}
+			j.complete(&item)
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
+
 func (j *Journal) item(row source.Row) Item {
 	item := Item{Row: row, Status: Unreached}
 	for _, status := range []Status{Answered, Failed, Provisional} {
@@ -64,8 +94,14 @@ func (j *Journal) item(row source.Row) Item {
 			break
 		}
 	}
-	r := &item.Result
-	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(row), row.Text, row.Label, row.Gold
+	j.complete(&item)
+	return item
+}
+
+// complete adds to a result what the row and the manifest say.
+func (j *Journal) complete(item *Item) {
+	row, r := &item.Row, &item.Result
+	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, row.Label, row.Gold
 	if row.ID != "" {
 		r.ID = row.ID
 	}
@@ -73,5 +109,4 @@ func (j *Journal) item(row source.Row) Item {
 	if item.Status == Failed && row.Err != nil {
 		r.Failure = &outcome.Failure{Err: row.Err}
 	}
-	return item
 }

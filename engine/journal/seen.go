@@ -14,15 +14,24 @@ type Seen struct {
 	Candidates []Scored `json:"candidates,omitempty"` // of the last retrieve or rerank stage, best first
 	// Prompts are hashes (Hash) of the prompts of each prompt stage, as "prompt.classify".
 	Prompts map[string][]string `json:"prompts,omitempty"`
-	// Requests are the keys of voters' requests in the response cache, in hexadecimal, by voter;
-	// of several samples in their order, and empty of those that have none.
+	// Requests are the keys of voters' replies in the response cache, as sdk.Sample has them,
+	// in hexadecimal, by voter, in the order of their samples.
 	Requests map[string][]string `json:"requests,omitempty"`
 }
 
-// Scored is a candidate with its score after fusion, or the reranker's.
+// Scored is a candidate with its score after fusion, or the reranker's. There are many: in JSON
+// it is ["id", score].
 type Scored struct {
-	ID    string  `json:"id"`
-	Score float32 `json:"score"`
+	ID    string
+	Score float32
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Scored) MarshalJSON() ([]byte, error) { return json.Marshal([]any{s.ID, s.Score}) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Scored) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&s.ID, &s.Score})
 }
 
 // notable reports whether a person may want to know what led to a result.
@@ -56,11 +65,7 @@ func seen(r *outcome.Result) *Seen {
 		if s.Requests == nil {
 			s.Requests = map[string][]string{}
 		}
-		key := ""
-		if q.Key != (sdk.Key{}) {
-			key = hex.EncodeToString(q.Key[:])
-		}
-		s.Requests[q.Voter] = append(s.Requests[q.Voter], key)
+		s.Requests[q.Voter] = append(s.Requests[q.Voter], hex.EncodeToString(q.Key[:]))
 	}
 	if s.Candidates == nil && s.Prompts == nil && s.Requests == nil {
 		return nil

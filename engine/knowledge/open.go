@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/cache"
@@ -83,6 +85,39 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		Labels: made.Labels, Report: made.Report, block: block,
 		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
 	}, nil
+}
+
+// Reopen returns a generation of a block's knowledge as it was when content was the hash of what it
+// was made from (see Generation), to be read and not searched. It builds nothing: a generation
+// that is not there any more, or was made from something else since, is an error.
+func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, collection, content string) (*Knowledge, error) {
+	all, err := store.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(c sdk.Collection) bool { return c.Name == collection })
+	if at < 0 {
+		return nil, fmt.Errorf("its generation %s was removed", collection)
+	}
+	if note, ok := generation.ReadNote(all[at].Note); !ok || note.Content() != content {
+		return nil, fmt.Errorf("its generation %s was made from other rows or documents since", collection)
+	}
+	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: all[at].Dimension, Analyzer: block.Analyzer}); err != nil {
+		return nil, err
+	}
+	k := &Knowledge{block: block, store: store, entries: collection, content: content}
+	entries, err := k.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]bool{}
+	for i := range entries {
+		if entries[i].Label != "" {
+			labels[entries[i].Label] = true
+		}
+	}
+	k.Labels = slices.Sorted(maps.Keys(labels))
+	return k, nil
 }
 
 // maxTries is how often a build starts over that no other one kept out.

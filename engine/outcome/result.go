@@ -68,10 +68,10 @@ type Prompted struct {
 	Prompts []sdk.Prompt
 }
 
-// Request is what a sample was asked for.
+// Request is where the reply behind a sample is.
 type Request struct {
 	Voter string
-	Key   sdk.Key // of the reply in the response cache; zero: not known
+	Key   sdk.Key // sdk.Sample.Key
 }
 
 // List are the candidates that one stage left to those below it.

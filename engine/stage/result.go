@@ -50,6 +50,9 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	result.Citations = g.citations(rec)
 	result.Votes = g.votes(rec)
 	for _, s := range rec.samples(g.voters) {
+		if s.Key != (sdk.Key{}) {
+			result.Requests = append(result.Requests, outcome.Request{Voter: s.Voter, Key: s.Key})
+		}
 		if result.Usage.Add(s.Usage); s.Usage == (sdk.Usage{}) {
 			continue
 		}

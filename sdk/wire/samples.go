@@ -56,6 +56,12 @@ func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
 			set(&out.CachedTokens, len(out.Voter)-1, samples, s.Usage.CachedTokens)
 			set(&out.Text, len(out.Voter)-1, samples, Valid(s.Text))
 			set(&out.Model, len(out.Voter)-1, samples, Valid(s.Model))
+			if s.Key != (sdk.Key{}) {
+				if out.Key == nil {
+					out.Key = make([][]byte, samples)
+				}
+				out.Key[len(out.Voter)-1] = s.Key[:]
+			}
 		}
 		out.Offsets = append(out.Offsets, uint32(len(out.Voter)))
 	}
@@ -96,6 +102,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		optional("samples.explanation", len(in.Explanation), len(in.Answer)),
 		optional("samples.text", len(in.Text), total),
 		optional("samples.model", len(in.Model), total),
+		optional("samples.key", len(in.Key), total),
 		whole("samples.weight", len(in.Weight), len(in.Answer)),
 		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
 	} {
@@ -122,6 +129,13 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 				InputTokens: at(in.InputTokens, i), CachedTokens: at(in.CachedTokens, i), OutputTokens: at(in.OutputTokens, i),
 			},
 			Text: at(in.Text, i), Model: at(in.Model, i),
+		}
+		switch key := at(in.Key, i); len(key) {
+		case 0:
+		case len(sdk.Key{}):
+			all[i].Key = sdk.Key(key)
+		default:
+			return nil, fmt.Errorf("column samples.key: a key of %d bytes, and not of %d", len(key), len(sdk.Key{}))
 		}
 	}
 	lists := make([][]sdk.Sample, n)

@@ -42,7 +42,7 @@ func fullBatch() sdk.Batch {
 				},
 				Samples: []sdk.Sample{
 					{Voter: "knn", Answers: []sdk.Answer{{Label: "card", Weight: .75, Accepted: true}, {Label: "pin", Weight: .25}}},
-					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}, Text: "**card**", Model: "small"},
+					{Voter: "llm", Usage: sdk.Usage{InputTokens: 9, OutputTokens: 2}, Text: "**card**", Model: "small", Key: sdk.KeyOf("request")},
 					{Voter: "llm", Answers: []sdk.Answer{{Label: "pin", Weight: 1, Reading: "without markup", Explanation: "it says so"}}},
 				},
 			},

@@ -48,6 +48,7 @@ func (v *voter) read(s *slot) sdk.Sample {
 		Answers: all,
 		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
 		Text:    clip(r.Visible(), maxRejected),
+		Key:     s.key,
 	}
 	if len(v.set.All) > 1 {
 		sample.Model = cmp.Or(r.Model, s.backend.Name())

@@ -4966,10 +4966,13 @@ type Samples struct {
 	CachedTokens  []uint64               `protobuf:"varint,10,rep,packed,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // absent: none
 	Reason        []string               `protobuf:"bytes,11,rep,name=reason,proto3" json:"reason,omitempty"`                                         // per answer: why it is not accepted; absent: none
 	// Per answer: how the text was read where it was not the answer letter by letter, as "without markup".
-	Reading       []string `protobuf:"bytes,12,rep,name=reading,proto3" json:"reading,omitempty"`
-	Explanation   []string `protobuf:"bytes,13,rep,name=explanation,proto3" json:"explanation,omitempty"` // per answer: why, in the model's own words
-	Text          []string `protobuf:"bytes,14,rep,name=text,proto3" json:"text,omitempty"`               // per sample: what the model wrote; it may be shown to it again in Rejected
-	Model         []string `protobuf:"bytes,15,rep,name=model,proto3" json:"model,omitempty"`             // per sample: which model gave it, of a voter that has several
+	Reading     []string `protobuf:"bytes,12,rep,name=reading,proto3" json:"reading,omitempty"`
+	Explanation []string `protobuf:"bytes,13,rep,name=explanation,proto3" json:"explanation,omitempty"` // per answer: why, in the model's own words
+	Text        []string `protobuf:"bytes,14,rep,name=text,proto3" json:"text,omitempty"`               // per sample: what the model wrote; it may be shown to it again in Rejected
+	Model       []string `protobuf:"bytes,15,rep,name=model,proto3" json:"model,omitempty"`             // per sample: which model gave it, of a voter that has several
+	// Per sample: the 32 bytes of the key under which the service's reply is in the response cache (CachePut);
+	// empty: none.
+	Key           [][]byte `protobuf:"bytes,16,rep,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5105,6 +5108,13 @@ func (x *Samples) GetText() []string {
 func (x *Samples) GetModel() []string {
 	if x != nil {
 		return x.Model
+	}
+	return nil
+}
+
+func (x *Samples) GetKey() [][]byte {
+	if x != nil {
+		return x.Key
 	}
 	return nil
 }
@@ -5587,7 +5597,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06fields\x18\x03 \x03(\tR\x06fields\x126\n" +
 	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v2.PassagesR\bpassages\"\x1c\n" +
 	"\bPassages\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xad\x03\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xbf\x03\n" +
 	"\aSamples\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05voter\x18\x02 \x03(\tR\x05voter\x12%\n" +
@@ -5604,7 +5614,8 @@ const file_stage_proto_rawDesc = "" +
 	"\areading\x18\f \x03(\tR\areading\x12 \n" +
 	"\vexplanation\x18\r \x03(\tR\vexplanation\x12\x12\n" +
 	"\x04text\x18\x0e \x03(\tR\x04text\x12\x14\n" +
-	"\x05model\x18\x0f \x03(\tR\x05model\"P\n" +
+	"\x05model\x18\x0f \x03(\tR\x05model\x12\x10\n" +
+	"\x03key\x18\x10 \x03(\fR\x03key\"P\n" +
 	"\bRejected\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
 	"\x04text\x18\x02 \x03(\tR\x04text\x12\x16\n" +
