@@ -9,11 +9,11 @@ func newRoot() *cobra.Command {
 		Long: `racflow runs pipelines that are written in HCL files: stages retrieve, write
 prompts, vote and elect, each in a process of its own.
 
-Start with: racflow run pipelines/intent.hcl`,
+Start with racflow init and your own data, or with racflow init --example intent.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
+	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
 		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExport(), newStore(), newCache(), newVersion())
 	return root
 }

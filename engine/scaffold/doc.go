@@ -1,0 +1,12 @@
+// Package scaffold writes a pipeline file for data that nobody has described: it looks at
+// files of rows and at documents, says what it saw, guesses which columns hold what, and
+// makes a file of it that works at once.
+//
+// What it writes is one of the pipeline files that racflow comes with (package pipelines),
+// with the data's paths, columns and language put in: so the files never differ from those
+// that are documented, and take the same variables. Labelled rows become intent.hcl, other rows and
+// documents contextual.hcl. A tenth of labelled rows, a fifth of fewer than 500, is held
+// out of the knowledge, and is what the pipeline is tried on.
+//
+// It asks nobody, and starts no stage. Whether a file may be replaced is the caller's choice.
+package scaffold

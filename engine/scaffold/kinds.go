@@ -1,0 +1,212 @@
+package scaffold
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled
+neighbours, let several voters vote, elect. Without a language model the statistical voters
+elect alone. How much each of them counts, the election learns from the examples.
+
+Written by racflow init for %s: look through it before you rely on it.
+
+%s`
+
+const heldOut = `
+variable "held_out" {
+  description = "The share of the rows that the knowledge does not get, to try the pipeline on; 0: it gets all of them."
+  default     = %s
+}
+`
+
+// labelled plans a classification.
+func labelled(known, tried *Rows, o Options) (*Plan, error) {
+	p := &Plan{}
+	share, err := 0.0, error(nil)
+	if tried == nil {
+		if share, err = known.heldOut(); err != nil {
+			return nil, err
+		}
+	}
+	train, err := o.path(known.Path)
+	if err != nil {
+		return nil, err
+	}
+	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
+	switch {
+	case tried != nil:
+		p.Next = []Step{{run, "answers the rows of " + tried.Path}}
+		if tried.Labelled() {
+			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
+		}
+		if n := known.shared(tried); n > 0 {
+			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.Path, known.Path))
+		}
+	case share > 0:
+		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
+		p.Next = []Step{{run, "answers the rows that are held out"}, {eval, "compares the answers with their labels"}}
+	default:
+		p.Said = append(p.Said, "There are too few rows to hold some out: name texts with --input.")
+	}
+	p.Next = append(p.Next,
+		Step{"racflow run -var held_out=0 --input NEW.csv --output ANSWERS.csv " + quoted(o.Output), "answers other texts from all rows"})
+	if share == 0 {
+		p.Next[len(p.Next)-1].Command = "racflow run --input NEW.csv --output ANSWERS.csv " + quoted(o.Output)
+	}
+	commands := ""
+	for _, s := range p.Next {
+		commands += "  " + s.Command + "\n"
+	}
+	variables := ""
+	if share > 0 {
+		variables = fmt.Sprintf(heldOut, strconv.FormatFloat(share, 'g', -1, 64))
+	}
+	t := open(o.Pipelines, "intent.hcl", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path)), clean(known.Path), commands), variables)
+	t.set("default", train, "variable train")
+	t.set("description", fmt.Sprintf("Labelled examples: a file of rows with the columns %s and %s.", known.Mapping.Text, known.Mapping.Label), "variable train")
+	t.set("default", p.embedder(o, known.Languages), "variable embedder")
+	from := []string{"knowledge utterances", "source"}
+	columns := p.mapped(known)
+	t.columns(known, columns, from...)
+	if name := analyzer(known.Languages); name != "" && name != "english" {
+		t.set("analyzer", name, "knowledge utterances", "store")
+	}
+	input := []string{"pipeline intent", "input"}
+	switch {
+	case tried != nil:
+		path, err := o.path(tried.Path)
+		if err != nil {
+			return nil, err
+		}
+		t.set("path", path, input...)
+		t.columns(tried, p.mapped(tried), input...)
+	case share > 0:
+		t.set("part", expression("[0, 1 - var.held_out]"), from...)
+		t.set("path", expression("var.train"), input...)
+		t.columns(known, columns, input...)
+		t.set("part", expression("var.held_out > 0 ? [1 - var.held_out, 1] : [0, 1]"), input...)
+	default:
+		t.drop(input...)
+	}
+	p.File, err = t.bytes()
+	return p, err
+}
+
+// mapped is the mapping of rows as a file says it: without ids that are not unique.
+func (p *Plan) mapped(r *Rows) source.Mapping {
+	m := r.Mapping
+	if r.SameIDs > 0 {
+		p.Said = append(p.Said, fmt.Sprintf("Column %q of %s is not used as the id: %s have one that another row has.", clean(m.ID), r.Path, terminal.Plural(r.SameIDs, "row")))
+		m.ID = ""
+	}
+	return m
+}
+
+const aboutTexts = `Find the %s of %s that answer a question, and have a language model
+answer from them: contextual retrieval. Without a model the ranked passages are the result.
+
+Written by racflow init for %s: look through it before you rely on it.
+
+%s`
+
+// unlabelled plans a search among rows.
+func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
+	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
+		m := p.mapped(known)
+		m.Label = ""
+		t.columns(known, m, "knowledge docs", "source")
+		t.remove("exclude", "knowledge docs", "source")
+		t.drop("variable exclude")
+		t.set("description", "The rows: a file of TSV, CSV, JSONL and the like.", "variable docs")
+		t.set("default", false, "variable contextualize") // a row stands in no document
+		t.set("default", p.embedder(o, known.Languages), "variable embedder")
+		if name := analyzer(known.Languages); name != "" {
+			t.set("default", name, "variable analyzer")
+		}
+	})
+}
+
+// documents plans a search among documents.
+func documents(d Data, o Options) (*Plan, error) {
+	var questions *Rows
+	if len(d.Rows) > 0 {
+		questions = d.Rows[0]
+	}
+	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
+		if d.Documents.Code > d.Documents.Read/2 {
+			t.set("default", "code", "variable chunker")
+			t.set("default", "code", "variable analyzer")
+		} else if name := analyzer(d.Documents.Languages); name != "" {
+			t.set("default", name, "variable analyzer")
+		}
+		languages := d.Documents.Languages
+		if d.Documents.Code > d.Documents.Read/2 {
+			languages = nil // comments do not decide
+		}
+		t.set("default", p.embedder(o, languages), "variable embedder")
+	})
+}
+
+// retrieval plans a search, with the rows that are asked; nil: none.
+func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
+	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
+	path, err := o.path(data)
+	if err != nil {
+		return nil, err
+	}
+	if asked != nil {
+		p.Next = append(p.Next, Step{"racflow run --format jsonl " + quoted(o.Output), "searches for each row of " + asked.Path})
+		if asked.gold() {
+			p.Next = append(p.Next, Step{"racflow eval " + quoted(o.Output), "measures how often the right passage is found"})
+		}
+	} else {
+		p.Next = append(p.Next, Step{"racflow run --format jsonl --input QUESTIONS.tsv " + quoted(o.Output), "searches for each row of a file with the column text"})
+	}
+	p.Next = append(p.Next, Step{`racflow ask -var model=NAME ` + quoted(o.Output) + ` "YOUR QUESTION"`, "has a language model answer and cite"})
+	commands := ""
+	for _, s := range p.Next {
+		commands += "  " + s.Command + "\n"
+	}
+	t := open(o.Pipelines, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data))), clean(data), commands), "")
+	t.set("default", path, "variable docs")
+	set(p, t)
+	input := []string{"pipeline contextual", "input"}
+	if asked != nil {
+		path, err := o.path(asked.Path)
+		if err != nil {
+			return nil, err
+		}
+		t.set("path", path, input...)
+		m := p.mapped(asked)
+		m.Label = ""
+		t.columns(asked, m, input...)
+	} else {
+		t.drop(input...)
+	}
+	p.File, err = t.bytes()
+	return p, err
+}
+
+// gold reports whether rows say which passages should be found.
+func (r *Rows) gold() bool {
+	for _, c := range r.Seen.Columns {
+		if c.Name == "gold" {
+			return true
+		}
+	}
+	return false
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

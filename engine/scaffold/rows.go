@@ -1,0 +1,200 @@
+package scaffold
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/language"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// Rows is a file of rows, or a glob of such files.
+type Rows struct {
+	Path    string
+	Seen    source.Seen
+	Mapping source.Mapping // guessed, and perhaps corrected
+	Named   bool           // a person has named the column of labels
+
+	// What Read finds in all rows.
+	Count, Invalid  int
+	Median, Longest int     // characters of a text
+	Labels          []Label // the commonest first
+	Unlabelled      int     // rows without one
+	Duplicates      int     // rows whose text another has, but for case and white space
+	Contradicting   int     // texts that have several labels
+	SameIDs         int     // rows whose id another has
+	Languages       []language.Share
+	texts           map[[16]byte]bool // hashes of the texts
+}
+
+// Label is a label with the number of rows that have it.
+type Label struct {
+	Name string
+	Rows int
+}
+
+// maxLabels is how many labels a classification may have here: with more, the column
+// holds something else.
+const maxLabels = 100_000
+
+// Read reads all rows by the mapping.
+func (r *Rows) Read() error {
+	in, err := source.Open(r.Path, source.Form{}, r.Mapping, nil)
+	if err != nil {
+		return fmt.Errorf("read the rows: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
+	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
+	of := map[[16]byte]string{} // the label of a text
+	contradicted := map[[16]byte]bool{}
+	var texts sample
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read the rows: %w", err)
+		}
+		if row.Err != nil {
+			r.Invalid++
+			continue
+		}
+		r.Count++
+		lengths = append(lengths, len([]rune(row.Text)))
+		texts.add(row.Text)
+		key := hashed(row.Text)
+		if before, again := of[key]; again {
+			r.Duplicates++
+			if before != row.Label {
+				contradicted[key] = true
+			}
+		}
+		of[key] = row.Label
+		if row.ID != "" {
+			if id := hashed(row.ID); ids[id] {
+				r.SameIDs++
+			} else {
+				ids[id] = true
+			}
+		}
+		if row.Label == "" {
+			r.Unlabelled++
+		} else if labels[row.Label]++; len(labels) > maxLabels {
+			return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
+		}
+	}
+	r.texts = make(map[[16]byte]bool, len(of))
+	for key := range of {
+		r.texts[key] = true
+	}
+	r.Contradicting, r.Languages = len(contradicted), texts.languages()
+	slices.Sort(lengths)
+	if len(lengths) > 0 {
+		r.Median, r.Longest = lengths[len(lengths)/2], lengths[len(lengths)-1]
+	}
+	r.Labels = nil
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		r.Labels = append(r.Labels, Label{name, labels[name]})
+	}
+	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
+	return nil
+}
+
+// Labelled reports whether the rows can be learned from: they have two labels at least, and
+// these come again, unless a person has named their column.
+func (r *Rows) Labelled() bool {
+	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
+}
+
+// shared is how many texts of these rows others have, too.
+func (r *Rows) shared(other *Rows) int {
+	n := 0
+	for key := range r.texts {
+		if other.texts[key] {
+			n++
+		}
+	}
+	return n
+}
+
+// heldOut is the share of the rows to try the pipeline on that the knowledge does not get;
+// 0: there are too few.
+func (r *Rows) heldOut() (float64, error) {
+	shares := []float64{.1, .2, .3}
+	if r.Count < 500 {
+		shares = shares[1:]
+	}
+	for _, share := range shares {
+		kept, err := r.count([2]float64{0, 1 - share})
+		if err != nil {
+			return 0, err
+		}
+		if kept > 1 && r.Count-kept > 0 {
+			return share, nil
+		}
+	}
+	return 0, nil
+}
+
+// count is how many rows a part of them has.
+func (r *Rows) count(part [2]float64) (n int, err error) {
+	in, err := source.Open(r.Path, source.Form{Part: part}, r.Mapping, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if row.Err == nil {
+			n++
+		}
+	}
+}
+
+// hashed is a text but for case and white space.
+func hashed(text string) [16]byte {
+	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(text), " "))))
+	return [16]byte(sum[:16])
+}
+
+// Columns are the names of the columns.
+func (r *Rows) Columns() []string {
+	var names []string
+	for _, c := range r.Seen.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Map corrects the guess: text, label and id by the column that holds them; empty: none does.
+func (r *Rows) Map(columns map[string]string) error {
+	for means, to := range map[string]*string{"text": &r.Mapping.Text, "label": &r.Mapping.Label, "id": &r.Mapping.ID} {
+		name, given := columns[means]
+		if !given {
+			continue
+		}
+		if name != "" && !slices.Contains(r.Columns(), name) {
+			return fmt.Errorf("%s has no column %q; it has %s", r.Path, name, strings.Join(r.Columns(), ", "))
+		}
+		*to = name
+		r.Named = r.Named || means == "label" && name != ""
+	}
+	if r.Mapping.Text == "" {
+		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
+	}
+	return nil
+}
