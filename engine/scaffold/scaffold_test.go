@@ -84,7 +84,7 @@ func tickets(separator, text, label string, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s%s\n", text, separator, label)
 	for i := range n {
-		fmt.Fprintf(&b, "please tell me what became of my order number %d%s%s\n", i, separator, []string{"order", "refund"}[i%2])
+		fmt.Fprintf(&b, "where is the parcel that you should have sent to my house with order %d%s%s\n", i, separator, []string{"order", "refund"}[i%2])
 	}
 	return b.String()
 }
@@ -154,7 +154,7 @@ func TestMake(t *testing.T) {
 			says:    []string{"1 row has a text that another has; 1 text has several labels", `2 labels have fewer than 5 rows: "b", "a"`},
 		},
 		"another language": {
-			files: map[string]string{"t.csv": strings.ReplaceAll(tickets(",", "text", "label", 30), "please tell me what became of my order number", german)}, data: []string{"t.csv"},
+			files: map[string]string{"t.tsv": strings.ReplaceAll(tickets("\t", "text", "label", 30), "where is the parcel that you should have sent to my house with order", german)}, data: []string{"t.tsv"},
 			want: []want{{[]string{"knowledge utterances", "store"}, "analyzer", "german"}, {[]string{"variable embedder"}, "default", "hashing"}},
 			says: []string{"; German 100 %"},
 		},
@@ -199,6 +199,7 @@ func TestMake(t *testing.T) {
 			}
 			var b strings.Builder
 			d.Describe(&b)
+
 			for _, says := range test.says {
 				if !strings.Contains(b.String(), says) {
 					t.Errorf("%q is not in\n%s", says, b.String())
