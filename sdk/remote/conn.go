@@ -172,7 +172,7 @@ func (c *Conn) explain(ctx context.Context, method string, err error) error {
 		case <-time.After(time.Second):
 		}
 	}
-	return &StatusError{Method: method, Code: code, Message: status.Convert(err).Message()}
+	return &StatusError{Method: method, Code: code, Message: wire.Cut(status.Convert(err).Message())}
 }
 
 // StatusError is a call that a plugin answered with a status of gRPC's, in the place of a

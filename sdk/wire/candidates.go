@@ -102,6 +102,9 @@ func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candi
 		return make([][]sdk.Candidate, n), nil
 	}
 	total := len(in.Label)
+	if err := few(name, total, MaxRecords); err != nil {
+		return nil, err
+	}
 	if err := spans(name, in.Offsets, n, total); err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func spans(name string, offsets []uint32, rows, elements int) error {
 	if err := whole(name+".offsets", len(offsets), rows+1); err != nil {
 		return err
 	}
+	if err := few(name, elements, MaxElements); err != nil {
+		return err
+	}
 	before := uint32(0)
 	for i, o := range offsets {
 		if o < before || (i == 0 && o != 0) {
@@ -141,6 +144,9 @@ func encodeMeta(m sdk.Meta) ([]byte, error) {
 func decodeMeta(raw []byte) (sdk.Meta, error) {
 	if len(raw) == 0 {
 		return nil, nil
+	}
+	if len(raw) > MaxMeta {
+		return nil, fmt.Errorf("metadata of %d bytes; there are at most %d", len(raw), MaxMeta)
 	}
 	var m sdk.Meta
 	if err := json.Unmarshal(raw, &m); err != nil {

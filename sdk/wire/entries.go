@@ -47,6 +47,7 @@ func EncodeEntries(entries []sdk.Entry) (*stagepb.Rows, error) {
 // DecodeEntries returns the n entries in rows.
 func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
 	for _, err := range []error{
+		few("entries", n, MaxRecords),
 		whole("entries", int(rows.GetN()), n),
 		whole("id", len(rows.GetId()), n),
 		optional("text", len(rows.GetText()), n),

@@ -34,7 +34,7 @@ func EncodeFailure(err error) *stagepb.Failure {
 // newer plugin, counts as internal.
 func DecodeFailure(f *stagepb.Failure) error {
 	code, _ := key(codes, f.GetCode())
-	message := f.GetMessage()
+	message := Cut(f.GetMessage())
 	if message == "" {
 		message = "the plugin gave no reason"
 	}
@@ -82,7 +82,7 @@ func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
 func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
 	var errs []*sdk.ArgumentError
 	for _, e := range all {
-		errs = append(errs, &sdk.ArgumentError{Argument: e.GetArgument(), Path: e.GetPath(), Err: errors.New(e.GetMessage())})
+		errs = append(errs, &sdk.ArgumentError{Argument: e.GetArgument(), Path: e.GetPath(), Err: errors.New(Cut(e.GetMessage()))})
 	}
 	return errs
 }
@@ -98,5 +98,5 @@ func DecodePending(p *stagepb.Pending) (*sdk.Pending, error) {
 	if n := len(p.GetHandle()); n == 0 || n > MaxHandle {
 		return nil, fmt.Errorf("a handle of pending work has 1 to %d bytes, and this one %d", MaxHandle, n)
 	}
-	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond, Note: p.GetNote()}, nil
+	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond, Note: Cut(p.GetNote())}, nil
 }

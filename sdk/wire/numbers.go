@@ -99,9 +99,12 @@ func CheckRanking(list []sdk.Ranked) error {
 	return nil
 }
 
-// CheckSamples wants weights from 0 to MaxWeight and token counts up to
-// sdk.MaxTokens.
+// CheckSamples wants weights from 0 to MaxWeight, token counts up to sdk.MaxTokens, and
+// samples, answers and texts within their bounds.
 func CheckSamples(list []sdk.Sample) error {
+	if err := checkAmount(list); err != nil {
+		return err
+	}
 	for i := range list {
 		for n, a := range list[i].Answers {
 			if !(a.Weight >= 0 && a.Weight <= MaxWeight) {
@@ -116,7 +119,7 @@ func CheckSamples(list []sdk.Sample) error {
 	return nil
 }
 
-// CheckVerdict wants an agreement and a confidence from 0 to 1.
+// CheckVerdict wants an agreement and a confidence from 0 to 1, and texts within their bounds.
 func CheckVerdict(v sdk.Verdict) error {
 	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
 		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)
@@ -124,5 +127,5 @@ func CheckVerdict(v sdk.Verdict) error {
 	if c := v.Confidence; !(c >= 0 && c <= 1) {
 		return fmt.Errorf("confidence %v; a confidence is a probability from 0 to 1", c)
 	}
-	return nil
+	return checkText(max(len(v.Answer), len(v.Reason)))
 }

@@ -67,7 +67,13 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 	if in == nil {
 		return make([][]sdk.Prompt, n), nil
 	}
+	labels := 0
+	for _, a := range in.Allowed {
+		labels += len(a.GetLabels())
+	}
 	for _, err := range []error{
+		few("prompts", len(in.Text), MaxRecords),
+		few("prompts.allowed", labels, MaxElements),
 		spans("prompts", in.Offsets, n, len(in.Text)),
 		optional("prompts.chat", len(in.Chat), len(in.Text)),
 		optional("prompts.allowed", len(in.Allowed), len(in.Text)),

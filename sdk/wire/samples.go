@@ -86,6 +86,9 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		return make([][]sdk.Sample, n), nil
 	}
 	total := max(len(in.AnswerOffsets)-1, 0)
+	if err := few("samples", total, MaxRecords); err != nil {
+		return nil, err
+	}
 	if err := spans("samples", in.Offsets, n, total); err != nil {
 		return nil, err
 	}

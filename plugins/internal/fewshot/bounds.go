@@ -18,7 +18,8 @@ import (
 const (
 	maxTemplate = 256 << 10 // bytes of its source
 	maxBytes    = 16 << 20  // of a prompt, and of all texts that are made for it
-	maxParts    = 1 << 20   // parts of the template that are executed for a prompt
+	maxParts    = 2 << 20   // parts of the template that are executed for a prompt
+	perTick     = 8         // parts that a loop or a call counts as in addition
 	maxCalls    = 100       // templates that have called each other
 	maxTime     = 10 * time.Second
 )
@@ -47,7 +48,7 @@ func (e *boundError) Error() string { return e.text }
 
 // tick takes the parts of a loop's body, or of a template that is called, at a place.
 func (b *budget) tick(parts, calls int, at string) (string, error) {
-	b.parts -= parts
+	b.parts -= parts + perTick
 	b.calls -= calls
 	switch {
 	case b.parts < 0:
