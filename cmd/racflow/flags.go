@@ -53,7 +53,7 @@ func (f *fileFlags) registerPlugins(c *cobra.Command) {
 
 // registerInput registers the flags that say which items to work on.
 func (f *fileFlags) registerInput(c *cobra.Command) {
-	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not; a glob of them, or - for standard input) in place of the pipeline's input")
+	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not, parquet, xlsx; a glob of them, or - for standard input) in place of the pipeline's input")
 	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
 }
 

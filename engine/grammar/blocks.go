@@ -39,7 +39,7 @@ var format = []Block{
 		{Argument: sdk.Argument{Name: "age", Type: sdk.TypeDuration, Example: "2160h", Doc: "Vectors that were used, and answers that came, longer ago than this are removed, too; without it none are for their age."}},
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
-		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or documents.", Arguments: slices.Concat(rows, []Argument{
+		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or documents.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
 			choiceArgument("html", "What of a web page is taken: its readable part, without navigation, footers and notices, or all that it shows.", "readable", "all"),
@@ -61,7 +61,7 @@ var format = []Block{
 		floatArgument("max_cost", "", "The money that a run may spend, in that of the prices."),
 		intArgument("max_tokens", "", 1, "The tokens that a run may take, in and out."),
 	}, Blocks: []Block{
-		{Type: "input", Doc: "The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
+		{Type: "input", Doc: "The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("gold", "gold", "The column of the passages that should be found."),
 		})},
 		{Type: "journal", Doc: "How runs are kept in the state folder, and how long.", Arguments: []Argument{
@@ -124,7 +124,7 @@ var rows = []Argument{
 
 // Formats are those in which rows may be written.
 func Formats() []string {
-	return []string{string(source.TSV), string(source.CSV), string(source.JSONL), string(source.JSON)}
+	return []string{string(source.TSV), string(source.CSV), string(source.JSONL), string(source.JSON), string(source.Parquet), string(source.XLSX)}
 }
 
 // everyStage are the arguments of every block that does something.

@@ -45,6 +45,13 @@ func openFile(path string, form Form, m Mapping, stdin io.Reader, read *atomic.I
 			f.patient = info.Mode().IsRegular()
 		}
 		in, f.close = opened, opened.Close
+		if format := tableOf(f.form.Format, opened); format != "" {
+			f.form.Format = format
+			if err := f.startTable(opened, read); err != nil {
+				return nil, errors.Join(err, f.close())
+			}
+			return f, nil
+		}
 	}
 	h := sha256.New()
 	f.digest = func() (string, error) { return hex.EncodeToString(h.Sum(nil)), nil }

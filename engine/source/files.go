@@ -89,8 +89,12 @@ func fileDigest(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
+	return hashOf(f)
+}
+
+func hashOf(in io.Reader) (string, error) {
 	h := sha256.New()
-	_, err = io.Copy(h, f)
+	_, err := io.Copy(h, in)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 

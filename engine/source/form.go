@@ -13,9 +13,9 @@ const (
 	TSV     Format = "tsv"
 	CSV     Format = "csv"
 	JSONL   Format = "jsonl"
-	JSON    Format = "json"    // an array of rows, alone or in an object
-	Parquet Format = "parquet" //
-	XLSX    Format = "xlsx"    // a workbook of Excel
+	JSON    Format = "json" // an array of rows, alone or in an object
+	Parquet Format = "parquet"
+	XLSX    Format = "xlsx" // a workbook of Excel
 )
 
 // Form says how the rows of a file are written. What is zero is found out from the file's
@@ -37,6 +37,7 @@ const NoQuote = "none"
 
 var formats = map[string]Format{
 	".tsv": TSV, ".tab": TSV, ".csv": CSV, ".psv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSON,
+	".parquet": Parquet, ".pq": Parquet, ".xlsx": XLSX, ".xlsm": XLSX,
 }
 
 // OfTexts reports whether all values are texts, for rows know no numbers.

@@ -26,8 +26,8 @@ var people = []Row{
 	{ID: "a3", Text: "send it to Zoë; today", Label: "transfer"},
 }
 
-// table writes people with a delimiter, and quotes a field that holds it.
-func table(delimiter, quote, end string, names ...string) string {
+// written writes people with a delimiter, and quotes a field that holds it.
+func written(delimiter, quote, end string, names ...string) string {
 	var b strings.Builder
 	if len(names) > 0 {
 		b.WriteString(strings.Join(names, delimiter) + end)
@@ -73,7 +73,7 @@ type place struct{ first, step int }
 
 func TestForms(t *testing.T) {
 	names := []string{"id", "text", "label"}
-	plain, semicolons := table("\t", "", "\n", names...), table(";", `"`, "\n", names...)
+	plain, semicolons := written("\t", "", "\n", names...), written(";", `"`, "\n", names...)
 	wide := func(e unicode.Endianness, b unicode.BOMPolicy) string {
 		return encoded(t, unicode.UTF16(e, b), plain)
 	}
@@ -98,28 +98,28 @@ func TestForms(t *testing.T) {
 		found         Form // beside the format
 	}{
 		{name: "rows.tsv", content: plain},
-		{name: "rows.csv", content: table(",", `"`, "\n", names...)},
+		{name: "rows.csv", content: written(",", `"`, "\n", names...)},
 		{name: "semicolons.csv", content: semicolons, found: Form{Delimiter: ";"}},
 		{name: "semicolons.tsv", content: semicolons, found: Form{Delimiter: ";"}},
-		{name: "bars.csv", content: table("|", "", "\n", names...), found: Form{Delimiter: "|"}},
+		{name: "bars.csv", content: written("|", "", "\n", names...), found: Form{Delimiter: "|"}},
 		{name: "tabs.csv", content: plain, found: Form{Delimiter: "\t"}},
-		{name: "stars.txt", content: table("*", "", "\n", names...), form: Form{Delimiter: "*"}},
-		{name: "wide-delimiter.csv", content: table("→", "", "\n", names...), form: Form{Delimiter: "→"}},
-		{name: "apostrophes.csv", content: table(";", "'", "\n", names...), form: Form{Quote: "'"}, found: Form{Delimiter: ";"}},
+		{name: "stars.txt", content: written("*", "", "\n", names...), form: Form{Delimiter: "*"}},
+		{name: "wide-delimiter.csv", content: written("→", "", "\n", names...), form: Form{Delimiter: "→"}},
+		{name: "apostrophes.csv", content: written(";", "'", "\n", names...), form: Form{Quote: "'"}, found: Form{Delimiter: ";"}},
 		{name: "no-extension", content: plain},
-		{name: "dos.tsv", content: table("\t", "", "\r\n", names...)},
-		{name: "old-mac.tsv", content: table("\t", "", "\r", names...)},
-		{name: "bom.csv", content: "\uFEFF" + table(",", `"`, "\r\n", names...)},
+		{name: "dos.tsv", content: written("\t", "", "\r\n", names...)},
+		{name: "old-mac.tsv", content: written("\t", "", "\r", names...)},
+		{name: "bom.csv", content: "\uFEFF" + written(",", `"`, "\r\n", names...)},
 		{name: "utf-16le.tsv", content: wide(unicode.LittleEndian, unicode.UseBOM), found: Form{Encoding: "utf-16le"}},
 		{name: "utf-16be.tsv", content: wide(unicode.BigEndian, unicode.UseBOM), found: Form{Encoding: "utf-16be"}},
 		{name: "utf-16le-no-bom.tsv", content: wide(unicode.LittleEndian, unicode.IgnoreBOM), found: Form{Encoding: "utf-16le"}},
 		{name: "utf-16be-no-bom.tsv", content: wide(unicode.BigEndian, unicode.IgnoreBOM), found: Form{Encoding: "utf-16be"}},
 		{name: "cp1252.csv", content: encoded(t, charmap.Windows1252, semicolons), found: Form{Encoding: "windows-1252", Delimiter: ";"}},
 		{name: "latin-2.csv", content: encoded(t, charmap.ISO8859_2, semicolons), form: Form{Encoding: "iso-8859-2"}, found: Form{Delimiter: ";"}},
-		{name: "no-header.tsv", content: table("\t", "", "\n"), form: Form{Header: &no}, mapping: positions, at: place{1, 1}},
-		{name: "positions.tsv", content: table("\t", "", "\n", "x", "y", "z"), mapping: positions},
-		{name: "other-names.csv", content: table(",", `"`, "\n", "Key", " utterance ", "intent"), mapping: Mapping{ID: "Key", Text: "utterance", Label: "intent"}},
-		{name: "empty-names.csv", content: strings.ReplaceAll(table(",", `"`, ",,\n", names...), "  ", ""), mapping: columns},
+		{name: "no-header.tsv", content: written("\t", "", "\n"), form: Form{Header: &no}, mapping: positions, at: place{1, 1}},
+		{name: "positions.tsv", content: written("\t", "", "\n", "x", "y", "z"), mapping: positions},
+		{name: "other-names.csv", content: written(",", `"`, "\n", "Key", " utterance ", "intent"), mapping: Mapping{ID: "Key", Text: "utterance", Label: "intent"}},
+		{name: "empty-names.csv", content: strings.ReplaceAll(written(",", `"`, ",,\n", names...), "  ", ""), mapping: columns},
 		{name: "rows.jsonl", content: objects("", "\n", "\n"), at: place{1, 1}},
 		{name: "nested.jsonl", content: nested, mapping: Mapping{ID: "id", Text: "data.turns[0].utterance", Label: "label"}, at: place{1, 1}},
 		{name: "array.json", content: objects("[\n", ",\n", "\n]\n")},

@@ -53,6 +53,9 @@ func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
 	if err := r.open(files[0], nil); err != nil {
 		return nil, err
 	}
+	if r.at.form.Format == XLSX { // which is unpacked before its first row is read
+		r.size = -1
+	}
 	return r, nil
 }
 
@@ -133,7 +136,12 @@ func (r *Reader) Notes() []string { return r.at.notes() }
 
 // Progress is how many bytes have been read of the files as they lie on disk, and how many
 // there are; -1: that is not known. It may be called at any time by any goroutine.
-func (r *Reader) Progress() (read, size int64) { return r.read.Load(), r.size }
+func (r *Reader) Progress() (read, size int64) {
+	if read = r.read.Load(); r.size >= 0 {
+		read = min(read, r.size) // of some files, parts are read twice
+	}
+	return read, r.size
+}
 
 // Digest identifies what has been read so far; at the end, the whole content.
 func (r *Reader) Digest() string {

@@ -44,12 +44,14 @@ func (f *file) start(in *bufio.Reader) error {
 		text := lines.New(f.text.Reader, end)
 		f.lines = text.Line
 		return f.startObjects(jsonrows.NewLines(text).Next, false)
+	case Parquet, XLSX:
+		return f.errorAt(1, fmt.Errorf("a %s file is read from its disk and not as a stream: name it as a file that is not packed; without that, its rows can come as CSV", f.form.Format))
 	case JSON:
 		stream := jsonrows.NewStream(f.text.Reader, f.form.Sheet)
 		f.lines = stream.Line
 		return f.startObjects(stream.Next, true)
 	}
-	return f.errorAt(1, fmt.Errorf("unknown format %q: use tsv, csv, jsonl or json", f.form.Format))
+	return f.errorAt(1, fmt.Errorf("unknown format %q: use tsv, csv, jsonl, json, parquet or xlsx", f.form.Format))
 }
 
 // head is how a text begins, up to a line end if there is more of it, and which byte ends

@@ -23,19 +23,30 @@ const (
 	maxWindow = 64 << 20 // of zstd, in bytes: what has to be remembered
 )
 
+// Packed says how a file is packed that begins so.
+func Packed(head []byte) (compression string, ok bool) {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return "gzip", true
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd", true
+	}
+	return "", false
+}
+
 // Unpack unpacks a stream that begins as gzip or zstd do, and says which; any other stream
 // is returned as it is.
 func Unpack(in *bufio.Reader) (out *bufio.Reader, compression string, err error) {
 	head, _ := in.Peek(4)
 	packed := &counted{in: in}
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+	switch name, _ := Packed(head); name {
+	case "gzip":
 		r, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, "gzip", broken("gzip", err)
 		}
 		return unpacked("gzip", r, packed), "gzip", nil
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case "zstd":
 		r, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, "zstd", broken("zstd", err)

@@ -1,0 +1,100 @@
+package table
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Limits of a Parquet file. Writers make pages of about a megabyte and 20,000 values.
+const (
+	maxFooter   = 64 << 20  // bytes
+	maxPage     = 256 << 20 // bytes, unpacked
+	maxValues   = 64 << 20  // of a page
+	maxPerByte  = 1000      // rows of a file per byte of it, from
+	freeRows    = 10 << 20  // so many rows on
+	damaged     = "the file is damaged or made to do damage: %s; write it once more"
+	headerBytes = 1 << 20 // of a page, with its statistics
+)
+
+// checkFooter refuses a file whose end is not that of a Parquet file.
+func checkFooter(in io.ReaderAt, size int64) error {
+	var end [8]byte
+	if size < 12 {
+		return errors.New("the file is too short to be Parquet: get it once more")
+	}
+	if _, err := in.ReadAt(end[:], size-8); err != nil {
+		return err
+	}
+	if magic := string(end[4:]); magic == "PARE" {
+		return errors.New("the file is encrypted: write it without encryption")
+	} else if magic != "PAR1" {
+		return errors.New("the file is cut off, or no Parquet: it does not end as such a file does; get it once more")
+	}
+	if n := int64(binary.LittleEndian.Uint32(end[:4])); n > maxFooter || n > size-12 {
+		return fmt.Errorf(damaged, fmt.Sprintf("its footer is said to have %d bytes", n))
+	}
+	return nil
+}
+
+// checkPages refuses a file whose pages claim to hold more than they can: the library makes
+// room for what they claim.
+func checkPages(in io.ReaderAt, file *parquet.File) error {
+	if rows := file.NumRows(); rows < 0 || rows > freeRows && rows/maxPerByte > file.Size() {
+		return fmt.Errorf(damaged, fmt.Sprintf("%d bytes are said to hold %d rows", file.Size(), rows))
+	}
+	read := bufio.NewReaderSize(nil, 4<<10)
+	for _, group := range file.Metadata().RowGroups {
+		for _, c := range group.Columns {
+			m := c.MetaData
+			at := m.DataPageOffset
+			if d := m.DictionaryPageOffset; d > 0 && d < at {
+				at = d
+			}
+			end := at + m.TotalCompressedSize
+			if at < 4 || end < at || end > file.Size() || m.NumValues < 0 {
+				return fmt.Errorf(damaged, "a column is said to lie outside of it")
+			}
+			if err := checkColumn(in, at, end, read); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkColumn looks at the header of each page between two places.
+func checkColumn(in io.ReaderAt, at, end int64, read *bufio.Reader) error {
+	for at < end {
+		section := &counting{in: io.NewSectionReader(in, at, min(end-at, headerBytes))}
+		read.Reset(section)
+		var h format.PageHeader
+		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(read)).Decode(&h); err != nil {
+			return fmt.Errorf(damaged, fmt.Sprintf("a page has no header (%v)", err))
+		}
+		at += section.n - int64(read.Buffered()) + int64(h.CompressedPageSize)
+		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumRows)
+		if h.CompressedPageSize < 0 || at > end || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPage || values > maxValues {
+			return fmt.Errorf(damaged, fmt.Sprintf("a page of %d bytes is said to hold %d, and %d values", h.CompressedPageSize, h.UncompressedPageSize, values))
+		}
+	}
+	return nil
+}
+
+// counting counts what is read.
+type counting struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += int64(n)
+	return n, err
+}
