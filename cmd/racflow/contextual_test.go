@@ -143,6 +143,21 @@ func TestContextual(t *testing.T) {
 		t.Errorf("%d calls for the document that changed", more)
 	}
 
+	// A file that is renamed is the same document, which names itself: nothing is asked about its
+	// chunks again.
+	calls = server.Calls()
+	if err := os.Rename(changed, filepath.Join(docs, "guide", "senders.md")); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := run("ask", question); !strings.Contains(stderr, "contextualize: ") || !strings.Contains(stderr, " removed") {
+		t.Errorf("the renamed file was not read:\n%s", stderr)
+	}
+	for _, a := range server.Asks()[calls:] {
+		if chunkOf(a) != "" {
+			t.Errorf("asked about a document that was renamed:\n%.300s", documentOf(a))
+		}
+	}
+
 	// What the documents do not say is not answered, and the nearest passages are shown.
 	if none, _ := run("ask", "Is there a client library for Rust?"); !strings.HasPrefix(none, "No answer: ") || !strings.Contains(none, "Nearest passages:\n\n 1  ") {
 		t.Errorf("no answer:\n%s", none)

@@ -45,3 +45,49 @@ func BenchmarkCache(b *testing.B) {
 		b.ReportMetric(float64(len(c.index)), "entries")
 	})
 }
+
+// BenchmarkVectors keeps vectors of 384 numbers, 256 at a time, gets them, and opens a folder of
+// them.
+func BenchmarkVectors(b *testing.B) {
+	const dimension, batch = 384, 256
+	o := VectorOptions{Root: b.TempDir(), Limits: Limits{Bytes: 1 << 30}, Log: slog.New(slog.DiscardHandler)}
+	made := make([][]float32, batch)
+	for i := range made {
+		made[i] = vectorOf("x", dimension)
+	}
+	texts := func(n int) []string {
+		all := make([]string, batch)
+		for i := range all {
+			all[i] = "A passage of some words, as they stand in documents, number " + strconv.Itoa(n*batch+i)
+		}
+		return all
+	}
+	v := OpenVectors(o, "e", "e", dimension)
+	n := 0
+	b.Run("Put", func(b *testing.B) {
+		for b.Loop() {
+			v.room = 1 << 30
+			v.Put(texts(n), made)
+			n++
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/vector")
+	})
+	b.Run("Get", func(b *testing.B) {
+		for b.Loop() {
+			if v.Get(texts(0))[0] == nil {
+				b.Fatal("it is lost")
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/vector")
+	})
+	v.Close()
+	o.Bytes = 1 << 40 // all of them stay
+	b.Run("Open", func(b *testing.B) {
+		for b.Loop() {
+			again := OpenVectors(o, "e", "e", dimension)
+			n = len(again.cache.index)
+			again.Close()
+		}
+		b.ReportMetric(float64(n), "vectors")
+	})
+}
