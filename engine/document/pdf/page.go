@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -33,12 +34,13 @@ type page struct {
 	size, leading, scale float64
 	spacing, wordSpacing float64
 	matrix, line         affine
-	shown                bool    // something was on this page
-	endX, endY           float64 // where it ended
+	pieces               []piece // what it shows
+	held                 int     // bytes of them, and of what stands between them
+	shown                bool    // some of them are written
 }
 
 func (p *page) do(stack *pdf.Stack, op string) {
-	if int64(p.out.Len()) > p.most || time.Now().After(p.stop) {
+	if int64(p.out.Len()+p.held) > p.most || time.Now().After(p.stop) {
 		panic("it is too long")
 	}
 	args := make([]pdf.Value, stack.Len())
@@ -107,7 +109,7 @@ func (p *page) next(x, y float64) {
 	p.matrix = p.line
 }
 
-// show adds text, after a space or line ends where it does not touch the text before.
+// show adds a piece of text.
 func (p *page) show(codes string) {
 	if p.font == nil || codes == "" {
 		return
@@ -120,17 +122,34 @@ func (p *page) show(codes string) {
 	}, ligatures.Replace(p.font.encoding.Decode(codes)))
 	height := math.Abs(p.size) * math.Hypot(p.matrix[2], p.matrix[3])
 	x, y := p.matrix[4], p.matrix[5]
-	switch along, across := x-p.endX, math.Abs(y-p.endY); {
-	case !p.shown:
-	case across > 1.8*height:
-		p.out.WriteString("\n\n")
-	case across > 0.5*height || along < -height:
-		p.out.WriteByte('\n')
-	case along > 0.15*height:
-		p.out.WriteByte(' ')
-	}
-	p.out.WriteString(text)
 	width, count, spaces := p.font.width(codes)
 	p.matrix = p.matrix.moved((width/1000*p.size+float64(count)*p.spacing+float64(spaces)*p.wordSpacing)*p.scale, 0)
-	p.shown, p.endX, p.endY = true, p.matrix[4], p.matrix[5]
+	p.pieces = append(p.pieces, piece{text, x, y, p.matrix[4], p.matrix[5], height})
+	if p.held += len(text) + 1; len(p.pieces) > maxPieces {
+		p.write(p.pieces[:maxPieces])
+		p.pieces = slices.Clone(p.pieces[maxPieces-1:]) // the first of them is written already
+	}
+}
+
+// write adds pieces, each after a space or line ends where it does not touch the one before.
+func (p *page) write(pieces []piece) {
+	for i, at := range pieces {
+		if i == 0 {
+			if !p.shown {
+				p.out.WriteString(at.text)
+			}
+			p.shown = true
+			continue
+		}
+		before := pieces[i-1]
+		switch along, across := at.x-before.endX, math.Abs(at.y-before.endY); {
+		case across > 1.8*at.high:
+			p.out.WriteString("\n\n")
+		case across > 0.5*at.high || along < -at.high:
+			p.out.WriteByte('\n')
+		case along > 0.15*at.high:
+			p.out.WriteByte(' ')
+		}
+		p.out.WriteString(at.text)
+	}
 }

@@ -13,6 +13,9 @@ import (
 
 func init() { apart.Serve(map[string]apart.Reader{"PDF": Text}) }
 
+// soon is a time at which no test ends.
+func soon() time.Time { return time.Now().Add(time.Hour) }
+
 func read(t *testing.T, raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	t.Helper()
 	return apart.Read(t.Context(), "PDF", raw, most, within)

@@ -36,6 +36,10 @@ func Text(raw []byte, most int64, stop time.Time) (text, title string, err error
 		}
 		p := page{out: &b, most: most, stop: stop, resources: leaf.fonts, fonts: map[string]*font{}, matrix: unit6, line: unit6, scale: 1}
 		pdf.Interpret(leaf.contents, p.do)
+		if !p.shown {
+			p.pieces = inColumns(p.pieces)
+		}
+		p.write(p.pieces)
 	}
 	if strings.TrimSpace(b.String()) == "" {
 		return "", "", errBare
