@@ -50,6 +50,7 @@ var format = []Block{
 			boolArgument("enabled", "Whether it works; decided when the file is loaded."),
 			boolArgument("embed", "Whether what it adds is embedded with the text."),
 			boolArgument("lexical", "Whether what it adds is searched by BM25."),
+			textArgument("delimiter", "", "The line between a passage and the terms added to it, where both are embedded; without it ---. Blocks of one knowledge have the same. Nobody sees it: terms are stored apart from the passage."),
 		),
 		priced(uses(sdk.KindEmbed, false, "Turns texts into vectors.")),
 		uses(sdk.KindStore, false, "Keeps the entries and searches them.").with(

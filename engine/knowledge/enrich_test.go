@@ -173,6 +173,19 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
+// A block's own delimiter stands in what is embedded, and nobody sees it.
+func TestDelimiter(t *testing.T) {
+	e := newEnriched(t, map[string]string{"a.txt": "a"})
+	_, _, _ = e.look()
+	e.block.Enrich[0].Delimiter = "<##-##>"
+	k, asked, embedded := e.look()
+	same(t, "asked", asked) // what was added is known
+	same(t, "embedded", embedded, "of a.txt\na\n<##-##>\naa")
+	if found := find(t, k, "aa"); len(found) != 1 || found[0].Text != "a" || found[0].Context != "of a.txt\n---\naa" {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestEnrichedAreKeptInStep(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	plain := e.block.Enrich

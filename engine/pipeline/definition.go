@@ -76,6 +76,16 @@ func (k *Knowledge) Enrichers() []*Stage {
 	return all
 }
 
+// Delimiter is the line between a text and the terms added to it where both are embedded.
+func (k *Knowledge) Delimiter() string {
+	for _, s := range k.Enrichers() {
+		if s.Delimiter != "" {
+			return s.Delimiter
+		}
+	}
+	return sdk.Delimiter
+}
+
 // Source says where rows or documents come from and which of their columns mean what.
 type Source struct {
 	Path  string      `identity:"knowledge"`           // absolute, a glob, or "-" for standard input; of an input, its content counts
@@ -217,6 +227,9 @@ type Stage struct {
 	// whether it is searched by BM25.
 	Embedded bool `identity:"knowledge"`
 	Lexical  bool `identity:"knowledge"`
+	// Delimiter is the line between the text and added terms where both are embedded; empty:
+	// sdk.Delimiter.
+	Delimiter string `identity:"knowledge"`
 
 	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: one for each of its endpoints
 	Price *Price `identity:"-,what is reported of its calls"` // nil: nothing that is known

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -30,6 +31,7 @@ func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {
 		s := l.makeStage(body, place{scope: rule.Scope{Vars: l.seen()}})
 		l.checkCalls(s, body)
 		l.checkSwitches(s, body)
+		l.checkDelimiter(s, body, all)
 		all = append(all, s)
 	}
 	return all
@@ -51,5 +53,25 @@ func (l *loader) checkSwitches(s *Stage, written stageBody) {
 	}
 	if !s.Embedded && s.Enabled {
 		l.warn(at, "Addition that is not searched", "With embed = false and lexical = false nothing finds an entry by what enrich.%s adds: it is only metadata.", s.Name)
+	}
+}
+
+const maxDelimiter = 100 // bytes
+
+// checkDelimiter looks at the delimiter of an enrich block, which stands below others.
+func (l *loader) checkDelimiter(s *Stage, written stageBody, above []*Stage) {
+	if s.Delimiter == "" {
+		return
+	}
+	at := written.attrs["delimiter"].Expr.Range()
+	if strings.TrimSpace(s.Delimiter) != s.Delimiter || strings.ContainsAny(s.Delimiter, "\r\n") || len(s.Delimiter) > maxDelimiter {
+		l.errorAt(at, "Invalid value", "delimiter is one line of at most %d bytes, without spaces around it, such as \"---\".", maxDelimiter)
+		return
+	}
+	for _, other := range above {
+		if other.Delimiter != "" && other.Delimiter != s.Delimiter {
+			l.errorAt(at, "Two delimiters", "enrich.%s has the delimiter %q: the terms of all blocks stand behind one. Write it in one of the blocks.", other.Name, other.Delimiter)
+			return
+		}
 	}
 }

@@ -131,6 +131,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 		s.Resamples = a.int("resamples", 0, 0)
 	case "enrich":
 		s.Embedded, s.Lexical = a.bool("embed", true), a.bool("lexical", true)
+		s.Delimiter = a.text("delimiter", "")
 	case "store":
 		at.knowledge.Analyzer = a.choice("analyzer", "standard", grammar.Analyzers()...)
 	}

@@ -9,10 +9,11 @@ import (
 
 // batch is what is embedded and stored together.
 type batch struct {
-	entries  []sdk.Entry
-	contexts []string   // of each entry, as it is embedded; nil: its own
-	units    []produced // those that end in it
-	whole    bool       // the last entry is the last of its unit
+	delimiter string // between an entry's text and its terms
+	entries   []sdk.Entry
+	contexts  []string   // of each entry, as it is embedded; nil: its own
+	units     []produced // those that end in it
+	whole     bool       // the last entry is the last of its unit
 }
 
 // produced is a unit of which entries were made.
@@ -35,7 +36,7 @@ func (m batch) texts() []string {
 			all[i] = before + "\n" + all[i]
 		}
 		if len(terms) > 0 {
-			all[i] += "\n" + sdk.Delimiter + "\n" + strings.Join(terms, "\n")
+			all[i] += "\n" + m.delimiter + "\n" + strings.Join(terms, "\n")
 		}
 	}
 	return all
@@ -43,10 +44,11 @@ func (m batch) texts() []string {
 
 // batcher makes batches of the entries of units.
 type batcher struct {
-	n       int // entries, at most
-	f       func(batch) error
-	pending batch
-	size    int
+	delimiter string
+	n         int // entries, at most
+	f         func(batch) error
+	pending   batch
+	size      int
 }
 
 // add takes the entries of a unit, and the contexts that are embedded in place of
@@ -82,6 +84,7 @@ func (c *batcher) flush(whole bool) error {
 	}
 	c.pending.whole = whole
 	full := c.pending
+	full.delimiter = c.delimiter
 	c.pending, c.size = batch{}, 0
 	return c.f(full)
 }

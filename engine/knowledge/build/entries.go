@@ -27,7 +27,7 @@ type walk struct {
 func (w *walk) batches(ctx context.Context, wanted []units.Unit, n int, f func(batch) error) error {
 	w.Report.Unenriched, w.Report.FirstUnenriched = 0, units.InvalidRow{} // what an earlier walk found is found again
 	chunk := func(ctx context.Context, f func(units.Document) error) error { return w.chunk(ctx, wanted, f) }
-	b, far := batcher{n: n, f: f}, w.measure(w.doing, wanted)
+	b, far := batcher{delimiter: w.Block.Delimiter(), n: n, f: f}, w.measure(w.doing, wanted)
 	err := w.Enrichers.Each(ctx, chunk, func(d units.Document, added []enrich.Additions) error {
 		if err := w.Enrichers.CheckNames(d.Meta); err != nil {
 			return err

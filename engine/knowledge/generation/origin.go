@@ -39,12 +39,13 @@ type Origin struct {
 
 // Enrichment is an enrich block that was enabled.
 type Enrichment struct {
-	Name     string          `json:"name"`
-	Use      string          `json:"use"`
-	Config   json.RawMessage `json:"config,omitempty"` // secrets left out
-	Embedded bool            `json:"embedded"`
-	Lexical  bool            `json:"lexical"`
-	Plugin   *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
+	Name      string          `json:"name"`
+	Use       string          `json:"use"`
+	Config    json.RawMessage `json:"config,omitempty"` // secrets left out
+	Embedded  bool            `json:"embedded"`
+	Lexical   bool            `json:"lexical"`
+	Delimiter string          `json:"delimiter,omitempty"`
+	Plugin    *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
 }
 
 // Plugin is the program of a third party that does the work of a stage.
@@ -64,7 +65,7 @@ func OriginOf(block *pipeline.Knowledge, s stages.Set) Origin {
 		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)
 	}
 	for i, e := range block.Enrichers() {
-		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Public, e.Embedded, e.Lexical, pluginOf(s.Enrichers[i])})
+		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Public, e.Embedded, e.Lexical, e.Delimiter, pluginOf(s.Enrichers[i])})
 	}
 	return o
 }

@@ -56,7 +56,7 @@ func (c config) check() error {
 }
 
 func (c config) load() (fewshot.Pair, error) {
-	return fewshot.LoadPair(c.System, c.Prompt, [2]string{systemTemplate, promptTemplate}, ".Chunk",
+	return fewshot.LoadPair(c.System, c.Prompt, [2]string{systemTemplate, promptTemplate}, ".Chunk", ".Chunk",
 		Data{Chunk: fewshot.Passage}, Data{Part: true, Chunk: "chunk"}, Data{})
 }
 

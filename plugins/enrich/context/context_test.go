@@ -288,7 +288,7 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("asked %+v", m)
 	}
 	blind := fmt.Sprintf(`{"model": "m", "prompt": %q}`, file("b", "Where is it?"))
-	if _, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(blind)); err == nil || !strings.Contains(err.Error(), "not show .Chunk") {
+	if _, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(blind)); err == nil || !strings.Contains(err.Error(), "not show .Chunk") || !strings.Contains(err.Error(), "write {{.Chunk}}") {
 		t.Errorf("a prompt without the passage: error %v", err)
 	}
 	for argument, config := range map[string]string{

@@ -295,6 +295,17 @@ func TestArguments(t *testing.T) {
 	if _, err := f.Enrich(t.Context(), document("d", "w0")); err != nil || f.server.Asks()[0].Text() != "2: <chunk>\nw0\n</chunk>" {
 		t.Errorf("error %v, asked %q", err, f.server.Asks()[0].Text())
 	}
+	// The same prompt asks nothing again; another one asks anew.
+	for text, calls := range map[string]int{"{{.N}}: {{join .Texts \" \"}}": 1, "{{join .Texts \" \"}} {{.N}}?": 2} {
+		if err := os.WriteFile(good, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := f.server.Calls()
+		f.reopen(t, fmt.Sprintf(`, "n": 2, "prompt": %q`, good))
+		if _, err := f.Enrich(t.Context(), document("d", "w0")); err != nil || f.server.Calls() != before+calls-1 {
+			t.Errorf("%q: %d requests, error %v", text, f.server.Calls()-before, err)
+		}
+	}
 }
 
 func TestConformance(t *testing.T) {

@@ -67,7 +67,7 @@ func Check(k Kind, c Config, n int) error {
 }
 
 func load(k Kind, c Config, n int) (fewshot.Pair, error) {
-	return fewshot.LoadPair(c.System, c.Prompt, [2]string{k.System, k.Prompt}, ".Texts",
+	return fewshot.LoadPair(c.System, c.Prompt, [2]string{k.System, k.Prompt}, ".Texts", `join .Texts "\n"`,
 		Data{N: n, Texts: []string{fewshot.Passage}}, Data{}, Data{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true})
 }
 

@@ -116,12 +116,12 @@ type Pair struct{ System, Prompt Template }
 const Passage = "<chunk>\nx\n</chunk>"
 
 // LoadPair loads the templates of the arguments system and prompt. The prompt has to
-// show the named field, which is Passage in the first sample.
-func LoadPair(system, prompt sdk.Path, defaults [2]string, field string, samples ...any) (Pair, error) {
+// show the named field, which is Passage in the first sample; shown is how to write that.
+func LoadPair(system, prompt sdk.Path, defaults [2]string, field, shown string, samples ...any) (Pair, error) {
 	s, systemErr := Load("system", system, defaults[0], samples...)
 	p, promptErr := Load("prompt", prompt, defaults[1], samples...)
 	if promptErr == nil && !p.Shows(Passage, samples[0]) {
-		promptErr = &sdk.ArgumentError{Argument: "prompt", Err: fmt.Errorf("it does not show %s, so that the model would not see the passage", field)}
+		promptErr = &sdk.ArgumentError{Argument: "prompt", Err: fmt.Errorf("it does not show %s, so that the model would not see the passage; write {{%s}} where it should stand", field, shown)}
 	}
 	return Pair{s, p}, errors.Join(systemErr, promptErr)
 }
