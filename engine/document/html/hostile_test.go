@@ -32,6 +32,9 @@ func TestHostileHTML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()
+			if part, _, err := Markdown(c.page, false); err != nil && c.has != "" || !strings.Contains(part, c.has) || c.hasNot != "" && strings.Contains(part, c.hasNot) {
+				t.Errorf("its readable part is %.200q, %v", part, err)
+			}
 			text, _, err := Markdown(c.page, true)
 			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("it took %v", took)
@@ -44,4 +47,19 @@ func TestHostileHTML(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	f.Add(`<nav><a href=1>a</a></nav><main><h1>b</h1><table><tr><th>c<td>d</table></main><footer>e`)
+	f.Add(`<div class=cookie><ul><li><a>a<li><a>b<li><a>c</ul></div><aside>x y z<pre>` + "```")
+	f.Fuzz(func(t *testing.T, page string) {
+		whole, _, err := Markdown(page, true)
+		if err != nil {
+			return
+		}
+		part, _, err := Markdown(page, false)
+		if err != nil || utf8.ValidString(page) && !utf8.ValidString(part) || strings.TrimSpace(part) == "" && strings.TrimSpace(whole) != "" {
+			t.Errorf("%q: %q of %q, %v", page, part, whole, err)
+		}
+	})
 }

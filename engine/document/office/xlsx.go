@@ -75,6 +75,9 @@ func (w *workbook) sheet(name string, rows *excelize.Rows) error {
 		w.out.WriteString(text + "\n")
 	}
 	for n := 0; rows.Next(); n++ {
+		if n > excelize.TotalRows {
+			return errors.New("it has too many rows")
+		}
 		cells, err := rows.Columns()
 		if err != nil {
 			return err
