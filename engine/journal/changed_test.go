@@ -1,0 +1,312 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestChangedLines edits a journal in each way: what is not as it was written is answered
+// again, and counted until it is.
+func TestChangedLines(t *testing.T) {
+	all := results()[:4]
+	tests := map[string]struct {
+		old, new string
+		changed  int
+		known    []int
+	}{
+		"nothing":              {"", "", 0, []int{2, 3, 5, 6}},
+		"an answer":            {`It is\n\tso [2].`, `It is\n\tso [4].`, 1, []int{2, 3, 5}},
+		"a flag":               {`"flagged":true,`, ``, 1, []int{3, 5, 6}},
+		"a checksum is gone":   {`(?)`, ``, 4, nil},
+		"another line":         {`"line":3,`, `"line":4,`, 1, []int{2, 5, 6}},
+		"a line of one's own":  {"\x00", `{"line":7,"id":"f","answer":"x","votes":[]}` + "\n", 1, []int{2, 3, 5, 6}},
+		"a line twice":         {"\x01", "", 0, []int{2, 3, 5, 6}},
+		"a line that is gone":  {"\x02", "", 0, []int{3, 5, 6}},
+		"what cannot be read":  {`"line":5,`, `"line";5,`, 1, []int{2, 3, 6}},
+		"the end of the lines": {"\x03", "", 0, []int{2, 3, 5}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			j := begin(t, state, manifest.Manifest{})
+			if err := j.Keep(all); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(nil); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(j.Folder(), journal.File)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bytes.SplitAfter(text, []byte("\n"))
+			switch test.old {
+			case `(?)`:
+				for i := range lines[:4] {
+					lines[i] = append(bytes.Clone(lines[i][:len(lines[i])-len(`,"sum":"01234567"}`+"\n")]), "}\n"...)
+				}
+				text = bytes.Join(lines, nil)
+			case "\x00":
+				text = append(text, test.new...)
+			case "\x01":
+				text = append(text, lines[1]...)
+			case "\x02":
+				text = bytes.Join(lines[1:], nil)
+			case "\x03":
+				text = text[:len(text)-1]
+			default:
+				text = bytes.Replace(text, []byte(test.old), []byte(test.new), 1)
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j = resume(t, state, j.ID())
+			var known []int
+			for _, r := range again(j, all) {
+				known = append(known, r.Line)
+			}
+			if j.Changed != test.changed || !slices.Equal(known, test.known) || j.Known() != len(known) {
+				t.Errorf("%d lines changed, %v known, want %d and %v", j.Changed, known, test.changed, test.known)
+			}
+			if err := j.Keep(all); err != nil { // they are answered again
+				t.Fatal(err)
+			}
+			if err := j.Close(nil); err != nil {
+				t.Fatal(err)
+			}
+			j = resume(t, state, j.ID())
+			defer j.Close(nil)
+			left := 0
+			if test.old == "\x00" || strings.HasPrefix(test.new, `"line":4`) || test.old == `"line":5,` { // no item of the run has them
+				left = 1
+			}
+			if j.Changed != left || written(t, again(j, all)) != written(t, all) {
+				t.Errorf("answered again: %d lines count as changed, %d known", j.Changed, j.Known())
+			}
+		})
+	}
+}
+
+// TestChangedFiles edits what says what was run and how it ended.
+func TestChangedFiles(t *testing.T) {
+	state := t.TempDir()
+	kept := runs.Of(state)
+	j := begin(t, state, manifest.Manifest{File: "/p.hcl", Pipeline: "p"})
+	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 3}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(name, old, new string) {
+		t.Helper()
+		path := filepath.Join(j.Folder(), name)
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(old)) {
+			t.Fatalf("%s, %v", text, err)
+		}
+		if err := os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("totals.json", `"items": 3`, `"items": 4`)
+	if end := kept.End(j.ID()); end != nil {
+		t.Errorf("a run that may not have ended so: %+v", end)
+	}
+	edit("manifest.json", `"/p.hcl"`, `"/q.hcl"`)
+	for name, err := range map[string]error{
+		"manifest": func() error { _, err := kept.Manifest(j.ID()); return err }(),
+		"resume":   func() error { _, err := kept.Resume(j.ID(), journal.Options{}); return err }(),
+		"open":     func() error { _, err := kept.Open(j.ID()); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "its manifest.json was changed after it was written") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list := kept.List(); len(list) != 1 || list[0].State != runs.Damaged {
+		t.Errorf("%+v", list)
+	}
+	if err := kept.Remove(j.ID()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOldFormat reads a run that an older racflow kept, without checksums and by another name.
+func TestOldFormat(t *testing.T) {
+	state, id := t.TempDir(), "20260131-235959-0a1b2c"
+	dir := filepath.Join(state, "runs", id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"manifest.json": `{"id": "` + id + `", "racflow": "0", "file": "/p.hcl", "pipeline": "p"}`,
+		"journal.jsonl": `{"line":2,"id":"a","answer":"x","votes":[]}` + "\n" + `{"line":3,"id":"b","answer":"y","votes":[{"voter":"v","answer":"y","weight":null}]}` + "\n" + `{"line":4,"id":"c","stage":"s","error":"e"}` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := resume(t, state, id)
+	if j.Known() != 1 || j.Changed != 0 {
+		t.Errorf("%d known, %d changed", j.Known(), j.Changed)
+	}
+	if err := j.Keep([]outcome.Result{{Line: 3, ID: "b", Answer: "z"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j = resume(t, state, id)
+	defer j.Close(nil)
+	if got := again(j, []outcome.Result{{Line: 2, ID: "a"}, {Line: 3, ID: "b"}}); len(got) != 2 || got[0].Answer != "x" || got[1].Answer != "z" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestResults yields what became of each row, of a run that is open and of one that ended.
+func TestResults(t *testing.T) {
+	state := t.TempDir()
+	rows := []source.Row{
+		{Line: 2, ID: "a", Text: "one", Label: "x"}, {Line: 3, Text: "two"}, {Line: 4, Text: "never"}, {Line: 5, ID: "a", Text: "three"},
+		{Line: 6, Err: io.ErrUnexpectedEOF}, {Line: 7, Text: "beyond"},
+	}
+	away := &outcome.Failure{Stage: "sample.llm", Err: io.ErrNoProgress}
+	kept := []outcome.Result{
+		{Line: 5, ID: "a", Failure: away}, {Line: 6, ID: "6", Failure: &outcome.Failure{Err: io.ErrUnexpectedEOF}},
+		{Line: 3, ID: "3", Answer: "y", Missing: []*outcome.Failure{away}}, {Line: 2, ID: "a", Expected: "x", Answer: "x"},
+	}
+	j := begin(t, state, manifest.Manifest{Limit: 5, Answers: manifest.Texts})
+	j.Index()
+	if err := j.Keep(kept[:2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Keep(kept[2:]); err != nil {
+		t.Fatal(err)
+	}
+	check := func(j *journal.Journal) {
+		t.Helper()
+		n := 0
+		var got []journal.Item
+		for item, err := range j.Results(func() (source.Row, error) { n++; return rows[n-1], nil }) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, item)
+		}
+		want := []journal.Status{journal.Answered, journal.Provisional, journal.Unreached, journal.Failed, journal.Failed}
+		if len(got) != len(want) {
+			t.Fatalf("%d items", len(got))
+		}
+		for i, item := range got {
+			r := item.Result
+			if item.Status != want[i] || r.Line != rows[i].Line || r.Text != rows[i].Text || !r.FreeText || r.ID == "" {
+				t.Errorf("item %d: %+v", i, item)
+			}
+		}
+		if r := got[1].Result; r.Answer != "y" || r.ID != "3" || len(r.Missing) != 1 || r.Missing[0].Stage != "sample.llm" {
+			t.Errorf("provisional: %+v", r)
+		}
+		if f := got[3].Result.Failure; f.Stage != "sample.llm" || f.Err.Error() != io.ErrNoProgress.Error() {
+			t.Errorf("failed: %v", f)
+		}
+		if f := got[4].Result.Failure; f.Err != io.ErrUnexpectedEOF {
+			t.Errorf("a bad row: %v", f)
+		}
+		var lines []int
+		for item := range j.Kept() {
+			lines = append(lines, item.Row.Line)
+			if item.Row.Line == 2 && item.Row.Label != "x" {
+				t.Errorf("expected is %q", item.Row.Label)
+			}
+		}
+		if !slices.Equal(lines, []int{2, 3, 5, 6}) {
+			t.Errorf("kept: %v", lines)
+		}
+	}
+	check(j)
+	if err := j.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	j, err := runs.Of(state).Open(j.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close(nil)
+	check(j)
+	failing := func() (source.Row, error) { return source.Row{}, io.ErrClosedPipe }
+	for _, err := range j.Results(failing) {
+		if err != io.ErrClosedPipe {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// TestSeen keeps what was seen of those items that a person may ask about, or of all.
+func TestSeen(t *testing.T) {
+	prompts := []outcome.Prompted{{Stage: "prompt.p", Prompts: []sdk.Prompt{{Text: "which?"}, {Text: "which now?"}}}}
+	key := sdk.KeyOf("request")
+	result := func(line int, change func(*outcome.Result)) outcome.Result {
+		r := outcome.Result{
+			Line: line, ID: "i", Answer: "a", Candidates: []sdk.Candidate{{ID: "c\"1", Text: "long", Score: 0.1}, {ID: "c2", Score: 7}},
+			Prompts: prompts, Requests: []outcome.Request{{Voter: "llm", Key: key}},
+		}
+		change(&r)
+		return r
+	}
+	all := []outcome.Result{
+		result(1, func(*outcome.Result) {}), result(2, func(r *outcome.Result) { r.Expected = "a" }),
+		result(3, func(r *outcome.Result) { r.Expected = "b" }), result(4, func(r *outcome.Result) { r.Flagged = true }),
+		result(5, func(r *outcome.Result) { r.Answer = "" }), result(6, func(r *outcome.Result) { r.Failure = &outcome.Failure{Err: io.EOF} }),
+		result(7, func(r *outcome.Result) { r.Expected, r.FreeText = "b", true }), result(8, func(r *outcome.Result) { r.RetrievalOnly = true }),
+	}
+	want := &journal.Seen{
+		Candidates: []journal.Scored{{ID: "c\"1", Score: 0.1}, {ID: "c2", Score: 7}},
+		Prompts:    map[string][]string{"prompt.p": {journal.Hash(prompts[0].Prompts[0]), journal.Hash(prompts[0].Prompts[1])}},
+	}
+	for keep, lines := range map[journal.Keep][]int{journal.KeepNotable: {3, 4, 5, 6}, journal.KeepAll: {1, 2, 3, 4, 5, 6, 7, 8}} {
+		j, _, err := runs.Of(t.TempDir()).Begin(manifest.Manifest{}, journal.Options{Keep: keep}, runs.Retention{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close(nil)
+		j.Index()
+		if err := j.Keep(all); err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for item := range j.Kept() {
+			if item.Seen == nil {
+				continue
+			}
+			got = append(got, item.Row.Line)
+			want := *want
+			want.Requests = map[string][]string{"llm": {hex.EncodeToString(key[:])}}
+			if item.Row.Line == 8 {
+				want.Candidates = nil // the result has them
+			}
+			if d := cmp.Diff(&want, item.Seen, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("line %d (-want +got):\n%s", item.Row.Line, d)
+			}
+		}
+		if !slices.Equal(got, lines) {
+			t.Errorf("keep %s: what was seen is kept of %v, want %v", keep, got, lines)
+		}
+	}
+	if prompts[0].Prompts[0].Text = "Which?"; journal.Hash(prompts[0].Prompts[0]) == want.Prompts["prompt.p"][0] {
+		t.Error("another prompt has the same hash")
+	}
+}
