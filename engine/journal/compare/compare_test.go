@@ -1,0 +1,98 @@
+package compare_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/interval"
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/compare"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// open keeps a run with these results, and opens it.
+func open(t *testing.T, state string, m manifest.Manifest, results ...outcome.Result) *journal.Journal {
+	t.Helper()
+	kept := runs.Of(state)
+	j, _, err := kept.Begin(m, journal.Options{}, runs.Retention{})
+	if err == nil {
+		err = errors.Join(j.Keep(results), j.Close(nil))
+	}
+	if err == nil {
+		j, err = kept.Open(j.ID())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close(nil) })
+	return j
+}
+
+func answer(line int, id, expected, answer string) outcome.Result {
+	return outcome.Result{Line: line, ID: id, Expected: expected, Answer: answer, Usage: sdk.Usage{InputTokens: 10, OutputTokens: 1}, Cost: 0.5}
+}
+
+func TestCompare(t *testing.T) {
+	failed := outcome.Result{Line: 9, ID: "f", Expected: "x", Failure: &outcome.Failure{Err: errors.New("away")}}
+	state := t.TempDir()
+	a := open(t, state, manifest.Manifest{Version: "1", Limit: 3, Variables: []manifest.Variable{{Name: "model", Value: "m"}, {Name: "n", Value: "1"}}},
+		answer(1, "a", "x", "x"), answer(2, "b", "x", "y"), answer(3, "c", "y", "y"), answer(4, "c", "y", "x"),
+		answer(5, "d", "", "p"), answer(6, "e", "", ""), answer(7, "g", "", "p"), answer(8, "h", "x", "x"), failed, answer(10, "alone", "", "x"))
+	b := open(t, state, manifest.Manifest{Version: "1", Limit: 4, Variables: []manifest.Variable{{Name: "model", Value: "other"}, {Name: "n", Value: "1"}}},
+		answer(11, "d", "", "q"), answer(12, "g", "", "q"), answer(13, "e", "", ""), answer(14, "c", "y", "x"), answer(15, "c", "y", "y"),
+		answer(16, "a", "x", "y"), answer(17, "b", "x", "x"), answer(18, "h", "y", "y"), answer(19, "f", "x", "x"))
+	got := compare.Of(a, b)
+	accuracyA, accuracyB := 3./5, 4./6
+	want := &compare.Report{
+		A:    compare.Side{Run: a.ID(), Answered: 9, Scored: 5, Accuracy: &accuracyA, Interval: interval.Wilson(3, 5), Tokens: 99, Cost: 4.5},
+		B:    compare.Side{Run: b.ID(), Answered: 9, Scored: 6, Accuracy: &accuracyB, Interval: interval.Wilson(4, 6), Tokens: 99, Cost: 4.5},
+		Both: 8, OnlyA: 1, OnlyB: 1, Relabelled: 1,
+		Right:   &interval.Paired{Items: 4, Lost: 2, Gained: 2},
+		Flips:   []compare.Flip{{Label: "x", Lost: 1, Gained: 1}, {Label: "y", Lost: 1, Gained: 1}},
+		Changes: []compare.Change{{A: "p", B: "q", Items: 2}},
+		Items: []compare.Item{
+			{Line: 11, ID: "d", A: "p", B: "q"}, {Line: 12, ID: "g", A: "p", B: "q"}, {Line: 14, ID: "c", Expected: "y", A: "y", B: "x"},
+			{Line: 15, ID: "c", Expected: "y", A: "x", B: "y"}, {Line: 16, ID: "a", Expected: "x", A: "x", B: "y"}, {Line: 17, ID: "b", Expected: "x", A: "y", B: "x"},
+		},
+		Manifest: []string{"Options.Limit, which was 3", "var.model is other, it was m"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestChance: ten flips one way are no accident, five and five are.
+func TestChance(t *testing.T) {
+	tests := map[string]struct {
+		lost, gained int
+		chance       float64 // 2 * P(X <= min) of a fair coin
+	}{
+		"none": {0, 0, 1}, "even": {5, 5, 1}, "ten of ten": {0, 10, 2. / 1024}, "three of four": {1, 3, 2 * 5. / 16},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var before, after []outcome.Result
+			for i := range 20 {
+				was, is := "x", "x"
+				if i < test.lost {
+					is = "y"
+				} else if i < test.lost+test.gained {
+					was = "y"
+				}
+				before, after = append(before, answer(i, "", "x", was)), append(after, answer(i, "", "x", is))
+				before[i].ID, after[i].ID = string(rune('a'+i)), string(rune('a'+i))
+			}
+			state := t.TempDir()
+			r := compare.Of(open(t, state, manifest.Manifest{}, before...), open(t, state, manifest.Manifest{}, after...))
+			if got := r.Right.Chance(); math.Abs(got-test.chance) > 1e-12 || r.Right.Items != 20 || len(r.Items) != test.lost+test.gained {
+				t.Errorf("chance %v of %+v, want %v", got, r.Right, test.chance)
+			}
+		})
+	}
+}
