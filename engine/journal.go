@@ -69,6 +69,9 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
 	m.Define(p.file, p.chosen)
 	m.Command = p.command()
+	for i := range m.Variables { // what was given as a text may be a secret elsewhere
+		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
+	}
 	r, err := p.Start(ctx)
 	if err != nil {
 		return m, err
