@@ -217,7 +217,11 @@ func (f *initFlags) writeExample(c *cobra.Command, args []string) error {
 	if slices.Contains([]string{"contextual", "keywords"}, f.example) {
 		verb, question = "ask", ` "How long does the gateway wait when it is shut down?"`
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "The example is in %s (%d files). Next:\n\n  cd %[1]s\n  racflow %[3]s pipelines/%[4]s.hcl%[5]s\n", terminal.Line(folder), len(files), verb, f.example, question)
+	weaker := ""
+	if !hasMiniLM() {
+		weaker = " Its embedder is hashing, since the model minilm is not on this machine: racflow model pull minilm brings it, and -var embedder=minilm uses it."
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "The example is in %s (%d files).%[6]s Next:\n\n  cd %[1]s\n  racflow %[3]s pipelines/%[4]s.hcl%[5]s\n", terminal.Line(folder), len(files), verb, f.example, question, weaker)
 	return err
 }
 
