@@ -28,15 +28,15 @@ variable "held_out" {
 // labelled plans a classification.
 func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	p := &Plan{}
-	share, err := 0.0, error(nil)
+	train, err := o.path(known.Path)
+	if err != nil {
+		return nil, err
+	}
+	share := 0.0
 	if tried == nil {
 		if share, err = known.heldOut(); err != nil {
 			return nil, err
 		}
-	}
-	train, err := o.path(known.Path)
-	if err != nil {
-		return nil, err
 	}
 	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
 	switch {

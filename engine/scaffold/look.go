@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/engine/document"
@@ -64,10 +66,35 @@ func rowsAt(path string) (*Rows, bool, error) {
 		}
 		return nil, true, fmt.Errorf("look at the data: %w", err)
 	}
-	if !source.Is(path) && len(seen.Columns) < 2 {
+	if !source.Is(path) && (len(seen.Columns) < 2 || seen.Rows < 3 || 10*seen.Invalid > seen.Rows || slices.ContainsFunc(seen.Columns, sentence)) {
 		return nil, false, nil
 	}
-	return &Rows{Path: path, Seen: seen, Mapping: source.Guess(seen)}, true, nil
+	r := &Rows{Path: path, Seen: seen}
+	if headless(seen) {
+		no := false
+		r.Form.Header = &no
+		if r.Seen, err = source.Sniff(path, r.Form); err != nil {
+			return nil, true, fmt.Errorf("look at the data: %w", err)
+		}
+		r.Seen.Notes = append(r.Seen.Notes, "the first line looks like a row, so columns are called by their numbers")
+	}
+	r.Mapping = source.Guess(r.Seen)
+	return r, true, nil
+}
+
+// sentence reports whether a column is called by what looks like a text.
+func sentence(c source.Column) bool { return len(strings.Fields(c.Name)) > 3 }
+
+// headless reports whether the first line of a file, which names its columns, looks like
+// one of its rows: it has a text, a number above numbers, or a label.
+func headless(s source.Seen) bool {
+	if s.Format != source.TSV && s.Format != source.CSV {
+		return false
+	}
+	return slices.ContainsFunc(s.Columns, func(c source.Column) bool {
+		_, err := strconv.ParseFloat(c.Name, 64)
+		return sentence(c) && !c.Numeric || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name)
+	})
 }
 
 // rowsIn is a glob of all files in a folder where they hold rows and have one suffix;

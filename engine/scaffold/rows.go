@@ -17,6 +17,7 @@ import (
 // Rows is a file of rows, or a glob of such files.
 type Rows struct {
 	Path    string
+	Form    source.Form // what a file has to say of how the rows are written, beyond what is found out
 	Seen    source.Seen
 	Mapping source.Mapping // guessed, and perhaps corrected
 	Named   bool           // a person has named the column of labels
@@ -45,7 +46,7 @@ const maxLabels = 100_000
 
 // Read reads all rows by the mapping.
 func (r *Rows) Read() error {
-	in, err := source.Open(r.Path, source.Form{}, r.Mapping, nil)
+	in, err := source.Open(r.Path, r.Form, r.Mapping, nil)
 	if err != nil {
 		return fmt.Errorf("read the rows: %w", err)
 	}
@@ -146,7 +147,9 @@ func (r *Rows) heldOut() (float64, error) {
 
 // count is how many rows a part of them has.
 func (r *Rows) count(part [2]float64) (n int, err error) {
-	in, err := source.Open(r.Path, source.Form{Part: part}, r.Mapping, nil)
+	form := r.Form
+	form.Part = part
+	in, err := source.Open(r.Path, form, r.Mapping, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -139,6 +139,9 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	if m.Label != "" {
 		t.set("label", m.Label, path...)
 	}
+	if r.Form.Header != nil {
+		t.set("header", *r.Form.Header, path...)
+	}
 	if m.ID != "" || slices.Contains(r.Columns(), "id") {
 		t.set("id", m.ID, path...)
 	}
