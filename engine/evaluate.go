@@ -32,6 +32,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	if len(variants) > 1 && p.InputPath() == "-" {
 		return nil, optionError("Input", "the input is read several times, which standard input does not allow: name a file with %[1]s")
 	}
+	p.glance(ctx)
 	out, events := &Evaluation{Comparison: eval.Comparison{Targets: o.Targets()}}, p.workspace.options.Events
 	advised := false // of passages that the knowledge does not have
 	for i, v := range variants {

@@ -128,7 +128,7 @@ func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
 	o := p.workspace.options
 	o.Set = overridden(o.Set, set)
-	o.strict, o.Events.Warnings, o.Spend = true, nil, spend.Limit{}
+	o.strict, o.Events.Warnings, o.Events.Findings, o.Spend = true, nil, nil, spend.Limit{}
 	change(&o)
 	return Open(ctx, p.file.Path, o)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
@@ -82,6 +83,9 @@ type Events struct {
 	Measuring func(variant string)
 	// Advice is a sentence about something that makes figures worth less.
 	Advice func(string)
+	// Findings are what is wrong for certain with the rows of the knowledge and the input, found
+	// before a run or an evaluation.
+	Findings func(doctor.Report)
 	// Spent is what the calls of services came to when a workspace is closed whose
 	// stages call some.
 	Spent func(governor.Snapshot)

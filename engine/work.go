@@ -58,6 +58,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		return nil, err
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
+	p.glance(ctx)
 	r, err := p.Start(ctx)
 	if err != nil {
 		return nil, err

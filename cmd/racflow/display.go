@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/outcome"
@@ -60,6 +61,7 @@ func (d *display) events() engine.Events {
 	return engine.Events{
 		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, found) },
 		Advice:    func(text string) { d.print("warning: %s", text) },
+		Findings:  d.findings,
 		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
 		Knowledge: d.knowledge,
 		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
@@ -70,6 +72,13 @@ func (d *display) events() engine.Events {
 		Progress:  d.far,
 		Ended:     d.ended,
 		Spent:     d.spent,
+	}
+}
+
+// findings warns of what is wrong with the rows.
+func (d *display) findings(r doctor.Report) {
+	for _, f := range r.Findings {
+		d.print("warning: %s; racflow doctor FILE shows the rows", f.Message)
 	}
 }
 

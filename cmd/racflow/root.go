@@ -13,7 +13,7 @@ Start with racflow init and your own data, or with racflow init --example intent
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
+	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
 		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExport(), newStore(), newCache(), newVersion())
 	return root
 }

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+
+	"github.com/racflow/racflow/engine/doctor"
+	"github.com/racflow/racflow/engine/doctor/confident"
+	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Diagnosis is what Workspace.Diagnose found.
+type Diagnosis struct {
+	doctor.Report
+	Knowledge []*doctor.Set // that was looked at, as doctor.Propose takes it
+}
+
+// Diagnose looks at the knowledge and the input of a file: of the pipeline that Options names,
+// or of the file's only one; of a file without a pipeline, at all knowledge. Voters are asked
+// about at most votes rows of each knowledge, none of them over the network; 0: about none.
+func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diagnosis, error) {
+	p := &Pipeline{workspace: w}
+	var err error
+	if p.file, err = w.Load(path); err != nil {
+		return nil, err
+	}
+	blocks := p.file.Knowledge
+	if len(p.file.Pipelines) > 0 {
+		if p.chosen, err = w.Choose(p.file); err != nil {
+			return nil, err
+		}
+		blocks = p.chosen.Knowledge()
+	}
+	if len(blocks) == 0 {
+		return nil, fmt.Errorf("%s has no knowledge to look at", path)
+	}
+	d := &Diagnosis{}
+	o := doctor.Options{}
+	for _, block := range blocks {
+		set, err := w.set(ctx, block)
+		if err != nil {
+			return nil, err
+		}
+		d.Knowledge = append(d.Knowledge, set)
+		from := doctor.Source{Set: set}
+		if !block.Embed.Info.Network {
+			from.Embed = p.embedding(block)
+			if votes > 0 && block.Source.Documents == nil {
+				from.Votes = func(ctx context.Context) ([]confident.Row, error) { return w.votes(ctx, path, block, votes) }
+			}
+		} else {
+			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: its embedder calls a service, so votes and cut texts were not looked at", block.Name))
+		}
+		o.Knowledge = append(o.Knowledge, from)
+	}
+	if p.chosen != nil && p.InputPath() != "" && p.rereadable() {
+		if o.Input, err = p.inputSet(false); err != nil {
+			return nil, err
+		}
+	}
+	skipped := d.Skipped
+	d.Report, err = doctor.Look(ctx, o)
+	d.Skipped = append(skipped, d.Skipped...)
+	return d, err
+}
+
+// set reads a knowledge.
+func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor.Set, error) {
+	name := fmt.Sprintf("knowledge %q", block.Name)
+	if block.Source.Documents == nil {
+		return readSet(name, block.Source, 0, false)
+	}
+	folder, err := document.Open(*block.Source.Documents)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close() //nolint:errcheck // it was only read
+	files, err := folder.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", block.Source.Path, err)
+	}
+	var invalid []doctor.Place
+	var texts iter.Seq2[string, string] = func(yield func(string, string) bool) {
+		for _, f := range files {
+			if ctx.Err() != nil {
+				return
+			}
+			d, _, err := folder.Read(ctx, f.ID)
+			if err = errors.Join(f.Err, err); err != nil {
+				invalid = append(invalid, doctor.Place{File: f.ID, Note: err.Error()})
+			} else if !yield(f.ID, d.Text) {
+				return
+			}
+		}
+	}
+	set := doctor.OfDocuments(name, block.Source.Path, texts)
+	set.Refuse(invalid...)
+	return set, ctx.Err()
+}
+
+// readSet reads rows; limit 0: all.
+func readSet(name string, s pipeline.Source, limit int, quick bool) (*doctor.Set, error) {
+	m := s.Mapping()
+	m.Gold, m.Fields = "", !quick
+	r, err := source.Open(s.Path, s.Form, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	return doctor.Read(name, s.Path, r, m, limit, quick)
+}
+
+func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
+	return readSet("the input", p.input(), p.workspace.options.Limit, quick)
+}
+
+// embedding embeds passages as the knowledge's embedder does before it has learnt from them.
+func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []string) ([][]float32, error) {
+	var started stages.Embedder
+	return func(ctx context.Context, texts []string) (_ [][]float32, err error) {
+		if started == nil {
+			if started, err = launch.Knowledge(block, p.launch).Embedder(ctx, nil, nil); err != nil {
+				return nil, p.explain(err)
+			}
+		}
+		return started.Embed(ctx, sdk.RolePassage, texts)
+	}
+}
+
+// glance is the quick look before a run. A knowledge or input that cannot be read has no findings here:
+// the run says why.
+func (p *Pipeline) glance(ctx context.Context) {
+	events := p.workspace.options.Events
+	if events.Findings == nil {
+		return
+	}
+	o := doctor.Options{Quick: true}
+	for _, block := range p.chosen.Knowledge() {
+		if block.Source.Documents != nil || !regular(block.Source.Path) {
+			continue
+		}
+		if set, err := readSet(fmt.Sprintf("knowledge %q", block.Name), block.Source, 0, true); err == nil {
+			o.Knowledge = append(o.Knowledge, doctor.Source{Set: set})
+		}
+	}
+	if len(o.Knowledge) == 0 {
+		return
+	}
+	if p.InputPath() != "" && p.rereadable() {
+		if set, err := p.inputSet(true); err == nil {
+			o.Input = set
+		}
+	}
+	if report, err := doctor.Look(ctx, o); err == nil && len(report.Findings) > 0 {
+		events.Findings(report)
+	}
+}
+
+// regular reports whether a source can be read twice.
+func regular(path string) bool {
+	if source.IsGlob(path) {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
