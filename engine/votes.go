@@ -42,9 +42,7 @@ func (w *Workspace) votes(ctx context.Context, path string, block *pipeline.Know
 				rows = append(rows, voted(one))
 			}
 		}
-		if progress := w.options.Events.Building; progress != nil {
-			progress("checking the labels of", block.Name, len(rows), n)
-		}
+		w.progress(Progress{Doing: "checking the labels of", Name: block.Name, Done: int64(len(rows)), Unit: "row"})
 		return nil
 	})
 	if err != nil {

