@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,9 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	if err != nil {
 		return nil, err
 	}
+	if len(variants) > 1 && (o.Results != nil || o.Errors > 0) {
+		return nil, errors.New("results and single errors are of one pipeline: leave out the sweep or the ablation")
+	}
 	if len(variants) > 1 && p.InputPath() == "-" {
 		return nil, optionError("Input", "the input is read several times, which standard input does not allow: name a file with %[1]s")
 	}
@@ -39,7 +43,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 		if events.Measuring != nil && v.Name != "" {
 			events.Measuring(v.Name)
 		}
-		r, incomplete, err := p.measure(ctx, v.Set, o.Cuts, i == 0)
+		r, incomplete, err := p.measure(ctx, v.Set, o, i == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -54,12 +58,13 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 }
 
 // measure runs the pipeline with some arguments set.
-func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []int, first bool) (r eval.Report, incomplete bool, err error) {
+func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool) (r eval.Report, incomplete bool, err error) {
 	v, err := p.variant(ctx, set, func(o *Options) { o.Lists, o.ballots = true, true })
 	if err != nil {
 		return r, false, err
 	}
 	defer v.Close()
+	v.opened, p.opened = p.opened, nil
 	if err := v.measurable(); err != nil {
 		return r, false, err
 	}
@@ -84,12 +89,19 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 	if err != nil {
 		return r, false, err
 	}
-	passages, confidences, additions := eval.NewPassages(cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(started.Labels()...)
+	passages, confidences, additions := eval.NewPassages(o.Cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(started.Labels()...)
+	mistakes := eval.NewMistakes(o.Errors, started.Labels()...)
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, one := range batch {
 			passages.Add(one)
 			confidences.Add(one)
 			promised.Add(one)
+			mistakes.Add(one)
+		}
+		if o.Results != nil {
+			if err := o.Results(batch); err != nil {
+				return err
+			}
 		}
 		return elections.Elect(ctx, batch, eval.Scored, additions.Add)
 	}, nil)
@@ -102,7 +114,7 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, cuts []
 	}
 	r = out.Evaluation
 	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
-	r.Promised = promised
+	r.Promised, r.Errors = promised, mistakes.Report()
 	additions.Report(r.Voters)
 	if r.Scored == 0 && r.Retrieval == nil {
 		return r, false, v.nothingKnown("")

@@ -73,7 +73,13 @@ func (p *Pipeline) Rows() (*Rows, error) {
 	if s.Path == "-" && o.Stdin == nil {
 		return nil, errors.New("the input is standard input, and Options.Stdin has none")
 	}
-	r, err := s.Open(o.Stdin)
+	if r := p.opened; r != nil {
+		p.opened = nil
+		return r, nil
+	}
+	m := s.Mapping()
+	m.Fields = true
+	r, err := source.Open(s.Path, s.Form, m, o.Stdin)
 	if err != nil {
 		return nil, err
 	}

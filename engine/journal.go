@@ -66,7 +66,7 @@ func (p *Pipeline) journal(ctx context.Context, last manifest.Manifest, begun *B
 
 // manifest says what a run of the pipeline depends on. It starts the stages.
 func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
-	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Spend: p.workspace.options.Spend}
+	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Output: p.workspace.options.Output, Spend: p.workspace.options.Spend}
 	m.Define(p.file, p.chosen)
 	m.Command = p.command()
 	for i := range m.Variables { // what was given as a text may be a secret elsewhere

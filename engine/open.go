@@ -24,6 +24,8 @@ type Pipeline struct {
 
 	invalid atomic.Int64 // rows of the knowledge that were left out, and passages without their enrichment
 
+	opened *Rows // by Columns, for who asks for Rows next; nil: not yet
+
 	// resolved are the values that stages of a resumed run had chosen; set before any
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any

@@ -47,6 +47,7 @@ type Options struct {
 	Journal      bool
 	Resume       string
 	ResumeAnyway bool              // although the file, the input or the knowledge has changed
+	Output       string            // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
 	Keep         journal.Keep      // of which items the journal has what was seen; empty: as the file says
 	Command      *manifest.Command // is kept with a new run, without secrets; may be nil
 

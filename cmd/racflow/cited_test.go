@@ -145,7 +145,7 @@ func TestCitedAnswers(t *testing.T) {
 	}
 
 	tsv := cites(t, dir, append(slices.Clone(run), "--format", "tsv")...)
-	if lines := strings.Split(tsv, "\n"); len(lines) != 6 || strings.Count(lines[1], "\t") != 9 || !strings.Contains(lines[1], "\t[1] ") {
+	if lines := strings.Split(tsv, "\n"); len(lines) != 6 || strings.Count(lines[1], "\t") != 13 || !strings.Contains(lines[1], "\t[1] ") {
 		t.Errorf("got %s", tsv)
 	}
 	if n := len(server.Asks()); n != 4 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/output"
 	"github.com/racflow/racflow/engine/report"
 )
 
@@ -17,6 +18,7 @@ func newEval() *cobra.Command {
 	var o eval.Options
 	var sweep []string
 	var asJSON bool
+	var to resultFlags
 	partNames := strings.Join(eval.Parts, ", ")
 	c := &cobra.Command{
 		Use:   "eval FILE",
@@ -47,6 +49,11 @@ and the confidence from which on they are; one that is rightly left without an a
 is right there, as in the accuracy. flags says how many of the errors the flag rule
 catches, and how many of the flagged items are right. Where a file of variables states
 a promise of racflow tune --accuracy, promise says what became of it on these items.
+
+A table has the pairs of labels that are confused, the most frequent first (confused in
+JSON, with all of them). --errors N shows the N wrong answers that the pipeline was
+surest of, each with the entries found that have its label: the neighbours that speak
+for it. --output FILE writes the results of all items, as racflow run does.
 
 Where more than 5 % of a voter's answers do not count, a warning (dropped in JSON) has
 the most frequent of them, and arguments that would make them count.
@@ -90,12 +97,35 @@ for each. Parts are ` + partNames + `.`,
 			switch {
 			case len(o.Sweep) > 0 && len(o.Ablate) > 0:
 				return errors.New("give --sweep or --ablate: one table shows one or the other")
+			case several && (o.Errors > 0 || to.name != ""):
+				return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
+			case o.Errors < 0:
+				return errors.New("--errors: it is at least 0")
+			case to.name == "" && (to.columns != nil || to.format != "" || to.overwrite):
+				return errors.New("--columns, --format and --overwrite are about the results that --output FILE writes")
+			case output.IsStdout(to.name, c.OutOrStdout()):
+				return errors.New("the evaluation goes to standard output: name a file for the results with --output")
 			case several && flags.input == "-":
 				return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
 			}
+			if err := to.check(); err != nil {
+				return err
+			}
 			flags.more.Set = o.First()
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+				var kept *results
+				if to.name != "" {
+					if kept, err = to.open(c, a, p, ""); err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, kept.close()) }()
+					o.Results = kept.write
+				}
 				found, err := p.Evaluate(c.Context(), o)
+				if kept != nil {
+					err = kept.finish(err)
+					kept.report(c.ErrOrStderr())
+				}
 				if err != nil {
 					return withoutFigures(err)
 				}
@@ -123,6 +153,8 @@ for each. Parts are ` + partNames + `.`,
 	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
+	to.register(c)
+	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
 	return c
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,65 +119,143 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestKilledOutput kills runs that replace a file, while they write and around
-// their end: the file is the old one or the new one.
+// TestKilledOutput kills runs that replace a file, at random moments of their last part: the
+// file is the old one or the new one, whole, and the run that was killed can be resumed to the
+// very same file. RACFLOW_TEST_KILLS says how often, of all formats together.
 func TestKilledOutput(t *testing.T) {
-	const old = "{\"id\":\"of an older run\"}\n"
-	q := newQuick(t, 2000)
-	if code, _, stderr := q.run(t, "run", "--output", "out.jsonl", "p.hcl"); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, stderr)
-	}
-	want := q.read("out.jsonl")
-	if strings.Count(want, "\n") != 2000 || q.size("out.jsonl.part") > 0 {
-		t.Fatalf("%d results", strings.Count(want, "\n"))
-	}
-	kills := 20
+	kills := 12
 	if testing.Short() {
-		kills = 6
+		kills = 3
 	}
-	for i := range kills {
-		q.write(t, "out.jsonl", old)
-		_ = os.Remove(q.path("out.jsonl.part")) // of the kill before, if there is one
-		if i%4 == 0 {
-			// With more input to come, it is under way for certain.
-			c, stdin, stderr := q.open(t, "--output", "out.jsonl")
-			start(t, c)
-			if _, err := io.WriteString(stdin, "text\n"+strings.Repeat("an apple\n", 200)); err != nil {
-				t.Fatal(err)
-			}
-			await(t, "any result", func() bool { return q.size("out.jsonl.part") > 0 })
-			_ = c.Process.Kill()
-			_ = c.Wait()
-			if got := q.read("out.jsonl"); got != old {
-				t.Fatalf("killed while it writes, it leaves %d bytes\n%s", len(got), stderr)
-			}
-			continue
-		}
-		after, delay := int64(len(want)), time.Duration(rand.IntN(4000))*time.Microsecond
-		if i%4 == 1 {
-			after, delay = rand.Int64N(int64(len(want))), 0
-		}
-		c := racflow(t, q.dir, "run", "--output", "out.jsonl", "p.hcl")
-		start(t, c)
-		for begun := time.Now(); q.size("out.jsonl.part") < after && q.size("out.jsonl") == int64(len(old)); {
-			if time.Since(begun) > patience {
-				t.Fatal("it does not get there")
-			}
-		}
-		time.Sleep(delay)
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		if got := q.read("out.jsonl"); got != old && got != want {
-			t.Errorf("killed after %d of %d bytes and %v, it leaves %d bytes", after, len(want), delay, len(got))
+	if text := os.Getenv("RACFLOW_TEST_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
 		}
 	}
-	// No lock is left, and the newest of the killed runs, if one was, can be completed.
+	q := newQuick(t, 2000)
+	for i, name := range []string{"out.jsonl", "out.csv", "out.parquet"} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			k := newKilled(t, q, name)
+			for range (kills + 2) / 3 {
+				k.kill(t, random.Float64(), time.Duration(random.IntN(6000))*time.Microsecond)
+			}
+			t.Logf("%d files were the old one, %d the new one; %d runs were resumed", k.wasOld, k.wasNew, k.resumed)
+		})
+	}
+}
+
+// killed is a file that runs replace which are killed.
+type killed struct {
+	quick
+	name      string
+	old, want string // what the file has before a run, and after it
+	journal   int64  // bytes of a whole run's journal
+	wasOld, wasNew,
+	resumed int
+}
+
+func newKilled(t *testing.T, q quick, name string) *killed {
+	t.Helper()
+	k := &killed{quick: q, name: name}
+	for _, args := range [][]string{{"--limit", "1"}, nil} {
+		if code, _, stderr := q.run(t, append([]string{"run", "--output", name, "p.hcl"}, args...)...); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		k.old, k.want = k.want, q.read(name)
+	}
+	k.journal = k.size(k.newest())
+	if k.old == k.want || k.journal == 0 {
+		t.Fatalf("a file of %d bytes, a journal of %d", len(k.want), k.journal)
+	}
+	return k
+}
+
+// newest is the journal of the newest run; empty: there is none.
+func (k *killed) newest() string {
+	names, _ := filepath.Glob(k.path(filepath.Join(stateDir, "runs", "*", "journal.jsonl")))
+	if len(names) == 0 {
+		return ""
+	}
+	name, _ := filepath.Rel(k.dir, slices.Max(names)) // runs have names that rise
+	return name
+}
+
+// kill kills a run a while after its journal has come so far, from 0 to 1, and resumes it.
+func (k *killed) kill(t *testing.T, far float64, after time.Duration) {
+	t.Helper()
+	k.write(t, k.name, k.old)
+	before := k.newest()
+	c := racflow(t, k.dir, "run", "--output", k.name, "p.hcl")
+	start(t, c)
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait() // it is killed, unless it was faster
+		close(ended)
+	}()
+	enough := k.journal/2 + int64(far*float64(k.journal/2))
+	await(t, "so far", func() bool {
+		newest := k.newest()
+		return newest != before && k.size(newest) >= enough
+	})
+	select {
+	case <-time.After(after):
+	case <-ended:
+	}
+	_ = c.Process.Kill()
+	<-ended
+	got := k.read(k.name)
+	switch got {
+	case k.old:
+		k.wasOld++
+	case k.want:
+		k.wasNew++
+	default:
+		t.Fatalf("killed at %.3f and %v later, it leaves %d bytes of %d", far, after, len(got), len(k.want))
+	}
+	if k.size(k.name+".part") > 0 {
+		code, _, stderr := k.run(t, "run", "--output", k.name, "p.hcl")
+		if code != exitFailed || !strings.Contains(stderr, "which ended early: --resume=") || strings.Contains(stderr, "knowledge") {
+			t.Errorf("what it left is replaced: exit code %d\n%s", code, stderr)
+		}
+	}
+	code, _, stderr := k.run(t, "run", "--resume", "--output", k.name, "p.hcl")
+	if code == 0 {
+		k.resumed++
+	} else if got == k.old || !strings.Contains(stderr, "left anything to do") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if got := k.read(k.name); got != k.want || k.size(k.name+".part") > 0 {
+		t.Fatalf("resumed, it leaves %d bytes of %d\n%s", len(got), len(k.want), stderr)
+	}
+}
+
+// TestKilledStream kills a run over standard input, which no journal keeps: what it left is
+// the only copy of its results.
+func TestKilledStream(t *testing.T) {
+	const old = "{\"id\":\"of an older run\"}\n"
+	q := newQuick(t, 2)
 	q.write(t, "out.jsonl", old)
-	if code, _, stderr := q.run(t, "run", "--resume", "--output", "out.jsonl", "p.hcl"); (code != 0 || q.read("out.jsonl") != want) && !strings.Contains(stderr, "left anything to do") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	c, stdin, stderr := q.open(t, "--output", "out.jsonl")
+	start(t, c)
+	// With more input to come, it is under way for certain.
+	if _, err := io.WriteString(stdin, "text\n"+strings.Repeat("an apple\n", 200)); err != nil {
+		t.Fatal(err)
 	}
-	if code, _, stderr := q.run(t, "run", "--output", "out.jsonl", "--limit", "2", "p.hcl"); code != 0 || strings.Count(q.read("out.jsonl"), "\n") != 2 {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	await(t, "any result", func() bool { return q.size("out.jsonl.part") > 0 })
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	left := q.read("out.jsonl.part")
+	if got := q.read("out.jsonl"); got != old {
+		t.Fatalf("killed while it writes, it leaves %d bytes\n%s", len(got), stderr)
+	}
+	code, _, errs := q.run(t, "run", "--output", "out.jsonl", "p.hcl")
+	if code != exitFailed || !strings.Contains(errs, "out.jsonl.part holds results of a run that ended early and is not kept") || q.read("out.jsonl.part") != left {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	if code, _, errs := q.run(t, "run", "--overwrite", "--output", "out.jsonl", "p.hcl"); code != 0 || strings.Count(q.read("out.jsonl"), "\n") != 2 || q.size("out.jsonl.part") > 0 {
+		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }
 

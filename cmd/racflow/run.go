@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/sdk"
@@ -25,7 +23,7 @@ import (
 
 func newRun() *cobra.Command {
 	var flags fileFlags
-	var to, format string
+	var to resultFlags
 	var noJournal bool
 	c := &cobra.Command{
 		Use:   "run FILE",
@@ -62,11 +60,26 @@ the run breaks off.
 
 With --output FILE, results are written to FILE.part as they come, and FILE is
 replaced when the run has worked through its input. Until then it stays as it
-was. Two runs cannot write one FILE: the second is refused before it starts.
-Pipes and devices, such as /dev/stdout, are written to directly.
+was. Two runs cannot write one FILE: the second is refused before it starts. So is
+a run that would replace a FILE with more results than it has itself, or FILE.part
+that a run left which ended early; --overwrite replaces both. Pipes and devices, such
+as /dev/stdout, are written to directly.
+
+FILE's name says how results are written: .jsonl, .tsv or .csv, each with .gz or .zst
+after it where they are to be compressed, or .parquet. --format says it for other
+names. JSONL has each result whole, with the input's other columns under the key
+fields. The others have the columns id, text, expected (where the input has labels),
+answer, agreement, confidence, runner_up, flagged, reason, error, citations,
+candidates and missing, and then the input's own; one of these whose name is among
+racflow's is called input_NAME. JSON from standard input does not say beforehand what
+its columns are: they are JSON in one column fields. --columns chooses columns, for
+JSONL as keys, and may also name votes and fields.
 
 In TSV each result is one line: \t, \n, \r, \\ and \u001b stand for a tab, the
-ends of lines, a backslash and any other control character, by its number.
+ends of lines, a backslash and any other control character, by its number. CSV (RFC
+4180, with lines that end in a line feed) has texts as they are, also those that a
+spreadsheet takes for formulas because they begin with =, +, - or @. In Parquet a
+column of the input has the type that suits all its values, and is text otherwise.
 
 Every result is kept as it is reached, in the runs folder of --state. A run that
 broke off, was killed or has provisional answers is resumed by the same command
@@ -88,32 +101,24 @@ of the pipeline says.`,
 			if len(args) == 2 && file == flags.more.Resume {
 				file = args[1]
 			}
-			if to == "-" {
-				to = ""
-			}
-			format := resultFormat(format, to, c.OutOrStdout())
-			switch _, err := result.NewWriter(format, io.Discard, ""); {
-			case err != nil: // before anything starts
-				return err
-			case flags.more.Resume != "" && noJournal:
+			if flags.more.Resume != "" && noJournal {
 				return errors.New("--resume needs a journal: leave out --no-journal")
 			}
-			flags.more.Journal = !noJournal
+			if err := to.check(); err != nil { // before anything starts
+				return err
+			}
+			flags.more.Journal, flags.more.Output = !noJournal, output.Target(to.name, c.OutOrStdout())
 			var err error
 			if flags.more.Command, err = commandOf(c); err != nil {
 				return err
 			}
 			return flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
-				out, err := output.Open(to, c.OutOrStdout(), p.Reads()...)
+				results, err := to.open(c, a, p, flags.more.Resume)
 				if err != nil {
 					return err
 				}
-				defer func() { err = errors.Join(err, out.Close()) }()
-				results, err := result.NewWriter(format, out, "--output FILE keeps them all")
-				if err != nil {
-					return err
-				}
-				return runTo(c, a, p, results, out)
+				defer func() { err = errors.Join(err, results.close()) }()
+				return runTo(c, a, p, results)
 			})
 		},
 	}
@@ -126,59 +131,27 @@ of the pipeline says.`,
 	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 	flags.registerCalls(c)
 	flags.registerSpend(c)
-	c.Flags().StringVar(&to, "output", "", "write results to `FILE` (- is standard output)")
-	c.Flags().StringVar(&format, "format", "", "jsonl, tsv or table (default: table on a terminal, else by the output's name, else jsonl)")
+	to.register(c)
 	return c
 }
 
-func resultFormat(format, output string, out io.Writer) string {
-	switch {
-	case format != "":
-		return format
-	case strings.EqualFold(filepath.Ext(output), ".tsv"):
-		return result.TSV
-	case output == "" && isTerminal(out):
-		return result.Table
-	}
-	return result.JSONL
-}
-
 // runTo takes the input through a pipeline, and writes the results to a file.
-func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results result.Writer, file *output.File) error {
-	var written error // why results are not written
-	o, err := p.Work(c.Context(), func(batch []outcome.Result) error {
-		for _, r := range batch {
-			if err := results.Write(r); err != nil {
-				return fmt.Errorf("write results: %w", err)
-			}
-		}
-		if !results.Streams() {
-			return nil
-		}
-		return results.Flush() // what was answered is not lost with the process
-	}, func(err error) error {
-		if written = results.Flush(); written == nil && err == nil {
-			written = file.Commit()
-		}
-		if written != nil {
-			written = fmt.Errorf("write results: %w", written)
-		}
-		return errors.Join(err, written)
-	})
+func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results *results) error {
+	o, err := p.Work(c.Context(), results.write, results.finish)
 	if o == nil {
 		return err
 	}
 	w := c.ErrOrStderr()
-	if written == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
+	if results.failed == nil && (err == nil || c.Context().Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped) {
 		where := ""
 		if err == nil {
-			where = file.Name()
+			where = results.file.Name()
 		}
 		summarize(w, o, where)
 	}
 	reportSpent(w, p, o)
 	reportMissing(w, o)
-	reportUnfinished(w, p, o, file)
+	reportUnfinished(w, p, o, results.file)
 	if n := a.Runs().Unfinished(); o.Run != "" && n > manyRuns {
 		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs rm removes them\n", n, c.Flag("state").Value)
 	}

@@ -18,6 +18,7 @@ type Counter struct {
 	known         map[string]bool // the knowledge's labels; empty: none are known
 	in, out       scope
 	flags         Flags
+	confused      map[Confused]int // by pair, whose Items are 0
 }
 
 type tally struct{ support, answered, right int }
@@ -27,7 +28,7 @@ type scope struct{ items, right, unanswered int }
 // NewCounter returns an empty counter. The labels are those of the knowledge;
 // without any, everything is in scope.
 func NewCounter(labels ...string) *Counter {
-	c := &Counter{labels: map[string]*tally{}, byVoter: map[string]*voter{}, known: map[string]bool{}}
+	c := &Counter{labels: map[string]*tally{}, byVoter: map[string]*voter{}, known: map[string]bool{}, confused: map[Confused]int{}}
 	for _, l := range labels {
 		c.known[l] = true
 	}
@@ -100,6 +101,9 @@ func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 		if right {
 			c.label(r.Answer).right++
 		}
+	}
+	if !right && r.Failure == nil {
+		c.confused[Confused{Expected: r.Expected, Answered: r.Answer}]++
 	}
 	return right
 }

@@ -42,6 +42,7 @@ func TestReport(t *testing.T) {
 			{Label: "b", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
 			{Label: "c", Support: 1},
 		},
+		Confused: []Confused{{"a", "b", 1}, {"b", "", 1}},
 		Voters: []Voter{
 			{Name: "knn", Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .4, Answers: 3, Acceptable: 2. / 3,
 				Alone: interval.Paired{Items: 5, Lost: 1}},

@@ -7,6 +7,9 @@
 // An item whose expected label the knowledge does not have is out of scope: to
 // leave it without an answer is right, and nothing else is.
 //
+// Of the wrong answers it says which pairs of labels are confused, and which were given
+// with the most confidence, with the neighbours that speak for them.
+//
 // Any other item that failed or got no answer counts as wrong: leaving items
 // out would flatter a pipeline that gives up on the hard ones. Items without an
 // expected label, or without gold passages, are counted but not scored.

@@ -47,9 +47,15 @@ type Report struct {
 	// those from a cache cost nothing again.
 	Cost float64 `json:"cost,omitempty"`
 
-	Voters []Voter     `json:"voters"`
-	Labels []Label     `json:"labels"`
-	Stages []StageTime `json:"stages"`
+	Voters []Voter `json:"voters"`
+	Labels []Label `json:"labels"`
+	// Confused are the pairs of an expected label and a wrong answer, the frequent ones
+	// first. Items that failed have none.
+	Confused []Confused  `json:"confused"`
+	Stages   []StageTime `json:"stages"`
+	// Errors are the mistakes that the pipeline was surest of, worst first, as many as
+	// Options.Errors asks for.
+	Errors []Mistake `json:"errors,omitempty"`
 	// Dropped are the voters of whose answers more than 5 % do not count.
 	Dropped []dropped.Report `json:"dropped,omitempty"`
 }

@@ -14,7 +14,7 @@ func (c *Counter) Report(t outcome.Totals) Report {
 	c.flags.Flagged = c.flags.Caught + c.flags.Right
 	r := Report{
 		Items: t.Items, Scored: c.scored, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
-		Accuracy: share(c.right, c.scored), AccuracyInterval: interval.Wilson(c.right, c.scored), Flags: c.flags, InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
+		Accuracy: share(c.right, c.scored), AccuracyInterval: interval.Wilson(c.right, c.scored), Flags: c.flags, Confused: confusions(c.confused), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
 	}
 	if c.out.items > 0 {
 		r.Scope = &Scope{

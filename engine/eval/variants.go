@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 )
 
@@ -13,6 +14,10 @@ type Options struct {
 	Cuts   []int    // lengths that recall is measured at; nil: Cuts
 	Sweep  []Target // every combination of their values
 	Ablate []string // whole, and without each of these Parts
+	Errors int      // mistakes that Report.Errors has at most
+	// Results is given the results, in the order of the input; nil: nobody wants them. It
+	// goes with one pipeline, without Sweep and Ablate.
+	Results func([]outcome.Result) error
 }
 
 // Target is an argument with the values that it is given in turn.

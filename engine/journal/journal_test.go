@@ -65,8 +65,8 @@ func results() []outcome.Result {
 func written(t *testing.T, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	for _, format := range []string{result.JSONL, result.TSV, result.Table} {
-		w, err := result.NewWriter(format, &out, "")
+	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Parquet, result.Table} {
+		w, err := result.NewWriter(&out, format, result.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func written(t *testing.T, results []outcome.Result) string {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Flush(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,13 +11,15 @@ import (
 
 // Result is what became of one item.
 type Result struct {
-	Line       int // in the input
-	ID, Text   string
-	Expected   string        // the input's label, where it has one
-	Gold       []source.Gold // what should be found for it; nil: not known
-	Answer     string        // empty: no acceptable answer; Reason says why
-	Agreement  float64       // from 0 to 1
-	Confidence float64       // from 0 to 1; 0: the election does not estimate it
+	Line     int // in the input
+	ID, Text string
+	Expected string        // the input's label, where it has one
+	Gold     []source.Gold // what should be found for it; nil: not known
+	// Fields are the input's other columns, in its order, where the run reads them.
+	Fields     []source.Field
+	Answer     string  // empty: no acceptable answer; Reason says why
+	Agreement  float64 // from 0 to 1
+	Confidence float64 // from 0 to 1; 0: the election does not estimate it
 	Flagged    bool
 	Reason     string
 	Votes      []Vote

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/racflow/racflow/sdk/lock"
 )
@@ -18,6 +20,7 @@ type File struct {
 	target    string // the file to replace; "": a stream
 	file      *os.File
 	stdout    io.Writer // in place of file
+	left      int64     // bytes that an earlier process has left in the partial file
 	written   bool
 	committed bool
 }
@@ -27,7 +30,7 @@ type File struct {
 // stdout. It refuses a file that another process is writing, one that cannot be
 // replaced, and one that is among inputs.
 func Open(name string, stdout io.Writer, inputs ...string) (*File, error) {
-	if name == "-" || name == "" || isStdout(name, stdout) {
+	if name == "" || IsStdout(name, stdout) {
 		return &File{stdout: stdout}, nil
 	}
 	target, stream, err := resolve(name)
@@ -72,8 +75,8 @@ func (f *File) claim() error {
 	if errors.Is(err, lock.ErrBusy) {
 		return fmt.Errorf("another process is writing %s: wait until it has ended, or choose another file", f.name)
 	}
-	if err == nil && before != nil {
-		if err = allow(f.file, before.Mode().Perm()); err != nil {
+	if err == nil {
+		if f.left, err = prepare(f.file, before); err != nil {
 			_ = f.file.Close() // the first error is the one to report
 		}
 	}
@@ -83,13 +86,17 @@ func (f *File) claim() error {
 	return nil
 }
 
-// allow gives a file permissions, where it has others.
-func allow(f *os.File, perm os.FileMode) error {
+// prepare gives a partial file the permissions of the one that it is to replace, where there
+// is one, and returns its size.
+func prepare(f *os.File, before os.FileInfo) (size int64, err error) {
 	info, err := f.Stat()
-	if err != nil || info.Mode().Perm() == perm {
-		return err
+	if err == nil && before != nil && info.Mode().Perm() != before.Mode().Perm() {
+		err = f.Chmod(before.Mode().Perm())
 	}
-	return f.Chmod(perm)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 // Write implements io.Writer.
@@ -117,6 +124,28 @@ func (f *File) begin() error {
 // Name returns the name that the file was given; "": it is standard output.
 func (f *File) Name() string { return f.name }
 
+// Target returns the absolute path of the file that is replaced; "": what is written is a
+// stream.
+func (f *File) Target() string {
+	if f.target == "" {
+		return ""
+	}
+	return absolute(f.target)
+}
+
+// Left returns how many bytes the partial file had when this one was opened: what a process
+// left there that ended before it was complete.
+func (f *File) Left() int64 { return f.left }
+
+// Part returns the name of the partial file, whether it is there or not; "": what is written
+// is a stream.
+func (f *File) Part() string {
+	if f.target == "" {
+		return ""
+	}
+	return f.target + suffix
+}
+
 // Partial returns the name of the file that holds what was written, as long as
 // that is not complete; "": there is none, since nothing was written or it is
 // where it belongs.
@@ -124,7 +153,7 @@ func (f *File) Partial() string {
 	if f.target == "" || f.committed || !f.written {
 		return ""
 	}
-	return f.target + suffix
+	return f.Part()
 }
 
 // Commit completes the file: what was written is under its name from then on.
@@ -153,7 +182,23 @@ func (f *File) Commit() error {
 		return fmt.Errorf("%s is as it was: what was to replace it is in %s: %w", f.name, part, err)
 	}
 	f.committed = true
+	if err := syncFolder(filepath.Dir(f.target)); err != nil {
+		return fmt.Errorf("%s is complete, and may be lost if the machine loses power now: %w", f.name, err)
+	}
 	return nil
+}
+
+// syncFolder brings the names in a folder to the disk, where its file system can.
+func syncFolder(dir string) error {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = folder.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, folder.Close())
 }
 
 // Close ends the writing. What was written and not committed stays in the partial

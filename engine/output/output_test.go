@@ -97,6 +97,9 @@ func TestOldOrNew(t *testing.T) {
 	}
 
 	f = open(t, path)
+	if left := f.Left(); left != int64(len("a longer new ")) {
+		t.Errorf("%d bytes are left", left)
+	}
 	finish(t, f, false)
 	if got := read(t, part); got != "a longer new " {
 		t.Errorf("who writes nothing takes partial results away: %q", got)
@@ -183,6 +186,9 @@ func TestPermissionsAndLinks(t *testing.T) {
 		say(t, f, name)
 		if part := f.Partial(); part != in(target)+".part" {
 			t.Errorf("%s is written to %s", name, part)
+		}
+		if at := output.Target(in(name), nil); at != f.Target() || filepath.Base(at) != filepath.Base(target) || f.Left() != 0 {
+			t.Errorf("%s leads to %q, and %q", name, at, f.Target())
 		}
 		finish(t, f, true)
 		info, err := os.Lstat(in(target))

@@ -54,8 +54,36 @@ func resolve(name string) (path string, stream bool, err error) {
 	return "", false, fmt.Errorf("more than %d symbolic links follow one another", maxLinks)
 }
 
-// isStdout reports whether a name leads to standard output.
-func isStdout(name string, stdout io.Writer) bool {
+// Target returns the absolute path of the file that Open replaces where it is given the same
+// name; "": it would write to a stream, or fail.
+func Target(name string, stdout io.Writer) string {
+	if name == "" || IsStdout(name, stdout) {
+		return ""
+	}
+	path, stream, err := resolve(name)
+	if stream || err != nil {
+		return ""
+	}
+	return absolute(path)
+}
+
+// absolute is a path without links before its last name, which has been followed.
+func absolute(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil { // there is no working directory
+		return path
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(whole)); err == nil {
+		return filepath.Join(dir, filepath.Base(whole))
+	}
+	return whole
+}
+
+// IsStdout reports whether a name leads to standard output, as - does.
+func IsStdout(name string, stdout io.Writer) bool {
+	if name == "-" {
+		return true
+	}
 	f, ok := stdout.(*os.File)
 	if !ok {
 		return false

@@ -56,11 +56,15 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Scored == 0 {
 		return tw.Flush()
 	}
+	confused(tw, r.Confused)
 	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
 	for _, l := range r.Worst(len(r.Labels)) {
 		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", terminal.Shorten(l.Label, valueWidth), l.F1, l.Precision, l.Recall, l.Support)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return mistakes(w, r.Errors)
 }
 
 // retrieval writes what the lists of the stages are worth.

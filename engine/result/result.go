@@ -36,6 +36,8 @@ type Result struct {
 	Votes      []Vote      `json:"votes"`
 	Candidates []Candidate `json:"candidates,omitempty"` // of a pipeline without an election
 	Error      *Failure    `json:"error,omitempty"`      // set: the item was not answered
+	// Fields are the input's columns beside id, text and label, in its order.
+	Fields Fields `json:"fields,omitempty"`
 
 	// What the voters say that their answers took, and what that costs by the file's
 	// prices. It is of this run rather than of the item, so JSON is without it.
@@ -119,7 +121,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Usage: r.Usage,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Fields: r.Fields, Usage: r.Usage,
 	}
 	for _, v := range votes {
 		out.Votes = append(out.Votes, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})

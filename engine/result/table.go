@@ -25,8 +25,6 @@ type table struct {
 	hint string
 }
 
-func (t *table) Streams() bool { return false }
-
 func (t *table) Write(r outcome.Result) error {
 	if len(t.rows) < tableRows {
 		t.rows = append(t.rows, r)
@@ -36,7 +34,10 @@ func (t *table) Write(r outcome.Result) error {
 	return nil
 }
 
-func (t *table) Flush() error {
+// Flush shows nothing: what is shown is laid out together.
+func (t *table) Flush() error { return nil }
+
+func (t *table) Close() error {
 	if len(t.rows) == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func some() []outcome.Result {
 func render(t *testing.T, format string, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewWriter(format, &out, "--output FILE keeps them all")
+	w, err := NewWriter(&out, format, Options{More: "--output FILE keeps them all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func render(t *testing.T, format string, results []outcome.Result) string {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -83,12 +83,14 @@ func TestJSONL(t *testing.T) {
 	}
 }
 
+const tsvHeader = "id\ttext\tanswer\tagreement\tconfidence\trunner_up\tflagged\treason\terror\tcitations\tcandidates\tmissing\n"
+
 func TestTSV(t *testing.T) {
-	want := "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n" +
-		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\tfalse\t\t\t\t\t\n" +
-		"2\tnothing\t\t0.0000\ttrue\t\t\t\t\t\n" +
-		"3\tbad \uFFFD\t\t0.0000\tfalse\tline 4: sample.llm: busy\\nagain\t\t\t\t\n" +
-		"4\tfind\t\t0.0000\tfalse\t\t\tc1\t\t\n"
+	want := tsvHeader +
+		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\t\tb\tfalse\t\t\t\t\t\n" +
+		"2\tnothing\t\t0.0000\t\t\ttrue\tno voter gave an acceptable answer\t\t\t\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\t\t\tfalse\t\tline 4: sample.llm: busy\\nagain\t\t\t\n" +
+		"4\tfind\t\t0.0000\t\t\tfalse\t\t\t\tc1\t\n"
 	if d := cmp.Diff(want, render(t, TSV, some()[:4])); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -119,7 +121,7 @@ func TestTSVIsOneLine(t *testing.T) {
 	}
 	for _, line := range lines {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 10 {
+		if len(fields) != 12 {
 			t.Errorf("%d fields in %q", len(fields), line)
 		}
 		if line == lines[0] {
@@ -168,7 +170,7 @@ func TestTableIsShownAndNotObeyed(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := NewWriter("xml", &bytes.Buffer{}, ""); err == nil || !strings.Contains(err.Error(), "jsonl, tsv or table") {
+	if _, err := NewWriter(&bytes.Buffer{}, "xml", Options{}); err == nil || !strings.Contains(err.Error(), "jsonl, tsv, csv, parquet or table") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -184,8 +186,8 @@ func TestCitedAnswers(t *testing.T) {
 		JSONL: `{"id":"1","text":"which port?","answer":"Port 80 [2],\n\nor\t81 [1].\u001b[31m","agreement":1,"flagged":false,"citations":[` +
 			`{"number":2,"id":"a#1","path":"a\n.md","title":"A","headings":"Use > Ports","first_line":3,"last_line":9},` +
 			`{"number":1,"id":"b.pdf#4","path":"b.pdf","first_page":2,"last_page":3},{"number":3,"id":"17"}],"votes":[]}` + "\n",
-		TSV: "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n" +
-			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\tfalse\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\t\n",
+		TSV: tsvHeader +
+			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\t\t\tfalse\t\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\n",
 		Table: "TEXT         ANSWER                        AGREEMENT  \n" +
 			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
 	}
@@ -201,7 +203,7 @@ func TestConfidence(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: .5, Confidence: .875}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":0.5,"confidence":0.875,"flagged":false,"votes":[]}` + "\n",
-		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n1\tx\ta\t0.5000\tfalse\t\t\t\t\t0.8750\n",
+		TSV:   tsvHeader + "1\tx\ta\t0.5000\t0.8750\t\tfalse\t\t\t\t\t\n",
 		Table: "TEXT  ANSWER  CONFIDENCE  \nx     a        88 %       \n",
 	}
 	for format, want := range want {
@@ -217,7 +219,7 @@ func TestMissing(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
-		TSV:   "id\ttext\tanswer\tagreement\tflagged\terror\tcitations\tcandidates\tmissing\tconfidence\n1\tx\ta\t1.0000\tfalse\t\t\t\tsample.llm; sample.judge\t\n",
+		TSV:   tsvHeader + "1\tx\ta\t1.0000\t\t\tfalse\t\t\t\t\tsample.llm; sample.judge\n",
 		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      without sample.llm, sample.judge\n",
 	}
 	for format, want := range want {

@@ -147,12 +147,12 @@ func TestNumbersFailTheirItem(t *testing.T) {
 						failures[len(all)] = one.Failure.Error()
 					}
 					var line bytes.Buffer
-					w, err := result.NewWriter(result.JSONL, &line, "")
+					w, err := result.NewWriter(&line, result.JSONL, result.Options{})
 					if err == nil {
 						err = w.Write(one)
 					}
 					if err == nil {
-						err = w.Flush()
+						err = w.Close()
 					}
 					all = append(all, line.String())
 					return err

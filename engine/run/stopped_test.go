@@ -84,7 +84,7 @@ func numbers(n int) []string {
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := result.NewWriter(result.JSONL, &out, "")
+	w, err := result.NewWriter(&out, result.JSONL, result.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

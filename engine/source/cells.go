@@ -60,6 +60,15 @@ func (m Mapping) header(names []string) (header, error) {
 	return h, nil
 }
 
+// others are the names of the fields that rows have.
+func (h header) others() []string {
+	all := make([]string, len(h.fields))
+	for to, i := range h.fields {
+		all[to] = h.names[i]
+	}
+	return all
+}
+
 // position is that of a column which is given by its name or, where none has that name, by
 // its position from 1 on; -1: there is none, or none is given.
 func position(names []string, column string) int {

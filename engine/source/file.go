@@ -23,6 +23,7 @@ type file struct {
 
 	next    func() (Row, error)
 	columns func() []string
+	fields  []string   // names of Row.Fields in each row; nil: none, or rows differ
 	lines   func() int // so far
 	digest  func() (string, error)
 	close   func() error

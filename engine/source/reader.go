@@ -122,6 +122,10 @@ func (r *Reader) turn() error {
 // far, and of a glob those of the files so far.
 func (r *Reader) Columns() []string { return merged(r.columns, r.at.columns()) }
 
+// Fields are the names that Row.Fields has in each row that can be read; false: that is not
+// known before all rows have been read, as of JSON and of several files.
+func (r *Reader) Fields() ([]string, bool) { return r.at.fields, r.files == nil && r.at.fields != nil }
+
 // Form is how the file that is read now is written, as it was given and found out.
 func (r *Reader) Form() Form {
 	f := r.at.form

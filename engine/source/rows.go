@@ -27,7 +27,7 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 	if err != nil {
 		return f.errorAt(first.Line, err)
 	}
-	f.columns = func() []string { return h.names }
+	f.columns, f.fields = func() []string { return h.names }, h.others()
 	row := func(r delimited.Record) Row {
 		if r.Err != nil {
 			return Row{Line: r.Line, Err: r.Err}

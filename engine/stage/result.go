@@ -19,7 +19,7 @@ import (
 func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
-		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold,
+		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold, Fields: row.Fields,
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}

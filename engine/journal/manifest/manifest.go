@@ -24,6 +24,7 @@ type Manifest struct {
 	Parts     map[string]string `json:"parts"`
 	Variables []Variable        `json:"variables,omitempty"`
 	Input     File              `json:"input"`
+	Output    string            `json:"output,omitempty"` // the file that results went to when it began, absolute; empty: a stream, or not known
 	// Columns are those of the input with ids and texts, so that it can be read again;
 	// nil: an older racflow kept the run.
 	Columns *Columns `json:"columns,omitempty"`
