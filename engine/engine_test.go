@@ -97,6 +97,25 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 // What a stage refuses when it starts is blamed where it stands, too.
+// TestStateFolder: the state folder is tightened where it is nobody else's.
+func TestStateFolder(t *testing.T) {
+	_, o := write(t, knowledge)
+	for name, want := range map[string]os.FileMode{engine.DefaultState: 0o700, "shared": 0o755} {
+		o.State = filepath.Join(t.TempDir(), name)
+		if err := errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		w, err := engine.NewWorkspace(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if info, err := os.Stat(o.State); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	p := opened(t, knowledge+election)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(p.File().Path), "rows.tsv"), []byte("\x00\x00\n"), 0o600); err != nil {

@@ -19,7 +19,9 @@ import (
 	"github.com/racflow/racflow/engine/waiting"
 )
 
-// DefaultState is the state folder where Options names none.
+// DefaultState is the state folder where Options names none. One of this name is for its
+// owner alone, also where it was made wider before; of one with another name that is so of
+// what racflow makes in it.
 const DefaultState = ".racflow"
 
 // Options are what a program adds to a pipeline file. Only Builtin is needed.

@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/price"
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/waiting"
 )
 
@@ -62,6 +63,11 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	var err error
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
+	}
+	if filepath.Base(w.state) == DefaultState { // nobody else's: another may be a folder that its owner shares
+		if err := private.Tighten(w.state); err != nil {
+			return nil, err
+		}
 	}
 	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
 	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log}); err != nil {

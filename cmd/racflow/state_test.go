@@ -5,22 +5,30 @@ package main
 import (
 	"fmt"
 	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// stateFile uses every folder of the state: knowledge, stages, cache, plugins, runs.
+// stateFile uses every folder of the state: what stages learn, say and ask in batches as well.
 const stateFile = `
 variable "base_url" { default = "" }
 knowledge "k" {
   source { path = "rows.tsv" }
   chunk { use = "recursive" }
   enrich "words" { use = "path" }
+  enrich "context" {
+    use = "context"
+    config {
+      base_url = var.base_url
+      model    = "m"
+      api_key  = "sk-test-0123"
+    }
+  }
   embed { use = "hashing" }
   store { use = "local" }
 }
@@ -36,6 +44,16 @@ pipeline "p" {
       api_key  = "sk-test-0123"
     }
   }
+  sample "batched" {
+    use = "openai"
+    config {
+      base_url = var.base_url
+      model    = "batched"
+      api_key  = "sk-test-0123"
+      batch    = true
+    }
+  }
+  sample "linear" { use = "linear" }
   sample "quiet" {
     use = "leak/voter"
     config {
@@ -51,28 +69,36 @@ pipeline "p" {
 // TestStateIsForItsOwnerAlone runs a pipeline where new files are readable for
 // everybody, first into a new folder and then into one from before.
 func TestStateIsForItsOwnerAlone(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"choices": [{"index": 0, "message": {"role": "assistant", "content": "topic1"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}`)
-	}))
-	defer server.Close()
+	o := modelserver.Options{}
+	o.Batches.Polls = 1
+	server := modelserver.Serve(t, o)
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", stateFile)
 	write(t, dir, "rows.tsv", rows(5))
-	run := func(state string) {
+	run := func(state string, verbs ...string) {
 		t.Helper()
 		binary := racflow(t, dir).Path
 		_ = os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak"))
-		c := exec.Command("sh", "-c", `umask 022; exec "$@"`, "sh", binary, "run", "--state", state, "--plugins", ".", "-var", "base_url="+server.URL+"/v1", "p.hcl")
-		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		for _, verb := range append(verbs, "run --output "+state+".jsonl p.hcl") {
+			args := append([]string{"-c", `umask 0; exec "$@"`, "sh", binary}, strings.Fields(verb)...)
+			if !strings.HasPrefix(verb, "cache") {
+				args = append(args, "--plugins", ".", "-var", "base_url="+server.URL)
+			}
+			c := exec.Command("sh", append(args, "--state", state)...)
+			c.Dir = dir
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", verb, err, out)
+			}
+		}
+		if info, err := os.Stat(filepath.Join(dir, state+".jsonl")); err != nil || info.Mode().Perm() != 0o666 {
+			t.Errorf("results get the rights that the user's umask gives: %v, %v", info, err)
 		}
 	}
-	folders := []string{"cache", "knowledge", "plugins", "runs", "stages"}
+	folders := []string{"cache", "fitted", "knowledge", "pending", "plugins", "profiles", "runs", "stages"}
 
-	run("new")
+	run("new", "model probe p.hcl", "ask p.hcl a-question", "eval p.hcl")
 	for _, folder := range folders {
-		if entries, err := os.ReadDir(filepath.Join(dir, "new", folder)); err != nil || len(entries) == 0 {
+		if entries, err := os.ReadDir(filepath.Join(dir, "new", folder)); err != nil || len(entries) == 0 && folder != "pending" { // which is empty by now
 			t.Errorf("the run kept nothing in %s: %v", folder, err)
 		}
 	}
