@@ -81,9 +81,14 @@ func unclosed(tokens hclsyntax.Tokens) int {
 	return -1
 }
 
-// outline finds the blocks and arguments of a file, also of one that does not parse.
+// outline finds the blocks and arguments of a file, also of one that does not parse. A text that
+// is too long to be a pipeline file, and is refused, has none: its tokens would take many times
+// its size.
 func outline(src []byte) *block {
 	root := &block{open: true, body: span{0, len(src)}}
+	if len(src) > bounded.MaxSource {
+		return root
+	}
 	o := outliner{tokens: lex(src), in: root, end: len(src)}
 	for o.next < len(o.tokens) {
 		o.statement()

@@ -1,6 +1,8 @@
 package lsp
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +48,20 @@ func TestEdits(t *testing.T) {
 	}
 	if got := newText("a\n").edits("a\n"); !cmp.Equal(got, []textEdit{}) {
 		t.Errorf("edits of nothing: %v", got)
+	}
+}
+
+// TestLongText: what is too long to be a pipeline file takes no memory but its own.
+func TestLongText(t *testing.T) {
+	src := []byte(strings.Repeat("a = 1\n", 1<<18))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	root := outline(src)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 || len(root.attrs) > 0 || root.body.to != len(src) {
+		t.Errorf("%d bytes allocated, %d arguments", n, len(root.attrs))
+	}
+	if root := outline(src[:600]); len(root.attrs) != 100 {
+		t.Errorf("%d arguments of a short one", len(root.attrs))
 	}
 }
