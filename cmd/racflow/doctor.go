@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,7 @@ be taken.`,
 				return errors.New("--votes: it is a number of rows, at least 0")
 			}
 			format := source.FormatOf(fix)
-			if fix != "" && !source.Is(fix) {
+			if fix != "" && (!source.Is(fix) || !slices.Contains([]source.Format{source.TSV, source.CSV, source.JSONL}, format)) {
 				return fmt.Errorf("--fix %s: name a file that ends in .tsv, .csv or .jsonl", fix)
 			}
 			return flags.files(c, func(a *app) error {
