@@ -36,14 +36,13 @@ func TestText(t *testing.T) {
 		}
 	}
 	deep := "Content-Type: multipart/mixed; boundary=x\n\n" + strings.Repeat("--x\nContent-Type: message/rfc822\n\nContent-Type: multipart/mixed; boundary=x\n\n", 100)
-	nested, inner := "", "Content-Type: text/plain\n\nx\n"
+	inner := "Content-Type: text/plain\n\nx\n"
 	for i := range 30 {
 		b := string(rune('a'+i%26)) + strings.Repeat("y", i)
 		inner = "Content-Type: multipart/mixed; boundary=" + b + "\n\n--" + b + "\n" + inner + "\n--" + b + "--\n"
 	}
-	nested = inner
 	many := mixed("multipart/mixed", strings.Split(strings.Repeat("\nx\n|", 2000), "|")...)
-	for name, raw := range map[string]string{"no mail": "just some text", "nothing": "", "nested": nested, "many": many} {
+	for name, raw := range map[string]string{"no mail": "just some text", "nothing": "", "nested": inner, "many": many} {
 		if got, _, err := Text([]byte(raw)); err == nil || !strings.Contains(err.Error(), "leave it out with exclude") {
 			t.Errorf("%s: %.80q, %v", name, got, err)
 		}

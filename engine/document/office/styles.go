@@ -9,8 +9,7 @@ import (
 // style is what a paragraph is by its style.
 type style struct {
 	name, basedOn string
-	level         int // of a heading; 0: it is none
-	numbered      bool
+	level         int    // of a heading; 0: it is none
 	list, depth   string // of a list; "": it is in none
 }
 
