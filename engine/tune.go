@@ -197,7 +197,7 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 		return metric, "", folds, err
 	}
 	for _, k := range p.chosen.Knowledge() {
-		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest {
+		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest && k.Source.Form.Shares(p.input().Form) {
 			p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
 		}
 	}

@@ -122,6 +122,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		}
 	}
 	cost := out.Evaluation.Cost
+	for _, note := range rows.Notes() {
+		p.advise("%s", note)
+	}
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
 	out.Evaluation.Dropped = dropped.Of(out.Totals, p.chosen, out.Labels)

@@ -94,6 +94,10 @@ func TestPart(t *testing.T) {
 		}
 		return texts
 	}
+	part := func(from, to float64) Form { return Form{Part: [2]float64{from, to}} }
+	if part(0, .9).Shares(part(.9, 1)) || !part(0, .9).Shares(Form{}) || !part(0, .5).Shares(part(.4, 1)) {
+		t.Error("parts that share rows are not told from those that do not")
+	}
 	most, rest := of(0, 0.9), of(0.9, 1)
 	if len(most)+len(rest) != 2000 || len(rest) < 150 || len(rest) > 250 {
 		t.Errorf("%d and %d texts", len(most), len(rest))

@@ -6,6 +6,18 @@ import (
 	"strings"
 )
 
+// Shares reports whether two parts of the same rows have any in common.
+func (f Form) Shares(other Form) bool {
+	whole := func(part [2]float64) [2]float64 {
+		if part == [2]float64{} {
+			part[1] = 1
+		}
+		return part
+	}
+	a, b := whole(f.Part), whole(other.Part)
+	return max(a[0], b[0]) < min(a[1], b[1])
+}
+
 // in reports whether the row of a text belongs to the part that counts. Texts that differ
 // in case and white space alone fall into the same part.
 func (f Form) in(text string) bool {

@@ -6,14 +6,19 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/racflow/racflow/engine/source"
 )
 
 // mark begins the comment of a file of variables that says what they were
 // tuned on. What follows is the SHA-256 of that file, in hex.
 const mark = "# tuned on sha256 "
 
-// Digest is the SHA-256 of a file, in hex.
+// Digest is the SHA-256 of a file, in hex; of a glob what package source says.
 func Digest(path string) (string, error) {
+	if source.IsGlob(path) {
+		return source.Digest(path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
