@@ -97,8 +97,8 @@ func quoteAll(names []string) string {
 }
 
 // row makes a row of the fields of one that is written.
-func (h header) row(line int, fields []string) Row {
-	row := Row{Line: line}
+func (h *header) row(line int, fields []string) (row Row) {
+	row.Line = line
 	if len(fields) != len(h.names) {
 		row.Err = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
 	}
@@ -128,8 +128,8 @@ func (h header) row(line int, fields []string) Row {
 			row.Fields[to] = Field{h.names[i], at(i)}
 		}
 	}
-	if h.look {
-		return row
+	if !h.look {
+		check(&row)
 	}
-	return check(row)
+	return row
 }

@@ -121,10 +121,10 @@ func (o *object) row(line int, members []Field) Row {
 			keep(c.name, v)
 		}
 	}
-	if o.look {
-		return row
+	if !o.look {
+		check(&row)
 	}
-	return check(row)
+	return row
 }
 
 // maxColumns is how many columns are remembered of rows that each have columns of their own.

@@ -70,7 +70,7 @@ func (e *FileError) Error() string {
 func (e *FileError) Unwrap() error { return e.Err }
 
 // check sets the error of a row that was parsed and cannot be used.
-func check(row Row) Row {
+func check(row *Row) {
 	switch {
 	case row.Err != nil:
 	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label), !utf8.ValidString(row.Context):
@@ -78,7 +78,6 @@ func check(row Row) Row {
 	case strings.TrimSpace(row.Text) == "":
 		row.Err = errors.New("it has no text")
 	}
-	return row
 }
 
 var errNotUTF8 = jsonrows.ErrNotUTF8

@@ -28,15 +28,17 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 		return f.errorAt(first.Line, err)
 	}
 	f.columns, f.fields = func() []string { return h.names }, h.others()
-	row := func(r delimited.Record) Row {
+	row := func(r *delimited.Record) (row Row) {
 		if r.Err != nil {
 			return Row{Line: r.Line, Err: r.Err}
 		}
-		return f.decoded(h.row(r.Line, r.Fields))
+		row = h.row(r.Line, r.Fields)
+		f.checkDecoded(&row)
+		return row
 	}
 	var ahead []Row
 	if !headed {
-		ahead = []Row{row(first)}
+		ahead = []Row{row(&first)}
 	}
 	f.next = func() (Row, error) {
 		if len(ahead) > 0 {
@@ -48,7 +50,7 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 		if err != nil {
 			return Row{}, f.failed(err)
 		}
-		return row(r), nil
+		return row(&r), nil
 	}
 	return nil
 }
@@ -90,7 +92,9 @@ func (f *file) startFields(next func() (line int, fields []Field, invalid, err e
 		if invalid != nil {
 			return Row{Line: line, Err: invalid}, nil
 		}
-		return f.decoded(o.row(line, fields)), nil
+		row := o.row(line, fields)
+		f.checkDecoded(&row)
+		return row, nil
 	}
 	var ahead []Row
 	var failed error

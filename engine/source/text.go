@@ -155,12 +155,11 @@ func (f *file) style(head []byte, end byte) (delimited.Style, error) {
 	return delimited.Detect(head, end, of(","), of(";"), of("\t"), of("|")), nil
 }
 
-// decoded refuses a row with characters that are none in the file's encoding.
-func (f *file) decoded(row Row) Row {
-	if row.Err == nil && f.text != nil && f.text.Lossy() && strings.ContainsRune(row.ID+row.Text+row.Label+row.Context, utf8.RuneError) {
+// checkDecoded refuses a row with characters that are none in the file's encoding.
+func (f *file) checkDecoded(row *Row) {
+	if f.text != nil && f.text.Lossy() && row.Err == nil && strings.ContainsRune(row.ID+row.Text+row.Label+row.Context, utf8.RuneError) {
 		row.Err = fmt.Errorf("it is not valid %s: mend it, or name another encoding", f.text.Encoding())
 	}
-	return row
 }
 
 // failed is the error of a file that cannot be read to its end.

@@ -122,8 +122,10 @@ func (t *Text) Guessed() bool { return t.guess != nil && t.guess.other }
 // Lossy reports whether a character that cannot be decoded reads U+FFFD, and nothing else
 // does.
 func (t *Text) Lossy() bool {
-	e := t.Encoding()
-	return e != "utf-8" && !strings.HasPrefix(e, "utf-")
+	if t.guess != nil {
+		return t.guess.other
+	}
+	return !strings.HasPrefix(t.encoding, "utf-")
 }
 
 // beginning is what can be looked at: of a patient stream as much as fits, of another the
