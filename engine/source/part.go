@@ -18,13 +18,10 @@ func (f Form) Shares(other Form) bool {
 	return max(a[0], b[0]) < min(a[1], b[1])
 }
 
-// in reports whether the row of a text belongs to the part that counts. Texts that differ
+// in reports whether the row of a text belongs to a part. Texts that differ
 // in case and white space alone fall into the same part.
-func (f Form) in(text string) bool {
-	from, to := f.Part[0], f.Part[1]
-	if f.Part == [2]float64{} {
-		return true
-	}
+func in(part [2]float64, text string) bool {
+	from, to := part[0], part[1]
 	sum := sha256.Sum256([]byte(strings.ToLower(spaced(text))))
 	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // below 1, exactly
 	return from <= at && at < to

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/racflow/racflow/engine/source/lines"
 )
@@ -63,23 +64,17 @@ func (r *Reader) plain() (Record, error) {
 
 // cut splits a line at each delimiter. The fields share one string.
 func (r *Reader) cut(line []byte) []string {
-	r.ends = r.ends[:0]
-	for at := 0; ; {
-		n := bytes.Index(line[at:], r.style.Delimiter)
-		if n < 0 {
-			break
-		}
-		r.ends = append(r.ends, at+n)
-		at += n + len(r.style.Delimiter)
-	}
-	text, start := string(line), 0
+	text, delimiter := string(line), string(r.style.Delimiter)
 	r.fields = r.fields[:0]
-	for _, end := range r.ends {
-		r.fields = append(r.fields, text[start:end])
-		start = end + len(r.style.Delimiter)
+	for {
+		n := strings.Index(text, delimiter)
+		if n < 0 {
+			r.fields = append(r.fields, text)
+			return r.fields
+		}
+		r.fields = append(r.fields, text[:n])
+		text = text[n+len(delimiter):]
 	}
-	r.fields = append(r.fields, text[start:])
-	return r.fields
 }
 
 // physical is a line of the file, without its end.
