@@ -102,7 +102,7 @@ func FuzzParquet(f *testing.F) {
 			if _, err := p.Next(); err != nil {
 				break
 			}
-			if n > 1000*len(content)+10<<20 {
+			if n > 100*len(content)+200_000 {
 				t.Fatalf("%d bytes hold more than %d rows", len(content), n)
 			}
 		}

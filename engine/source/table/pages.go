@@ -17,8 +17,8 @@ const (
 	maxFooter   = 64 << 20  // bytes
 	maxPage     = 256 << 20 // bytes, unpacked
 	maxValues   = 64 << 20  // of a page
-	maxPerByte  = 1000      // rows of a file per byte of it, from
-	freeRows    = 10 << 20  // so many rows on
+	maxPerByte  = 100       // rows of a file per byte of it, from
+	freeRows    = 200_000   // so many rows on
 	damaged     = "the file is damaged or made to do damage: %s; write it once more"
 	headerBytes = 1 << 20 // of a page, with its statistics
 )
