@@ -15,8 +15,10 @@ import (
 // Limits of a Parquet file. Writers make pages of about a megabyte and 20,000 values.
 const (
 	maxFooter   = 64 << 20  // bytes
-	maxPage     = 256 << 20 // bytes, unpacked
-	maxValues   = 64 << 20  // of a page
+	maxPage     = 256 << 20 // bytes, unpacked; from
+	freePage    = 8 << 20   // on, in proportion to those that are packed
+	maxValues   = 64 << 20  // of a page; from
+	freeValues  = 2 << 20   // on, in proportion to its bytes
 	maxPerByte  = 100       // rows of a file per byte of it, from
 	freeRows    = 200_000   // so many rows on
 	damaged     = "the file is damaged or made to do damage: %s; write it once more"
@@ -80,11 +82,16 @@ func checkColumn(in io.ReaderAt, at, end int64, read *bufio.Reader) error {
 		}
 		at += section.n - int64(read.Buffered()) + int64(h.CompressedPageSize)
 		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumRows)
-		if h.CompressedPageSize < 0 || at > end || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPage || values > maxValues {
+		if h.CompressedPageSize < 0 || at > end || h.UncompressedPageSize < 0 || tooMuch(h.UncompressedPageSize, h.CompressedPageSize, freePage, maxPage) || tooMuch(values, h.CompressedPageSize, freeValues, maxValues) {
 			return fmt.Errorf(damaged, fmt.Sprintf("a page of %d bytes is said to hold %d, and %d values", h.CompressedPageSize, h.UncompressedPageSize, values))
 		}
 	}
 	return nil
+}
+
+// tooMuch reports whether a page says that it holds more than it can.
+func tooMuch(said, bytes, free, most int32) bool {
+	return said > most || said > free && said/maxPerByte/10 > bytes
 }
 
 // counting counts what is read.
