@@ -114,6 +114,7 @@ func TestMissingColumns(t *testing.T) {
 		{"utterance.csv", "utterance,intent\nhello,greet\n", `the columns are "utterance", "intent". This may be what you want: --column text=utterance --column label=intent on the command line, or text = "utterance", label = "intent" in the block`},
 		{"capitals.csv", "Message_ID;Customer Message;label\n1;hello;greet\n", `--column text='Customer Message' --column id=Message_ID on`},
 		{"values.tsv", "a\tb\tc\nhow do I pay\tpay\t1\nwhere is my card\tcard\t2\nwhich bill is due\tpay\t3\nis the card lost\tcard\t4\nwho pays\tpay\t5\nwhat card\tcard\t6\n", `--column text=a --column label=b --column id=c`},
+		{"no-rows.tsv", "utterance\tintent\n", `the columns are "utterance", "intent". This may be what you want: --column text=utterance --column label=intent`},
 		{"headerless.tsv", "hello there\tgreet\nbye now\tleave\n", `write header = false and name columns by position, as text = "1"`},
 		{"nested.jsonl", `{"data": {"utterance": "hello"}, "intent": "greet"}` + "\n", `the columns are "data.utterance", "intent". This may be what you want: --column text=data.utterance --column label=intent`},
 		{"turns.json", `[{"turns": [{"text": "hello"}, {"text": "bye"}]}]`, `--column text='turns[0].text'`},

@@ -10,11 +10,14 @@ import (
 func (f *file) missing(names []string) error {
 	guess := byName(names)
 	if f.patient { // it can be looked at once more
-		if seen, err := Sniff(f.path, f.form); err == nil {
+		if seen, err := Sniff(f.path, f.form); err == nil && seen.Rows > 0 {
 			guess = Guess(seen)
-			names = names[:0:0]
+			var found []string
 			for _, c := range seen.Columns {
-				names = append(names, c.Name)
+				found = append(found, c.Name)
+			}
+			if len(found) > 0 { // a file may have no rows
+				names = found
 			}
 		}
 	}

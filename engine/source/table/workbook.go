@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -38,7 +39,13 @@ func OpenWorkbook(in io.ReaderAt, size int64, sheet string) (w *Workbook, err er
 	if err := checkWorkbook(in, size); err != nil {
 		return nil, err
 	}
-	file, err := excelize.OpenReader(io.NewSectionReader(in, 0, size), excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: inMemory})
+	limits := excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: inMemory}
+	var file *excelize.File
+	if f, ok := in.(*os.File); ok { // which need not be in memory
+		file, err = excelize.OpenFile(f.Name(), limits)
+	} else {
+		file, err = excelize.OpenReader(io.NewSectionReader(in, 0, size), limits)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("it is no workbook that can be read (%w): open it in Excel or LibreOffice and save it as .xlsx once more, or as CSV", err)
 	}
