@@ -67,8 +67,8 @@ func Is(path string) bool {
 	if FormatOf(path) != "" {
 		return true
 	}
-	all, ok := strings.CutSuffix(filepath.Base(path), "}")
-	if _, all, ok = strings.Cut(all, ".{"); !ok {
+	_, all, ok := strings.Cut(strings.TrimSuffix(filepath.Base(path), "}"), ".{")
+	if !ok {
 		return false
 	}
 	for ext := range strings.SplitSeq(all, ",") {

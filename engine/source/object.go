@@ -190,17 +190,17 @@ func decoded(value any) any {
 	if !ok {
 		return value
 	}
-	switch c := raw[0]; {
-	case c == '"':
+	switch c := raw[0]; c {
+	case '"':
 		var text string
 		_ = json.Unmarshal(raw, &text) // it is valid
 		return text
-	case c == 't' || c == 'f':
+	case 't', 'f':
 		return c == 't'
-	case c == 'n':
+	case 'n':
 		return nil
-	case c == '{' || c == '[':
-		return json.RawMessage(slices.Clone(raw))
+	case '{', '[':
+		return slices.Clone(raw)
 	}
 	return json.Number(raw)
 }

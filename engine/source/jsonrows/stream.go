@@ -17,7 +17,6 @@ type Stream struct {
 	in     *bufio.Reader
 	array  string // name of the member; empty: the only one that holds rows
 	line   int
-	began  bool
 	inside bool     // of an object
 	open   int      // the line on which the array opens
 	found  []string // members that are arrays of rows
