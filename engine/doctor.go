@@ -52,7 +52,9 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 		d.Knowledge = append(d.Knowledge, set)
 		from := doctor.Source{Set: set}
 		if !block.Embed.Info.Network {
-			from.Embed = p.embedding(block)
+			if block.Chunk == nil { // else what is embedded is shorter than the texts
+				from.Embed = p.embedding(block)
+			}
 			if votes > 0 && block.Source.Documents == nil {
 				from.Votes = func(ctx context.Context) ([]confident.Row, error) { return w.votes(ctx, path, block, votes) }
 			}

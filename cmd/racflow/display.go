@@ -161,7 +161,7 @@ func (d *display) answered(batch []outcome.Result) {
 			continue
 		}
 		if d.failures++; d.failures <= maxReported {
-			d.print("line %d failed: %v", r.Line, r.Failure)
+			d.print("%s failed: %v", terminal.Sanitize(r.Place()), r.Failure)
 		}
 	}
 }

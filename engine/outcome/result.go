@@ -11,7 +11,9 @@ import (
 
 // Result is what became of one item.
 type Result struct {
-	Line     int // in the input
+	Line     int    // in the input; in a glob, lines are counted through all files
+	File     string // of a glob, in which the row stands; empty: the input is one file
+	FileLine int    // in File
 	ID, Text string
 	Expected string        // the input's label, where it has one
 	Gold     []source.Gold // what should be found for it; nil: not known
@@ -100,6 +102,14 @@ type Vote struct {
 // maxAnswers is how many votes of one distribution results show. A statistical voter
 // returns a weight for every label; the tail says nothing.
 const maxAnswers = 5
+
+// Place says where the item stands in the input, for people.
+func (r Result) Place() string {
+	if r.File != "" {
+		return fmt.Sprintf("%s:%d", r.File, r.FileLine)
+	}
+	return fmt.Sprintf("line %d", r.Line)
+}
 
 // Heaviest returns the votes with at most maxAnswers of each distribution. A voter's
 // votes stand together, heaviest first, so these are its first ones; the samples of a

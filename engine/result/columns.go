@@ -60,7 +60,7 @@ var own = []column{
 		if r.item.Failure == nil {
 			return nil
 		}
-		return fmt.Sprintf("line %d: %v", r.item.Line, r.item.Failure)
+		return fmt.Sprintf("%s: %v", r.item.Place(), r.item.Failure)
 	}),
 	nested("citations", func(r *row) any { return set(r.result.Citations, r.result.Citations != nil) },
 		func(r *row) any { return filled(cited(r.item.Citations)) }),

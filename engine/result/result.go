@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -103,7 +104,8 @@ type Citation struct {
 
 // Failure says where and why an item failed.
 type Failure struct {
-	Line    int    `json:"line"`            // in the input
+	File    string `json:"file,omitempty"`  // of a glob; empty: the input is one file
+	Line    int    `json:"line"`            // in the file
 	Stage   string `json:"stage,omitempty"` // as "sample.knn"; empty: the item itself cannot be used
 	Message string `json:"message"`
 }
@@ -132,7 +134,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 		}
 	}
 	if r.Failure != nil {
-		out.Error = &Failure{r.Line, r.Failure.Stage, r.Failure.Err.Error()}
+		out.Error = &Failure{r.File, cmp.Or(r.FileLine, r.Line), r.Failure.Stage, r.Failure.Err.Error()}
 	} else if out.Answer = Answer(r.Answer); r.Answer != "" && !r.FreeText {
 		out.RunnerUp = runnerUp(votes, r.Answer)
 	}

@@ -71,7 +71,7 @@ func remark(r outcome.Result) string {
 	var all []string
 	switch {
 	case r.Failure != nil:
-		all = append(all, fmt.Sprintf("line %d failed: %v", r.Line, r.Failure))
+		all = append(all, fmt.Sprintf("%s failed: %v", r.Place(), r.Failure))
 	case r.Reason != "":
 		all = append(all, r.Reason)
 	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:

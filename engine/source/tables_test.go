@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -185,6 +186,41 @@ func archive(t testing.TB, sizes map[string]int) string {
 	return b.String()
 }
 
+// edited is a workbook with other text in its sheets.
+func edited(t *testing.T, book, from, to string) string {
+	t.Helper()
+	in, err := zip.NewReader(strings.NewReader(book), int64(len(book)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	out := zip.NewWriter(&b)
+	for _, f := range in.File {
+		part, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(f.Name, "xl/worksheets/") {
+			text = []byte(strings.Replace(string(text), from, to, 1))
+		}
+		w, err := out.Create(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestRefusedTables(t *testing.T) {
 	good, book := parquetOf(t, people2()...), workbook(t, excelize.Options{}, map[string][][]any{"data": {{"text"}, {"hello"}}})
 	tests := []struct{ name, content, want string }{
@@ -198,6 +234,9 @@ func TestRefusedTables(t *testing.T) {
 		{"damaged.xlsx", book[:100] + strings.Repeat("\xff", 20) + book[120:], "damaged"},
 		{"bomb.xlsx", archive(t, map[string]int{"xl/workbook.xml": 10, "xl/worksheets/sheet1.xml": 80 << 20}), "nobody writes such a workbook"},
 		{"long.xlsx", archive(t, map[string]int{"xl/workbook.xml": 10, "xl/worksheets/sheet1.xml": 20 << 20}), "a text is longer than"},
+		{"torn.xlsx", edited(t, book, "<c ", "<d "), "the workbook is damaged"},
+		{"deep.xlsx", edited(t, book, "<sheetData>", strings.Repeat("<a>", 65)), "more than 64 elements stand in one another"},
+		{"comment.xlsx", edited(t, book, "<sheetData>", "<!--"+strings.Repeat("< ", 9<<20)+"--><sheetData>"), "a text is longer than"},
 		{"words.xlsx", archive(t, map[string]int{"word/document.xml": 10}), "no workbook of Excel"},
 		{"blank.xlsx", workbook(t, excelize.Options{}, nil), "the workbook has no rows"},
 		{"sheet.xlsx", book, `there is no sheet "none"; the sheets are Sheet1, data`},

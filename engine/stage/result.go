@@ -23,6 +23,9 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}
+	if file, line := row.Place(); file != "" {
+		result.File, result.FileLine = file, line
+	}
 	if row.Err != nil {
 		result.Failure = &outcome.Failure{Err: row.Err}
 		return result, false

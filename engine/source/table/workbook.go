@@ -18,7 +18,6 @@ const (
 	maxUnpacked = 8 << 30   // all of it
 	maxRatio    = 250       // unpacked to packed, from
 	freeBytes   = 64 << 20  // so many on
-	maxText     = 16 << 20  // between two tags of a sheet
 	inMemory    = 16 << 20  // of a sheet: a larger one is unpacked to a temporary file
 	maxOther    = 128 << 20 // of all that is no sheet and no table of texts, which is read into memory
 )
@@ -169,27 +168,17 @@ func checkWorkbook(in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// unpack reads a part to its end, where its checksum is.
+// unpack reads a part to its end, where its checksum is. A sheet has to be XML throughout: the
+// library takes the first mistake for the end of the rows.
 func unpack(f *zip.File, sheet bool) error {
 	in, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	since := 0
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := in.Read(buffer)
-		if at := bytes.LastIndexByte(buffer[:n], '<'); at >= 0 {
-			since = n - at
-		} else if since += n; sheet && since > maxText {
-			return fmt.Errorf("a text is longer than %d bytes", maxText)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	if !sheet {
+		_, err = io.Copy(io.Discard, in)
+		return err
 	}
+	return checkXML(in)
 }

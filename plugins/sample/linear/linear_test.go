@@ -364,7 +364,7 @@ func TestLongText(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	v := fitted(t, `{}`, cloud(120, 4, 8, .4))
-	golden.Compare(t, Stage(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "2 c508fbd244f86f86")
+	golden.Compare(t, Stage(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "2 61af85e741cd02d7")
 }
 
 func TestConformance(t *testing.T) { sdktest.Stage(t, Stage(), `{}`) }

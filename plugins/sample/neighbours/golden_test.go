@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, neighbours.Stage(), `{}`, "1 ad2469a7a28cd16e") }
+func TestGolden(t *testing.T) { golden.Check(t, neighbours.Stage(), `{}`, "1 ccd1a286b50d988a") }

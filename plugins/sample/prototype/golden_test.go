@@ -7,4 +7,4 @@ import (
 	"github.com/racflow/racflow/plugins/sample/prototype"
 )
 
-func TestGolden(t *testing.T) { golden.Check(t, prototype.Stage(), `{}`, "1 11d89032af006215") }
+func TestGolden(t *testing.T) { golden.Check(t, prototype.Stage(), `{}`, "1 edcac355026ab15c") }
