@@ -1,4 +1,4 @@
-package doctor_test
+package main
 
 import (
 	"bytes"
@@ -13,10 +13,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/plugins"
 )
-
-var builtin = engine.Serve(plugins.All())
 
 // Of 500 rows of SNIPS, on which nothing was tuned, 5 % get another label at random. Most of them are
 // found, and most of what is found is one of them; so are nearly all that are relabelled, and
