@@ -5,6 +5,7 @@ go 1.26.0
 require github.com/racflow/racflow v0.0.0
 
 require (
+	github.com/abadojack/whatlanggo v1.0.1 // indirect
 	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/andybalholm/brotli v1.1.1 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
