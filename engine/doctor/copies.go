@@ -106,7 +106,7 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 	if 100*f.Count < labelled { // utterances that people say alike
 		f.Severity = Info
 	} else {
-		f.Message += ", so the accuracy flatters"
+		f.Message += ", so figures flatter"
 	}
 	return f, true
 }
