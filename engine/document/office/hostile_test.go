@@ -75,8 +75,8 @@ const (
 func TestBombs(t *testing.T) {
 	const size = 300 << 20
 	sheet := 500 << 20
-	if testing.Short() {
-		sheet = 100 << 20
+	if testing.Short() { // with the race detector, the large ones take more memory than a reader may have
+		sheet = 1 << 20
 	}
 	book := func(unit string, size int) []byte {
 		return swollen(t, "xl/worksheets/sheet1.xml", sheetHead, unit, size, "_rels/.rels", rels+`<Relationship Id="rId1" Type="`+ofDoc+`officeDocument" Target="xl/workbook.xml"/></Relationships>`, "xl/workbook.xml", bookHead, "xl/_rels/workbook.xml.rels", bookRels)
@@ -105,8 +105,8 @@ func TestBombs(t *testing.T) {
 		"a sheet of 500 MB":    {"XLSX", book(oneRow, sheet), "too long"},
 		"a sheet of nothing":   {"XLSX", book(" ", sheet), ""},
 	} {
-		if testing.Short() && slices.Contains([]string{"much text", "one text", "many cells", "slides again", "a sheet of nothing"}, name) {
-			continue // they take long
+		if testing.Short() && slices.Contains([]string{"a zip bomb", "much text", "one text", "many cells", "slides again", "a sheet of 500 MB", "a sheet of nothing"}, name) {
+			continue
 		}
 		text, _, err := apart.Read(t.Context(), c.kind, c.raw, most, apart.Time)
 		if c.want == "" && err == nil && len(text) < 100 {
