@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 
 	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/doctor/confident"
@@ -146,7 +145,7 @@ func (p *Pipeline) glance(ctx context.Context) {
 	}
 	o := doctor.Options{Quick: true}
 	for _, block := range p.chosen.Knowledge() {
-		if block.Source.Documents != nil || !regular(block.Source.Path) {
+		if block.Source.Documents != nil || !source.Regular(block.Source.Path) {
 			continue
 		}
 		if set, err := readSet(fmt.Sprintf("knowledge %q", block.Name), block.Source, 0, true); err == nil {
@@ -164,13 +163,4 @@ func (p *Pipeline) glance(ctx context.Context) {
 	if report, err := doctor.Look(ctx, o); err == nil && len(report.Findings) > 0 {
 		events.Findings(report)
 	}
-}
-
-// regular reports whether a source can be read twice.
-func regular(path string) bool {
-	if source.IsGlob(path) {
-		return true
-	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
