@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+const (
+	connections = 256         // of a plugin at a time; further ones wait
+	hosts       = 100         // refused ones that are reported
+	header      = 64 << 10    // bytes of a request's
+	patience    = time.Minute // for a request's header, and for a connection to be made
+)
+
+// Proxy passes connections on until it is closed.
+type Proxy struct {
+	plugin  string
+	allowed []Host
+	refused func(advice string)
+	path    string
+	server  *http.Server
+	onward  *http.Transport // of plain HTTP
+	tunnels tunnels
+
+	mu       sync.Mutex
+	reported map[string]bool
+}
+
+// Listen makes a socket in dir, which has to be its owner's alone, and serves those who connect
+// to it. The name of the socket cannot be guessed. hosts are what ParseHost reads. refused is
+// called once for each other host that is asked for, with the line that would allow it to
+// the plugin of this name; the host's name is the plugin's own words.
+func Listen(dir, plugin string, allowed []string, refused func(advice string)) (*Proxy, error) {
+	return listen(dir, plugin, allowed, refused, dialer{proxies: userProxies()})
+}
+
+// userProxies finds the proxy for an address in the environment.
+func userProxies() func(*url.URL) (*url.URL, error) {
+	c := httpproxy.FromEnvironment()
+	all := cmp.Or(os.Getenv("ALL_PROXY"), os.Getenv("all_proxy"))
+	c.HTTPProxy, c.HTTPSProxy = cmp.Or(c.HTTPProxy, all), cmp.Or(c.HTTPSProxy, all)
+	return c.ProxyFunc()
+}
+
+func listen(dir, plugin string, allowed []string, refused func(advice string), d dialer) (*Proxy, error) {
+	p := &Proxy{
+		tunnels: tunnels{dialer: d, open: map[io.Closer]bool{}},
+		plugin:  plugin, refused: refused, path: filepath.Join(dir, strings.ToLower(rand.Text()[:16])), reported: map[string]bool{},
+	}
+	for _, text := range allowed {
+		host, err := ParseHost(text)
+		if err != nil {
+			return nil, err
+		}
+		p.allowed = append(p.allowed, host)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("open the socket of the plugin's network: %w", err)
+	}
+	p.onward = &http.Transport{
+		Proxy:       func(r *http.Request) (*url.URL, error) { return d.proxies(r.URL) },
+		DialContext: d.direct, DisableCompression: true, MaxIdleConns: connections, IdleConnTimeout: patience,
+	}
+	quiet := log.New(io.Discard, "", 0)
+	plain := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.Host, r.Out.URL.Host = r.In.URL.Host, hostOf(r.In.Context()).String()
+		},
+		Transport:     p.onward,
+		FlushInterval: -1, // what streams goes on streaming
+		ErrorLog:      quiet,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "racflow: "+err.Error(), http.StatusBadGateway)
+		},
+	}
+	p.server = &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, plain) }),
+		ReadHeaderTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: header, ErrorLog: quiet,
+	}
+	go func() { _ = p.server.Serve(limit(listener, connections)) }() // until Close
+	return p, nil
+}
+
+// Path is that of the socket.
+func (p *Proxy) Path() string { return p.path }
+
+// Close ends all connections.
+func (p *Proxy) Close() error {
+	err := p.server.Close()
+	p.tunnels.close()
+	p.onward.CloseIdleConnections()
+	return err
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler) {
+	asked := r.Host
+	if r.Method != http.MethodConnect {
+		asked = r.URL.Host
+		if r.URL.Scheme != "http" || asked == "" {
+			http.Error(w, "racflow: this is a proxy; it takes CONNECT and addresses that begin with http://", http.StatusBadRequest)
+			return
+		}
+		if r.URL.Port() == "" {
+			asked += ":80"
+		}
+	}
+	host, err := ParseHost(asked)
+	switch {
+	case err != nil || host.wildcard:
+		http.Error(w, "racflow: that is no host with a port", http.StatusBadRequest)
+		return
+	case !slices.ContainsFunc(p.allowed, func(h Host) bool { return h.allows(host) }):
+		p.refuse(w, r, host)
+		return
+	}
+	r = r.WithContext(withHost(r.Context(), host))
+	if r.Method == http.MethodConnect {
+		p.tunnels.serve(w, r)
+		return
+	}
+	plain.ServeHTTP(w, r)
+}
+
+// refuse tells the plugin that it may not reach a host, and the first time whoever runs it.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
+	p.mu.Lock()
+	first := !p.reported[host.String()] && len(p.reported) < hosts
+	if first {
+		p.reported[host.String()] = true
+	}
+	p.mu.Unlock()
+	if first {
+		var all []string
+		for _, h := range append(slices.Clone(p.allowed), host) {
+			all = append(all, fmt.Sprintf("%q", h))
+		}
+		p.refused(fmt.Sprintf("the plugin may not reach %s; if it should, write in required_plugins: %s = { network = [%s] }", host, p.plugin, strings.Join(all, ", ")))
+	}
+	why := "racflow does not allow " + host.String()
+	if r.Method == http.MethodConnect {
+		deny(w, http.StatusForbidden, why) // clients show no more of the reply than this line
+		return
+	}
+	http.Error(w, why, http.StatusForbidden)
+}
+
+// deny replies to CONNECT with a status line that says why.
+func deny(w http.ResponseWriter, code int, why string) {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	why = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, why)
+	_, _ = fmt.Fprintf(connection, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", code, why)
+	_ = connection.Close()
+}
