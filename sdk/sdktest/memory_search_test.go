@@ -12,7 +12,6 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
-	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
 )
 
 func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
@@ -51,7 +50,7 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 // pause is for faults that need time.
 func (m *memory) pause(ctx context.Context, n int) {
 	if m.fault == "deaf" && n > 1000 {
-		time.Sleep(harness.Promptly + time.Second)
+		time.Sleep(promptly + time.Second)
 	}
 	if m.fault == "fails when cancelled" && n > 1000 {
 		<-ctx.Done()

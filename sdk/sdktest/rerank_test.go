@@ -2,7 +2,6 @@ package sdktest
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
@@ -43,9 +42,6 @@ func TestRerankers(t *testing.T) {
 			return []sdk.Ranked{{Score: sdk.Unscored}}[:min(len(all), 1)]
 		}, "score NaN"},
 	} {
-		err := batchChecks["one result per row"](t, rerankStage(c.r), "{}")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) { wantFault(t, rerankStage(c.r), "one result per row", c.want) })
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/conformance"
 )
 
 type none struct{}
@@ -44,10 +44,49 @@ func first(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 
 func TestGoodStagePasses(t *testing.T) { Stage(t, stageOf(first), "{}") }
 
-// Faulty stages are found out sooner than others.
-func TestMain(m *testing.M) {
-	harness.Promptly = 2 * time.Second
-	os.Exit(m.Run())
+// promptly is how soon a stage of these tests has to notice that it is cancelled: faulty ones
+// are found out sooner than others.
+const promptly = 2 * time.Second
+
+// options are those of a faulty stage.
+func options() *conformance.Options {
+	o := conformance.NewOptions()
+	o.Promptly, o.Short = promptly, testing.Short()
+	return o
+}
+
+// faults runs the checks of one name, or below it, and returns what they say.
+func faults(t *testing.T, stage sdk.Stage, name string, o *conformance.Options) string {
+	t.Helper()
+	checks := slices.DeleteFunc(conformance.Checks(stage), func(c conformance.Check) bool {
+		return !strings.HasPrefix(c.Name+"/", name+"/")
+	})
+	if len(checks) == 0 {
+		t.Fatalf("there is no check %q", name)
+	}
+	var all []string
+	conformance.Collect(t.Context(), t.TempDir(), &conformance.Subject{Stage: stage, Config: "{}", Start: inMemory(stage), Options: o}, checks, func(r conformance.Result) {
+		if r.Status != conformance.Failed {
+			return
+		}
+		all = append(all, r.Messages...)
+		if r.Why == "" || r.Fix == "" || strings.Contains(r.Why+r.Fix, "\n") {
+			t.Errorf("%s says neither why it is there nor what to do, in a line each", r.Name)
+		}
+	})
+	return strings.Join(all, "\n")
+}
+
+// wantFault checks that a stage which does one thing wrong fails the check that is there for it.
+func wantFault(t *testing.T, stage sdk.Stage, check, want string) {
+	t.Helper()
+	got := faults(t, stage, check, options())
+	for again := 0; check == "gives up when cancelled" && got == "" && again < 50; again++ { // a busy machine may cancel a call before the stage gets it
+		got = faults(t, stage, check, options())
+	}
+	if !strings.Contains(got, want) {
+		t.Errorf("%s: got %q, want %q in it", check, got, want)
+	}
 }
 
 func TestFaultyStagesFail(t *testing.T) {
@@ -70,19 +109,13 @@ func TestFaultyStagesFail(t *testing.T) {
 		}, "same row, same result", "before it was"},
 		"deaf": {func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			if len(b.Items) > 0 {
-				time.Sleep(harness.Promptly + time.Second)
+				time.Sleep(promptly + time.Second)
 			}
 			return make([][]sdk.Sample, len(b.Items)), nil
 		}, "gives up when cancelled", "after a cancelled call"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := batchChecks[c.check](t, stageOf(c.v), "{}")
-			for again := 0; name == "deaf" && err == nil && again < 50; again++ { // a busy machine may cancel a call before the stage gets it
-				err = batchChecks[c.check](t, stageOf(c.v), "{}")
-			}
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			wantFault(t, stageOf(c.v), c.check, c.want)
 		})
 	}
 	undocumented := sdk.SampleStage("x", "", func(context.Context, sdk.Setup, struct {
@@ -90,7 +123,5 @@ func TestFaultyStagesFail(t *testing.T) {
 	}) (sdk.Sampler, error) {
 		return voter(first), nil
 	})
-	if err := description(undocumented); err == nil || !strings.Contains(err.Error(), "argument k has no doc") {
-		t.Errorf("got %v", err)
-	}
+	wantFault(t, undocumented, "description", "argument k has no doc")
 }

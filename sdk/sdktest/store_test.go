@@ -3,14 +3,10 @@ package sdktest
 import (
 	"fmt"
 	"path"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
-	"github.com/racflow/racflow/sdk/sdktest/internal/stores"
 )
 
 func TestGoodStorePasses(t *testing.T) { Stage(t, memoryStage(""), "{}") }
@@ -60,11 +56,13 @@ func TestFaultyStoresFail(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			r := &recorder{T: t, only: c.path}
-			stores.Run(r, memoryStage(fault), "{}", harness.NewOptions())
-			if all := r.faults(); !strings.Contains(all, c.want) {
-				t.Errorf("%s: got %q, want %q in it", c.path, all, c.want)
+			parts := strings.SplitN(c.path, "/", 3)
+			for line := range strings.Lines(faults(t, memoryStage(fault), path.Join(parts[:2]...), options())) {
+				if (len(parts) < 3 || strings.HasPrefix(line, parts[2]+": ")) && strings.Contains(line, c.want) {
+					return
+				}
 			}
+			t.Errorf("%s does not say %q", c.path, c.want)
 		})
 	}
 }
@@ -72,86 +70,26 @@ func TestFaultyStoresFail(t *testing.T) {
 func TestStoreWithoutFiltersSkipsThem(t *testing.T) {
 	stage := memoryStage("not of what is missing")
 	stage.Filters = false
-	r := &recorder{T: t, only: "filters"}
-	stores.Run(r, stage, "{}", harness.NewOptions())
-	if all := r.faults(); all != "" {
+	if all := faults(t, stage, "filters", options()); all != "" {
 		t.Error(all)
 	}
 }
 
 func TestWithout(t *testing.T) {
-	o := harness.NewOptions()
-	Without("a/b", "it cannot")(o)
-	Without("c", "it cannot either")(o)
-	ran := map[string]bool{}
-	root := harness.Subtests(t, o)
-	root.Run("a", func(t harness.Tester) {
-		t.Run("b", func(harness.Tester) { ran["a/b"] = true })
-		t.Run("d", func(harness.Tester) { ran["a/d"] = true })
-	})
-	if ran["a/b"] || !ran["a/d"] {
-		t.Errorf("ran %v", ran)
+	o := options()
+	Without("filters", "it has none")(t, o)
+	Without("search/lexical/as put", "it cannot")(t, o)
+	Without("c", "there is no such check")(t, o)
+	if all := faults(t, memoryStage("not of what is missing"), "filters", o); all != "" {
+		t.Error(all)
+	}
+	all := faults(t, memoryStage("queries through standard"), "search", o)
+	if strings.Contains(all, "as put: ") || !strings.Contains(all, "code: ") {
+		t.Errorf("as put was left out, every analyzer/code was not: %s", all)
 	}
 	if missing := o.Unmet(); fmt.Sprint(missing) != "[c]" {
 		t.Errorf("left out and not there: %v", missing)
 	}
 }
-
-// recorder is a tester that keeps errors to itself. It runs the subtests of one
-// path.
-type recorder struct {
-	*testing.T
-	only, path string
-	parent     *recorder
-
-	mu     sync.Mutex
-	failed bool
-	lines  []string
-}
-
-func (r *recorder) Run(name string, test func(harness.Tester)) bool {
-	below := path.Join(r.path, name)
-	if !strings.HasPrefix(below+"/", r.only+"/") && !strings.HasPrefix(r.only+"/", below+"/") {
-		return true
-	}
-	sub := &recorder{T: r.T, only: r.only, path: below, parent: r}
-	done := make(chan struct{})
-	go func() { // FailNow ends the goroutine
-		defer close(done)
-		test(sub)
-	}()
-	<-done
-	return !sub.Failed()
-}
-
-func (r *recorder) faults() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.lines, "\n")
-}
-
-func (r *recorder) record(line string) {
-	for ; r != nil; r = r.parent {
-		r.mu.Lock()
-		r.failed, r.lines = true, append(r.lines, line)
-		r.mu.Unlock()
-	}
-}
-
-func (r *recorder) Failed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
-}
-
-func (r *recorder) Fail()                     { r.record("failed") }
-func (r *recorder) FailNow()                  { r.record("failed"); runtime.Goexit() }
-func (r *recorder) Error(a ...any)            { r.record(fmt.Sprint(a...)) }
-func (r *recorder) Errorf(f string, a ...any) { r.record(fmt.Sprintf(f, a...)) }
-func (r *recorder) Fatal(a ...any)            { r.record(fmt.Sprint(a...)); runtime.Goexit() }
-func (r *recorder) Fatalf(f string, a ...any) { r.record(fmt.Sprintf(f, a...)); runtime.Goexit() }
-func (r *recorder) Skip(...any)               { runtime.Goexit() }
-func (r *recorder) Skipf(string, ...any)      { runtime.Goexit() }
-func (r *recorder) SkipNow()                  { runtime.Goexit() }
 
 var _ sdk.Store = (*memory)(nil)

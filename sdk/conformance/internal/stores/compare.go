@@ -94,7 +94,7 @@ func (c *collection) counted() *statistics {
 	if c.statistics == nil {
 		words, err := analyze.Named(cmp.Or(c.schema.Analyzer, "standard"))
 		if err != nil {
-			c.Fatal(err)
+			c.Fatalf("%v", err)
 		}
 		c.statistics = c.now.statistics(words)
 	}

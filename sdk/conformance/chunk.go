@@ -1,4 +1,4 @@
-package sdktest
+package conformance
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/racflow/racflow/sdk"
@@ -40,30 +41,36 @@ func documents() []sdk.Document {
 	return append(all, sdk.Document{ID: "without metadata", Text: "Some text. More of it."})
 }
 
-var chunkChecks = map[string]check{
-	"chunks give the document back": opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
-		all := documents()
-		for _, batch := range [][]sdk.Document{nil, all[:1], all} {
-			lists, err := c.Chunk(ctx, batch)
-			if err != nil {
-				return fmt.Errorf("batch of %d: %w", len(batch), err)
-			}
-			for i, chunks := range lists {
-				if err := covers(batch[i].Text, chunks); err != nil {
-					return fmt.Errorf("document %s: %w", batch[i].ID, err)
+var chunkChecks = []Check{
+	{Name: "chunks give the document back", Within: 2 * time.Minute,
+		Why: "What is in no chunk cannot be found, and answers cite chunks by their place in the document.",
+		Fix: "Let chunks begin and end between characters, in order, and cover all that is not white space.",
+		Run: opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
+			all := documents()
+			for _, batch := range [][]sdk.Document{nil, all[:1], all} {
+				lists, err := c.Chunk(ctx, batch)
+				if err != nil {
+					return fmt.Errorf("batch of %d: %w", len(batch), err)
 				}
-				if err := headed(batch[i].Text, chunks); err != nil {
-					return fmt.Errorf("document %s: %w", batch[i].ID, err)
+				for i, chunks := range lists {
+					if err := covers(batch[i].Text, chunks); err != nil {
+						return fmt.Errorf("document %s: %w", batch[i].ID, err)
+					}
+					if err := headed(batch[i].Text, chunks); err != nil {
+						return fmt.Errorf("document %s: %w", batch[i].ID, err)
+					}
 				}
 			}
-		}
-		return nil
-	}),
-	"same document, same chunks": opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
-		all := documents()
-		return sameResults(all, 0, eachRow(len(all)), func(d []sdk.Document) ([][]sdk.Chunk, error) { return c.Chunk(ctx, d) }, equal)
-	}),
-	"gives up when cancelled": endsWhenCancelled(
+			return nil
+		})},
+	{Name: "same document, same chunks", Within: 2 * time.Minute,
+		Why: "A build makes chunks of changed documents alone; other chunks of an unchanged one would be paid for again.",
+		Fix: "Let a document's chunks depend on that document alone.",
+		Run: opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
+			all := documents()
+			return sameResults(all, 0, eachRow(len(all)), func(d []sdk.Document) ([][]sdk.Chunk, error) { return c.Chunk(ctx, d) }, equal)
+		})},
+	endsWhenCancelled(
 		func() []sdk.Document {
 			many := make([]sdk.Document, 100)
 			for i := range many {

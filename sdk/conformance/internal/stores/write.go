@@ -119,7 +119,7 @@ func (c *collection) visible() {
 		c.check()
 		c.probe("word1 word2 word3 brandnew", vector)
 		if c.Failed() {
-			c.Fatal("this was " + when)
+			c.Fatalf("this was %s", when)
 		}
 	}
 	c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: vector}, sdk.Entry{ID: "e1", Text: "brandnew", Vector: vector})

@@ -3,5 +3,5 @@
 // few an approximate index has to be exact. Each case works on a collection of its
 // own. What sdk.Store, sdk.Hits and sdk.Filter say is what counts.
 //
-// Package sdktest runs it, and tests it with stores that do one thing wrong.
+// Package conformance has it in its table. Package sdktest tests it with stores that do one thing wrong.
 package stores

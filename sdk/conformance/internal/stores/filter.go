@@ -53,8 +53,8 @@ func (c *collection) fillMeta() {
 // leg, with clear scores.
 func (c *collection) fillFiltered(entries ...sdk.Entry) {
 	c.Helper()
-	if !c.stage.Filters {
-		c.Skip("the stage does not declare sdk.Filters, so it gets no filter")
+	if !c.Stage.Filters {
+		c.Skipf("the stage does not declare sdk.Filters, so it gets no filter")
 	}
 	random := rand.New(rand.NewPCG(2, 9))
 	for i := range entries {

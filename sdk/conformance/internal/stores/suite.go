@@ -8,49 +8,59 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
-// suite is the checks of a store.
+// suite is a store under test.
 type suite struct {
-	stage   sdk.Stage
-	config  string
+	*harness.Subject
 	options *harness.Options
 }
 
-// storeCase is one subtest, on a new collection in a process of its own.
+// storeCase is one check, on a new collection in a process of its own.
 type storeCase struct {
 	name string
 	run  func(*collection)
 }
 
-// Run runs all cases.
-func Run(t harness.Tester, stage sdk.Stage, config string, o *harness.Options) {
-	s := &suite{stage, config, o}
-	for _, topic := range []struct {
-		name  string
-		cases []storeCase
-	}{
-		{"search", searchCases},
-		{"filters", filterCases},
-		{"write", writeCases},
-		{"restart", restartCases},
-		{"content", contentCases},
-		{"scan", scanCases},
-		{"list", listCases},
-		{"refuse", refuseCases},
-		{"together", togetherCases},
-	} {
-		t.Run(topic.name, func(t harness.Tester) {
-			for _, c := range topic.cases {
-				t.Run(c.name, func(t harness.Tester) {
-					schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
-					if s.options.DenseOnly != "" {
-						schema.Analyzer = ""
-					}
-					c.run(s.newCollection(t, schema))
-				})
+// Topic is a group of checks with one reason.
+type Topic struct {
+	Name, Why, Fix string
+	cases          []storeCase
+}
+
+// Topics are all checks of stores.
+var Topics = []Topic{
+	{"search", "A pipeline's answers depend on exact scores in one order, whichever store has the knowledge.",
+		"Compare what the search returns with what sdk.Store, sdk.Hits and sdk.Ranking promise; BM25 has k1 = 1.2 and b = 0.75.", searchCases},
+	{"filters", "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees.",
+		"Do what sdk.Filter says of each operator, also where the value is missing or of another type; or do not declare sdk.Filters.", filterCases},
+	{"write", "A build never changes what is being searched, until one commit makes all of it visible.",
+		"Keep puts and deletes pending until Commit; the last put of an id counts; Open drops what is pending.", writeCases},
+	{"restart", "What was committed outlives every process, and what was not is gone.",
+		"Write to disk in Commit, before it returns, and read that in Open.", restartCases},
+	{"content", "People's texts, ids, labels and metadata come back letter by letter.",
+		"Do not escape, cut, trim or normalise what is stored.", contentCases},
+	{"scan", "A build compares the store with its source page by page; an entry that is left out is embedded and paid for again.",
+		"Order pages by id, begin each after the last id of the one before, and keep a page below the size of a message.", scanCases},
+	{"list", "`racflow knowledge` lists and removes collections, also those that this process has not opened.",
+		"List every collection once, by name, and remove all of one in Drop.", listCases},
+	{"refuse", "An invalid entry or query fails alone, as an invalid one, so that nobody tries it again.",
+		"Return sdk.Invalid, or sdk.RowErrors with it, and store nothing of what is refused.", refuseCases},
+	{"together", "Runs search while a build writes, and give calls up when a person stops them.",
+		"Let each search see one commit, keep collections apart, and stop working when the context ends.", togetherCases},
+}
+
+// Cases calls yield with the name of each check of a topic, and what runs it.
+func (p Topic) Cases(yield func(name string, run func(harness.T, *harness.Subject))) {
+	for _, c := range p.cases {
+		yield(p.Name+"/"+c.name, func(t harness.T, subject *harness.Subject) {
+			s := &suite{subject, subject.Options}
+			schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
+			if s.options.DenseOnly != "" {
+				schema.Analyzer = ""
 			}
+			c.run(s.newCollection(t, schema))
 		})
 	}
 }
@@ -69,9 +79,9 @@ func (s *suite) modes() []sdk.Mode {
 // collection is a collection, and what it ought to hold. Its methods end the
 // test at an error.
 type collection struct {
-	harness.Tester
+	harness.T
 	*suite
-	setup   sdk.Setup
+	setup   harness.Setup
 	process *harness.Process
 	name    string
 	schema  sdk.Schema
@@ -90,10 +100,10 @@ var (
 )
 
 // newCollection opens a collection in a new process.
-func (s *suite) newCollection(t harness.Tester, schema sdk.Schema) *collection {
+func (s *suite) newCollection(t harness.T, schema sdk.Schema) *collection {
 	t.Helper()
 	c := &collection{
-		Tester: t, suite: s, setup: sdk.Setup{StateDir: t.TempDir()}, schema: schema,
+		T: t, suite: s, setup: s.Setup(t), schema: schema,
 		name: fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1)), now: model{},
 	}
 	c.start()
@@ -104,12 +114,12 @@ func (s *suite) newCollection(t harness.Tester, schema sdk.Schema) *collection {
 // fresh is another collection, in a process of its own.
 func (c *collection) fresh(schema sdk.Schema) *collection {
 	c.Helper()
-	return c.newCollection(c.Tester, schema)
+	return c.newCollection(c.T, schema)
 }
 
 func (c *collection) needsLexical() {
 	if reason := c.options.DenseOnly; reason != "" {
-		c.Skip("dense only: " + reason)
+		c.Skipf("dense only: %s", reason)
 	}
 }
 
@@ -117,7 +127,7 @@ func (c *collection) needsLexical() {
 func (c *collection) start() {
 	c.Helper()
 	var err error
-	if c.process, err = harness.Start(c, c.stage, c.setup, c.config); err != nil {
+	if c.process, err = c.Open(c, c.setup); err != nil {
 		c.Fatalf("open the stage: %v", err)
 	}
 }
@@ -125,15 +135,15 @@ func (c *collection) start() {
 // other opens a collection beside this one, in the same process.
 func (c *collection) other(name string, schema sdk.Schema) *collection {
 	c.Helper()
-	o := &collection{Tester: c.Tester, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
+	o := &collection{T: c.T, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
 	o.open()
 	return o
 }
 
 // in is the collection with errors reported to a subtest.
-func (c *collection) in(t harness.Tester) *collection {
+func (c *collection) in(t harness.T) *collection {
 	sub := *c
-	sub.Tester = t
+	sub.T = t
 	return &sub
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -94,7 +93,7 @@ func (c *collection) scanWhileWritten() {
 	for step := 0; ; step++ {
 		page, err := c.process.Stage.Scan(c.Context(), c.name, sdk.Scan{After: after, Limit: 20})
 		if err != nil {
-			c.Fatal(err)
+			c.Fatalf("%v", err)
 		}
 		for _, e := range page.Entries {
 			seen[e.ID]++
@@ -122,8 +121,8 @@ func (c *collection) scanWhileWritten() {
 
 // pagesFit scans more than a message can hold, with a limit that allows it.
 func (c *collection) pagesFit() {
-	if testing.Short() {
-		c.Skip("70 MB are too much for a short test")
+	if c.options.Short {
+		c.Skipf("70 MB are too much for a short test")
 	}
 	c = c.fresh(sdk.Schema{Dimension: dimension})
 	text := strings.Repeat("0123456789", longText/10)

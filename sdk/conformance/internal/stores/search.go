@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
-	"github.com/racflow/racflow/sdk/sdktest/internal/harness"
+	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
 var searchCases = []storeCase{
@@ -34,11 +34,11 @@ func (c *collection) random(r sdk.Ranking) {
 		c.needsLexical()
 	}
 	random := c.fill()
-	c.Run("as put", func(t harness.Tester) {
+	c.Run("as put", func(t harness.T) {
 		c := c.in(t)
 		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
 	})
-	c.Run("after changes", func(t harness.Tester) {
+	c.Run("after changes", func(t harness.T) {
 		c := c.in(t)
 		var gone []string
 		for i := range 300 {
@@ -240,7 +240,7 @@ func (c *collection) oneByOne() {
 func (c *collection) analyzers() {
 	c.needsLexical()
 	for _, name := range analyze.Names() {
-		c.Run(name, func(t harness.Tester) {
+		c.Run(name, func(t harness.T) {
 			c := c.newCollection(t, sdk.Schema{Dimension: dimension, Analyzer: name})
 			for i, text := range []string{
 				"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",

@@ -3,7 +3,6 @@ package stores
 import (
 	"fmt"
 	"strings"
-	"testing"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
@@ -95,7 +94,7 @@ func (c *collection) unicode() {
 func (c *collection) unicodeTexts() {
 	for i, x := range characters(longText) {
 		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: x, Context: strings.ToValidUTF8(x[:200], ""), Vector: axis(i % dimension)})
-		if len(c.pending) == 20 && testing.Short() {
+		if len(c.pending) == 20 && c.options.Short {
 			break
 		}
 	}
@@ -167,8 +166,8 @@ func (c *collection) emptyKey() {
 }
 
 func (c *collection) manyLabels() {
-	if testing.Short() {
-		c.Skip("10,000 entries are too many for a short test")
+	if c.options.Short {
+		c.Skipf("10,000 entries are too many for a short test")
 	}
 	for i := range 10 {
 		batch := make([]sdk.Entry, 1000)

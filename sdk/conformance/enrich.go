@@ -1,4 +1,4 @@
-package sdktest
+package conformance
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -15,38 +16,41 @@ import (
 
 // enrichChecks are those of enrichers. A stage may fail single passages, but
 // never all of them because of one.
-var enrichChecks = map[string]check{
-	"one addition per passage": opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
-		all := passages()
-		for _, batch := range [][]sdk.Passage{nil, of(all, "one.txt"), of(all, "notes.md"), all} {
-			if _, err := flatten(e.Enrich(ctx, batch)); err != nil {
-				return fmt.Errorf("batch of %d: %w", len(batch), err)
+var enrichChecks = []Check{
+	{Name: "one addition per passage", Within: 2 * time.Minute,
+		Why: "Additions are matched with passages by their place; a passage that cannot be worked on fails alone.",
+		Fix: "Return as many additions as there are passages, in their order, and row errors for those that fail.",
+		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
+			all := passages()
+			for _, batch := range [][]sdk.Passage{nil, of(all, "one.txt"), of(all, "notes.md"), all} {
+				if _, err := flatten(e.Enrich(ctx, batch)); err != nil {
+					return fmt.Errorf("batch of %d: %w", len(batch), err)
+				}
 			}
-		}
-		return withoutPassages(ctx, e)
-	}),
-	"same document, same additions": opened(func(ctx context.Context, e *remote.Stage, stage sdk.Stage) error {
-		if stage.Network {
-			return nil // another machine's answer is not the stage's own
-		}
-		all := passages()
-		call := func(passages []sdk.Passage) ([]string, error) { return flatten(e.Enrich(ctx, passages)) }
-		if err := sameResults(all, 4, byDocument(all), call, equal); err != nil {
-			return fmt.Errorf("other additions: %w", err)
-		}
-		want, err := call(all)
-		if err != nil {
+			return withoutPassages(ctx, e)
+		})},
+	{Name: "same document, same additions", Within: 2 * time.Minute,
+		Why: "A build enriches changed documents alone; other additions to an unchanged one would be paid for again.",
+		Fix: "Let a document's additions depend on that document alone.",
+		Run: own(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
+			all := passages()
+			call := func(passages []sdk.Passage) ([]string, error) { return flatten(e.Enrich(ctx, passages)) }
+			if err := sameResults(all, 4, byDocument(all), call, equal); err != nil {
+				return fmt.Errorf("other additions: %w", err)
+			}
+			want, err := call(all)
+			if err != nil {
+				return err
+			}
+			got, err := call(backwards(all, all))
+			for i, w := range backwards(all, want) {
+				if err == nil && got[i] != w {
+					err = fmt.Errorf("documents in another order have other additions: %s", equal(got[i], w))
+				}
+			}
 			return err
-		}
-		got, err := call(backwards(all, all))
-		for i, w := range backwards(all, want) {
-			if err == nil && got[i] != w {
-				err = fmt.Errorf("documents in another order have other additions: %s", equal(got[i], w))
-			}
-		}
-		return err
-	}),
-	"gives up when cancelled": endsWhenCancelled(
+		})},
+	endsWhenCancelled(
 		func() []sdk.Passage {
 			var many []sdk.Passage
 			for i := range 100 {

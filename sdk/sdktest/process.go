@@ -1,40 +1,28 @@
-package harness
+package sdktest
 
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
-	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/conformance"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Promptly is how long a stage may take to notice that it is cancelled: long,
-// for machines that are busy with other things. The suite's own tests shorten it.
-var Promptly = 10 * time.Second
-
-// Process is a stage behind a gRPC server in memory.
-type Process struct {
-	Stage   *remote.Stage // the engine's end
-	Server  *serve.Server // the process's end
-	Close   func()        // may be called again
-	Arrived chan struct{} // gets a value for a call of a kind's method, unless it has one
-}
-
-// Start starts a process, which ends with the test at the latest.
-func Start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*Process, error) {
-	t.Helper()
+// start starts a stage behind a gRPC server in memory.
+func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string, log io.Writer) (*conformance.Process, error) {
 	listener := bufconn.Listen(1 << 20)
 	arrived := make(chan struct{}, 1)
 	g := grpc.NewServer(append(wire.ServerOptions(), grpc.ChainUnaryInterceptor(
@@ -48,8 +36,8 @@ func Start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*Proc
 			return handle(ctx, request)
 		}))...)
 	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
-	p := &Process{Arrived: arrived, Server: serve.NewServer(plugin, slog.New(slog.NewTextHandler(t.Output(), nil)))}
-	p.Server.Register(g)
+	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(log, nil)))
+	server.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -57,26 +45,50 @@ func Start(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*Proc
 	if err != nil {
 		return nil, err
 	}
-	p.Close = sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); p.Server.Close() })
-	t.Cleanup(p.Close)
+	p := &conformance.Process{
+		Server: server, Arrived: arrived,
+		Close: sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() }),
+	}
+	if err := configure(ctx, p, conn, stage, setup, config); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
 
-	reply, err := stagepb.NewStageClient(conn).Configure(t.Context(), &stagepb.ConfigureRequest{
+func configure(ctx context.Context, p *conformance.Process, conn *grpc.ClientConn, stage sdk.Stage, setup sdk.Setup, config string) error {
+	reply, err := stagepb.NewStageClient(conn).Configure(ctx, &stagepb.ConfigureRequest{
 		Kind: wire.EncodeKind(stage.Kind), Name: stage.Name, Block: stage.Name, ConfigJson: []byte(config),
 		StateDir: setup.StateDir, Samples: uint32(setup.Samples),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var invalid []error
 	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
 		invalid = append(invalid, e)
 	}
 	if len(invalid) > 0 {
-		return nil, errors.Join(invalid...)
+		return errors.Join(invalid...)
 	}
 	if p.Stage, err = remote.Described(stage, setup.StateDir, reply); err != nil {
-		return nil, err
+		return err
 	}
-	p.Stage.Conn = remote.NewConn(conn)
-	return p, nil
+	p.Stage.Conn, p.Fingerprint = remote.NewConn(conn), reply.GetFingerprint()
+	return nil
+}
+
+// inMemory is a Starter of a stage in this process.
+func inMemory(stage sdk.Stage) conformance.Starter {
+	return func(ctx context.Context, s conformance.Setup) (*conformance.Process, error) {
+		return start(ctx, stage, sdk.Setup{StateDir: s.StateDir, Samples: s.Samples}, s.Config, lines(s.Log))
+	}
+}
+
+// lines passes on what is logged, a line at a time as slog writes it.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) {
+	l(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
 }

@@ -1,0 +1,34 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// What the suite hands over is what it promises: whole documents, each once, cut
+// at characters.
+func TestPassagesOfTheSuite(t *testing.T) {
+	all := passages()
+	seen, several := map[string]bool{}, 0
+	for lo, hi := range byDocument(all) {
+		if id := all[lo].Document.ID; seen[id] {
+			t.Errorf("document %s comes twice", id)
+		}
+		seen[all[lo].Document.ID] = true
+		if hi-lo > 1 {
+			several++
+		}
+	}
+	if len(seen) < 15 || several < 8 || len(all) > 200 {
+		t.Errorf("%d documents, %d of several passages, %d passages", len(seen), several, len(all))
+	}
+	if _, err := wire.EncodePassages(all); err != nil {
+		t.Error(err)
+	}
+	if back := backwards(backwards(all, all), backwards(all, all)); !slices.EqualFunc(back, all, func(a, b sdk.Passage) bool { return a.Document == b.Document && a.Start == b.Start }) {
+		t.Error("turned round twice they are others")
+	}
+}
