@@ -100,15 +100,15 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 			kept := manifest.Price(*price)
 			stage.Price = &kept
 		}
-		if command := p.workspace.catalog.Command(id.Use); command != nil {
-			stage.Plugin, _, _ = strings.Cut(id.Use, "/")
-			known, _ := p.workspace.host.Known(command)
-			stage.Version = known.Version
-			program, err := manifest.NewFile(command[0])
+		if from := stages[id.Stage].Program; from != nil {
+			hash, err := from.Check()
 			if err != nil {
 				return m, err
 			}
-			stage.Program = &program
+			stage.Plugin, stage.Version, stage.Program = from.Name, from.Version, &manifest.Program{Path: from.Path, Hash: hash, Origin: string(from.Origin)}
+			if known, ok := p.workspace.host.Known(*from); ok {
+				stage.Version = known.Version
+			}
 		}
 		m.Stages = append(m.Stages, stage)
 	}

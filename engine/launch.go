@@ -36,14 +36,14 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	return w.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
-		Command: w.catalog.Command(l.Stage.Use), Secrets: l.Stage.Config.Secrets,
+		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets,
 	})
 }
 
 // forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
 // built-in one is asked: it calls nobody meanwhile.
 func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
-	if p.workspace.catalog.Command(s.Use) != nil {
+	if s.Program != nil {
 		return nil, nil
 	}
 	looker, err := p.workspace.looker(s, by)
@@ -86,7 +86,7 @@ func (p *Pipeline) launchHere(ctx context.Context, l launch.Request) (any, error
 // openHere is launchHere for an election that is given its weights, or learns them from
 // rows that are at hand.
 func (p *Pipeline) openHere(ctx context.Context, l launch.Request) (any, error) {
-	if l.Stage.Kind != sdk.KindElect || p.workspace.catalog.Command(l.Stage.Use) != nil {
+	if l.Stage.Kind != sdk.KindElect || l.Stage.Program != nil {
 		return p.launch(ctx, l)
 	}
 	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir}, l.Stage.Config.Open)

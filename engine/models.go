@@ -28,7 +28,7 @@ func (w *Workspace) profiles() *profile.Store {
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {
-		if (stage == "" || a.Name == stage) && p.workspace.catalog.Command(a.Stage.Use) == nil {
+		if (stage == "" || a.Name == stage) && a.Stage.Program == nil {
 			chosen = append(chosen, a)
 		}
 	}
@@ -90,7 +90,7 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	looker := governor.New(p.workspace.ctx, governor.Options{Profiles: p.workspace.profiles(), Mode: governor.Offline, Log: p.workspace.log})
 	for _, a := range plan.Askings(p.chosen) {
-		if p.workspace.catalog.Command(a.Stage.Use) != nil {
+		if a.Stage.Program != nil {
 			continue
 		}
 		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {

@@ -7,16 +7,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plugin"
+	"github.com/racflow/racflow/engine/plugin/lock"
+	"github.com/racflow/racflow/engine/plugin/store"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/schema"
 	"github.com/racflow/racflow/sdk"
 )
 
-// pluginsVariable lists folders of third-party plugins, as PATH lists
-// programs.
+// pluginsVariable lists folders of plugins that are being developed, as PATH lists programs.
 const pluginsVariable = "RACFLOW_PLUGINS"
 
 // Kinds are all kinds of stages, in the order in which data meets them.
@@ -24,49 +27,79 @@ var Kinds = []sdk.Kind{
 	sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect,
 }
 
-// Catalog knows the built-in stages and asks third-party plugins for theirs
-// when a file uses one.
+// Catalog knows the built-in stages, and those of third parties' plugins: of the ones that are
+// being developed, and of those that a file requires, for the file that Require was called for.
 type Catalog struct {
-	ctx     context.Context
-	host    *host.Host
-	builtin []sdk.Stage
-	dirs    []string // that may hold plugins
-	found   []program.Plugin
-	failed  map[string]error // by plugin: why it could not be asked
+	*shared
+	required []plugin.Requirement
+	locked   *lock.File
+	unlocked error // why there is no lock
+
+	mu       sync.Mutex
+	resolved map[string]*resolved // by the plugin's name
 }
 
-// Folders are the folders in which racflow looks for third-party plugins:
-// those given, those of RACFLOW_PLUGINS, and the user's own.
+// shared is what the catalogs of all files have.
+type shared struct {
+	ctx         context.Context
+	host        *host.Host
+	builtin     []sdk.Stage
+	dirs        []string // that may hold plugins which are being developed
+	development []program.Program
+	store       *store.Store
+
+	mu     sync.Mutex
+	failed map[string]error // by the program's path: why it could not be asked
+}
+
+// Folders are the folders in which racflow looks for plugins that are being developed: those
+// given, and those of RACFLOW_PLUGINS.
 func Folders(given []string) []string {
 	dirs := slices.Concat(given, filepath.SplitList(os.Getenv(pluginsVariable)))
-	if config, err := os.UserConfigDir(); err == nil {
-		dirs = append(dirs, filepath.Join(config, "racflow", "plugins"))
-	}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-// New looks for plugins in folders. Until ctx ends, h asks them for their
-// stages; it may be nil where there are no folders.
+// New looks for plugins that are being developed: in folders, and those that their author
+// installed. Until ctx ends, h asks them for their stages. Without a host there are only
+// built-in stages.
 func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) (*Catalog, error) {
-	found, err := program.Find(dirs)
-	if err != nil {
-		return nil, err
+	s := &shared{ctx: ctx, host: h, builtin: builtin, dirs: dirs, failed: map[string]error{}}
+	if h != nil {
+		given, err := program.Find(dirs)
+		if err != nil {
+			return nil, err
+		}
+		linked, err := program.Links()
+		if err != nil {
+			return nil, err
+		}
+		s.development = append(given, linked...)
+		if s.store, err = store.Open(""); err != nil {
+			s.store = nil // a user without a home: nothing is installed
+		}
 	}
-	return &Catalog{ctx: ctx, host: h, builtin: builtin, dirs: dirs, found: found, failed: map[string]error{}}, nil
+	return &Catalog{shared: s, locked: &lock.File{}, resolved: map[string]*resolved{}}, nil
 }
 
-// Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE.
-func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	stages := c.builtin
-	plugin, name, third := strings.Cut(use, "/")
-	if !third {
-		name = use
-	} else if stages = nil; c.Command(use) != nil && c.failed[plugin] == nil {
-		p, err := c.host.Describe(c.ctx, c.Command(use))
-		if err != nil {
-			c.failed[plugin] = err
+// Require implements pipeline.Requiring: it returns the catalog for a file in a folder.
+func (c *Catalog) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	own := &Catalog{shared: c.shared, required: required, locked: &lock.File{}, resolved: map[string]*resolved{}}
+	if slices.ContainsFunc(required, func(r plugin.Requirement) bool { return r.Source != "" }) {
+		locked, diags := lock.Read(filepath.Join(dir, lock.FileName))
+		own.locked = locked
+		if diags.HasErrors() {
+			own.unlocked = fmt.Errorf("the lock cannot be read: %w", diags)
 		}
-		stages = p.Stages
+	}
+	return own
+}
+
+// Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE. A plugin that is
+// being developed is started once to say what it offers; a locked one is not started.
+func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	stages, name := c.builtin, use
+	if plugin, stage, third := strings.Cut(use, "/"); third {
+		stages, name = c.describe(plugin, true).Stages, stage
 	}
 	i := slices.IndexFunc(stages, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == name })
 	if i < 0 {
@@ -75,7 +108,8 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	return stages[i], true
 }
 
-// Uses implements pipeline.Catalog.
+// Uses implements pipeline.Catalog. It starts nothing: of plugins that are being developed it
+// lists the stages of those that have been asked before.
 func (c *Catalog) Uses(kind sdk.Kind) []string {
 	var uses []string
 	for _, s := range c.builtin {
@@ -83,59 +117,69 @@ func (c *Catalog) Uses(kind sdk.Kind) []string {
 			uses = append(uses, s.Name)
 		}
 	}
-	for _, f := range c.found {
-		p, _ := c.host.Known([]string{f.Path}) // of the others nothing is known yet
-		for _, s := range p.Stages {
+	for _, name := range c.names() {
+		for _, s := range c.describe(name, false).Stages {
 			if s.Kind == kind {
-				uses = append(uses, f.Name+"/"+s.Name)
+				uses = append(uses, name+"/"+s.Name)
 			}
 		}
 	}
 	return uses
 }
 
+// names are the plugins that there are, in the order in which they are found.
+func (c *Catalog) names() []string {
+	var all []string
+	add := func(name string) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	for _, p := range c.development {
+		add(p.Name)
+	}
+	for _, r := range c.required {
+		add(r.Name)
+	}
+	return all
+}
+
+// Program implements pipeline.Programs: it returns the program of a third party's stage; nil
+// for a built-in one, and where there is no program that may be started.
+func (c *Catalog) Program(use string) *program.Program {
+	name, _, third := strings.Cut(use, "/")
+	if !third {
+		return nil
+	}
+	r := c.resolve(name)
+	if r.err != nil {
+		return nil
+	}
+	p := r.program
+	return &p
+}
+
 // Validate implements pipeline.Validator. A third party's program is started for it only
 // where the stage says that it has more to check than its arguments say.
 func (c *Catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	stage, ok := c.Stage(kind, use)
-	if command := c.Command(use); ok && command != nil && stage.Validates {
-		return c.host.Validate(c.ctx, command, kind, stage.Name, config)
+	if p := c.Program(use); ok && p != nil && stage.Validates {
+		return c.host.Validate(c.ctx, *p, kind, stage.Name, config)
 	}
 	return stage.Validate(config)
 }
 
-// Command returns the program of a third party's stage; nil for a built-in
-// one, and where there is no such program.
-func (c *Catalog) Command(use string) []string {
-	plugin, _, _ := strings.Cut(use, "/")
-	for _, f := range c.found {
-		if f.Name == plugin && plugin != use {
-			return []string{f.Path}
-		}
-	}
-	return nil
-}
-
 // Explain implements pipeline.Explainer.
 func (c *Catalog) Explain(use string) error {
-	plugin, _, third := strings.Cut(use, "/")
-	switch {
-	case !third:
+	name, _, third := strings.Cut(use, "/")
+	if !third {
 		return nil
-	case c.failed[plugin] != nil:
-		return c.failed[plugin]
-	case c.Command(use) != nil:
-		return nil // it has other stages
 	}
-	file := program.Prefix + plugin
-	for _, dir := range c.dirs {
-		path := filepath.Join(dir, file)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return fmt.Errorf("%s may not be executed; try: chmod +x %s", path, path)
-		}
+	r := c.resolve(name)
+	if r.err != nil {
+		return r.err
 	}
-	return fmt.Errorf("there is no plugin %q: no folder of %s holds a program named %s; "+
-		"name the folder that does with Options.Plugins or in %s", plugin, strings.Join(c.dirs, ", "), file, pluginsVariable)
+	return c.failure(r.program)
 }
 
 // Describe describes one stage, those of a kind where use is empty, or all where kind

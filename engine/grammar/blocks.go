@@ -28,6 +28,15 @@ var format = []Block{
 		textArgument("description", "", "What it is, for people."),
 	}},
 	{Type: "locals", Doc: "Values with names, which expressions call local.NAME."},
+	{Type: "required_plugins", Doc: "The plugins of third parties that the file uses: for each a name, and in { } where it comes from and what it may reach.", Entries: Entry{
+		textArgument("source", "", "Where it comes from: registry/repository, a folder that is an OCI layout (./folder), or the https address of an archive. Without it the plugin is being developed, and is found by --plugins or was installed with --dev."),
+		textArgument("version", "", "Which versions will do, such as ~> 1.2; without it any."),
+		{Argument: sdk.Argument{Name: "sha256", Type: "map(string)", Doc: "Of an archive: its sha256 by platform, such as { \"linux/amd64\" = \"...\" }."}},
+		listArgument("network", "The hosts that it may connect to, such as [\"api.example.com:443\"]; without it none."),
+		listArgument("read", "Files and folders that it may read beside its own, relative to this file."),
+		listArgument("write", "Files and folders that it may write beside its own, relative to this file."),
+		boolArgument("confined", "Whether it is kept to that. false: it may reach all that you may, and every plan and run says so."),
+	}},
 	{Type: "limit", Labelled: true, Doc: "Bounds the calls of all stages that name it: limit = limit.NAME.", Arguments: []Argument{
 		intArgument("concurrency", strconv.Itoa(DefaultConcurrency), 1, "Calls at a time."),
 		intArgument("requests_per_minute", "", 1, "Calls that begin within a minute; without it any number."),

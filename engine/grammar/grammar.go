@@ -16,8 +16,15 @@ type Block struct {
 	Labelled  bool     // it has a name
 	Kind      sdk.Kind // of the stage that it uses; it may then have config blocks
 	Arguments []Argument
+	Entries   Entry   // what its arguments hold, where they have any name and are objects
 	Blocks    []Block // that may stand in it, config blocks left out
 }
+
+// Entry describes the objects that a block's arguments are, whatever their names.
+type Entry []Argument
+
+// Names returns the names of the values in an object.
+func (e Entry) Names() []string { return Block{Arguments: e}.Names() }
 
 // Argument is an argument of a block.
 type Argument struct {

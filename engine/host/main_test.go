@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
@@ -78,16 +79,40 @@ func actAsHost() {
 		panic(err)
 	}
 	// The race detector would sleep for a second at exit.
-	command := []string{"env", "GORACE=atexit_sleep_ms=0", h.options.Self, "plugin"}
+	dir, err := os.MkdirTemp("", "host-*")
+	if err != nil {
+		panic(err)
+	}
+	plugin := scripted(dir, "env GORACE=atexit_sleep_ms=0 '"+h.options.Self+"' plugin")
 	for range 3 {
-		p, err := h.Start(context.Background(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo", Command: command})
+		p, err := h.Start(context.Background(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo", Program: plugin})
 		if err != nil {
 			panic(err)
 		}
 		fmt.Println(p.current.process.running.ID(), socketDir(p))
 	}
+	_ = os.RemoveAll(dir)
 	fmt.Println("ready")
 	time.Sleep(time.Minute)
+}
+
+// scripted is a program in a folder that executes a command.
+func scripted(dir, command string) *program.Program {
+	path := filepath.Join(dir, program.Prefix+"test")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec "+command+"\n"), 0o755); err != nil {
+		panic(err)
+	}
+	p, err := program.At(path)
+	if err != nil {
+		panic(err)
+	}
+	return &p
+}
+
+// acting is a program that does what the test binary does with an argument: see TestMain.
+func acting(t testing.TB, how string) *program.Program {
+	t.Helper()
+	return scripted(t.TempDir(), "'"+self(t)+"' "+how)
 }
 
 type echoConfig struct {

@@ -32,8 +32,10 @@ type Spec struct {
 	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
 	Quiet    bool            // what it logs is not passed on
 	Network  bool            // it gets the proxy settings of the environment
-	Command  []string        // of a third party's plugin; nil: a built-in stage
-	SHA256   string          // of Command's program, in hex; empty: any
+	// Program is that of a third party's plugin; nil: a built-in stage.
+	Program *program.Program
+	Memory  int64 // bytes that the process and what it starts may have; 0: any
+	Debug   bool  // somebody looks at it with a debugger: it is not confined, and nothing has a time limit
 }
 
 // ConfigError says that a stage refused its config.
@@ -98,7 +100,7 @@ func (i instance) end() {
 }
 
 // foreign is the program of a third party's stage; of a built-in one it is empty.
-type foreign struct{ name, version, sha256 string }
+type foreign struct{ name, version, hash string }
 
 // Start starts and configures a stage. It returns a *ConfigError where the
 // stage refuses its config. The process lives until Close, not until ctx ends.
@@ -151,10 +153,10 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 // Fingerprint tells what the stage's output depends on beyond its arguments.
 func (p *Process) Fingerprint() string { return p.fingerprint }
 
-// Plugin returns name, version and sha256 of the program of a third party's stage;
+// Plugin returns name, version and hash of the program of a third party's stage;
 // all are empty for a built-in one.
-func (p *Process) Plugin() (name, version, sha256 string) {
-	return p.plugin.name, p.plugin.version, p.plugin.sha256
+func (p *Process) Plugin() (name, version, hash string) {
+	return p.plugin.name, p.plugin.version, p.plugin.hash
 }
 
 // Close ends the process. It gives the stage a moment to close itself.
@@ -175,11 +177,7 @@ func (p *Process) forget() error {
 
 // launch starts a process and configures it.
 func (p *Process) launch(ctx context.Context) (instance, error) {
-	hash, err := program.HashCommand(p.spec.Command)
-	if err != nil {
-		return instance{}, fmt.Errorf("%s: %w", p.name(), err)
-	}
-	c, err := p.host.spawn(ctx, launch{command: p.spec.Command, name: p.name(), sha256: p.spec.SHA256, network: p.spec.Network, out: p.out})
+	c, err := p.host.spawn(ctx, launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, out: p.out})
 	if err != nil {
 		return instance{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
 	}
@@ -192,7 +190,7 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 		}
 		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
 	}
-	in.plugin.sha256 = hash
+	in.plugin.hash = c.hash
 	return in, nil
 }
 
@@ -200,10 +198,10 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 func (p *Process) name() string { return fmt.Sprintf("%s.%s", p.spec.Kind, p.spec.Block) }
 
 func (p *Process) program() string {
-	if len(p.spec.Command) == 0 {
+	if p.spec.Program == nil {
 		return "of the built-in stages"
 	}
-	return p.spec.Command[0]
+	return p.spec.Program.Path
 }
 
 func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
@@ -250,7 +248,7 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 		return err
 	}
 	in.print, in.title = p.out.secrets.Result(reply.GetFingerprint()), p.out.secrets.Result(offered.Name+" "+offered.Version)
-	if len(p.spec.Command) > 0 {
+	if p.spec.Program != nil {
 		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
 	}
 	in.conn = remote.NewConn(in.process.conn)

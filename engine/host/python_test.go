@@ -3,13 +3,13 @@ package host
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -23,17 +23,17 @@ func TestPython(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import grpc_tools, cryptography").CombinedOutput(); err != nil {
 		t.Skipf("python3 lacks packages that the example needs: %s", out)
 	}
-	program, err := filepath.Abs("../../examples/plugin-python/racflow-plugin-length")
+	length, err := program.At("../../examples/plugin-python/racflow-plugin-length")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, log := newHost(t)
-	offered, err := h.Describe(t.Context(), []string{program})
+	offered, err := h.Describe(t.Context(), length)
 	if err != nil || len(offered.Stages) != 1 || offered.Stages[0].Name != "bylength" {
 		t.Fatalf("got %+v, %v", offered, err)
 	}
 	p := start(t, h, Spec{
-		Kind: sdk.KindSample, Use: "length/bylength", Command: []string{program},
+		Kind: sdk.KindSample, Use: "length/bylength", Program: &length,
 		Config: []byte(`{"limit": 5, "long_label": "long", "short_label": "short"}`),
 	})
 	check := func(what string) {

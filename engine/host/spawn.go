@@ -23,15 +23,15 @@ import (
 
 // launch says which process to start and how.
 type launch struct {
-	command []string // nil: the built-in stages
-	name    string   // of a built-in stage, for people who list processes
-	sha256  string   // of the program; empty: not checked
+	program *program.Program // nil: the built-in stages
+	name    string           // of a built-in stage, for people who list processes
 	network bool
 	out     *output
 }
 
 // process is a program that runs and has passed the handshake.
 type process struct {
+	hash    string // of a third party's program
 	running *runningProcess
 	client  *plugin.Client
 	conn    *grpc.ClientConn
@@ -39,21 +39,18 @@ type process struct {
 
 // spawn starts a process and waits until it answers.
 func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
-	command, marks := l.command, []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}
-	if len(command) == 0 {
-		command, marks = []string{h.options.Self, "plugin", l.name}, append(marks, wire.StageKey+"="+l.name)
-	}
-	path, err := exec.LookPath(command[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return nil, explainExec(command[0], notFound(err))
-	}
-	if l.sha256 != "" {
-		if err := program.CheckHash(path, l.sha256); err != nil {
+	path, args, marks, hash := h.options.Self, []string{"plugin", l.name}, []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, ""
+	if l.program == nil {
+		marks = append(marks, wire.StageKey+"="+l.name)
+	} else {
+		var err error
+		if hash, err = l.program.Check(); err != nil {
 			return nil, err
 		}
+		path, args = l.program.Path, nil
 	}
 	// Not CommandContext: ctx bounds the start, and the process outlives it.
-	running := newRunningProcess(exec.Command(path, command[1:]...), l.out) //nolint:noctx
+	running := newRunningProcess(exec.Command(path, args...), l.out) //nolint:noctx
 	var sockets string
 	config := h.id.dialing.Clone() // go-plugin adds the plugin's certificate to it
 	client := plugin.NewClient(&plugin.ClientConfig{
@@ -74,7 +71,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		SkipHostEnv:      true,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
 	})
-	c := &process{running: running, client: client}
+	c := &process{hash: hash, running: running, client: client}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.start, fmt.Errorf("it was not ready within %v", h.limits.start))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -89,14 +86,6 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	}
 	c.conn = connected.(*plugin.GRPCClient).Conn
 	return c, nil
-}
-
-// notFound makes one error of the several that mean that there is no program.
-func notFound(err error) error {
-	if errors.Is(err, exec.ErrNotFound) {
-		return os.ErrNotExist
-	}
-	return err
 }
 
 // explain says why a process did not start, with its exit status and its last

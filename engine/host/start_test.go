@@ -27,46 +27,54 @@ func self(t testing.TB) string {
 
 // hangs is a program that says something at once, on a busy machine too, and
 // nothing else.
-var hangs = []string{"sh", "-c", "echo waiting for a lock >&2; exec sleep 60"}
+func hangs(t *testing.T) *program.Program {
+	return scripted(t.TempDir(), "sh -c 'echo waiting for a lock >&2; exec sleep 60'")
+}
 
 func TestPluginsThatDoNotStart(t *testing.T) {
 	h, _ := newHost(t)
 	h.sockets = t.TempDir()
 	dir := t.TempDir()
-	file := func(name, content string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+	file := func(name, content string, mode os.FileMode) *program.Program {
+		path := filepath.Join(dir, program.Prefix+name)
+		if content != "" {
+			if err := os.WriteFile(path, []byte(content), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := program.At(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return path
+		return &p
 	}
 	plain := file("plain", "echo hi", 0o644)
-	foreign := file("foreign", "\x00\x01\x02", 0o755)
+	other := file("other", "echo hi", 0o755)
+	other.Hash = program.FileHash + strings.Repeat("0", 64)
 	for name, c := range map[string]struct {
-		command []string
-		sha256  string
+		program *program.Program
 		within  time.Duration // of its start; 0: long
 		want    []string
 	}{
-		"no such program":   {command: []string{"racflow-plugin-none"}, want: []string{"there is no program racflow-plugin-none"}},
-		"no such file":      {command: []string{"/no/where"}, want: []string{"there is no program /no/where"}},
-		"not executable":    {command: []string{plain}, want: []string{"may not be executed", "chmod +x " + plain}},
-		"not a program":     {command: []string{foreign}, want: []string{"is not a program for this machine"}},
-		"prints garbage":    {command: []string{self(t), "garbage"}, want: []string{"not a racflow plugin", `"hello, I am a spreadsheet"`, "serve.Plugin"}},
-		"prints no line":    {command: []string{self(t), "endless"}, want: []string{"not a racflow plugin", "xxxx"}},
-		"exits":             {command: []string{self(t), "exits"}, want: []string{"it ended before it was ready", "exit status 7", "no licence found, token (secret)"}},
-		"hangs":             {command: hangs, within: 2 * time.Second, want: []string{"not ready within 2s", "waiting for a lock"}},
-		"another protocol":  {command: []string{self(t), "old"}, want: []string{"version 0 of racflow's protocol, this racflow version 2", "update racflow"}},
-		"tcp":               {command: []string{self(t), "tcp"}, want: []string{"listens on tcp", "unix socket"}},
-		"without TLS":       {command: []string{self(t), "plain"}, want: []string{"no certificate", "PLUGIN_CLIENT_CERT"}},
-		"another program":   {command: []string{self(t), "plugin"}, sha256: strings.Repeat("0", 64), want: []string{"not the program that was pinned", "pin it anew"}},
-		"no handshake, cat": {command: []string{"true"}, want: []string{"ended before it was ready", "exit status 0", "it wrote nothing"}},
+		"no such file":      {program: file("none", "", 0), want: []string{"there is no program " + dir}},
+		"not executable":    {program: plain, want: []string{"may not be executed", "chmod +x " + plain.Path}},
+		"not a program":     {program: file("foreign", "\x00\x01\x02", 0o755), want: []string{"is not a program for this machine"}},
+		"no interpreter":    {program: file("lost", "#!/no/where\n", 0o755), want: []string{"or not the interpreter that it names"}},
+		"prints garbage":    {program: acting(t, "garbage"), want: []string{"not a racflow plugin", `"hello, I am a spreadsheet"`, "serve.Plugin"}},
+		"prints no line":    {program: acting(t, "endless"), want: []string{"not a racflow plugin", "xxxx"}},
+		"exits":             {program: acting(t, "exits"), want: []string{"it ended before it was ready", "exit status 7", "no licence found, token (secret)"}},
+		"hangs":             {program: hangs(t), within: 2 * time.Second, want: []string{"not ready within 2s", "waiting for a lock"}},
+		"another protocol":  {program: acting(t, "old"), want: []string{"version 0 of racflow's protocol, this racflow version 2", "update racflow"}},
+		"tcp":               {program: acting(t, "tcp"), want: []string{"listens on tcp", "unix socket"}},
+		"without TLS":       {program: acting(t, "plain"), want: []string{"no certificate", "PLUGIN_CLIENT_CERT"}},
+		"another program":   {program: other, want: []string{"has the hash sha256:", ", not " + other.Hash}},
+		"no handshake, cat": {program: file("true", "#!/bin/sh\n", 0o755), want: []string{"ended before it was ready", "exit status 0", "it wrote nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			h.limits.start = cmp.Or(c.within, 2*patience)
 			_, err := h.Start(t.Context(), Spec{
-				Kind: sdk.KindSample, Use: "x/echo", Block: "it", Command: c.command, SHA256: c.sha256, Secrets: []string{"hunter2secret"},
+				Kind: sdk.KindSample, Use: "x/echo", Block: "it", Program: c.program, Secrets: []string{"hunter2secret"},
 			})
 			if err == nil {
 				t.Fatal("it started")
@@ -91,12 +99,17 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 
 func TestPinnedProgramStarts(t *testing.T) {
 	h, _ := newHost(t)
-	hash, err := program.HashFile(self(t))
+	plugin := acting(t, "plugin")
+	hash, err := plugin.Check()
 	if err != nil {
 		t.Fatal(err)
 	}
+	plugin.Hash = hash
 	for range 2 {
-		p := start(t, h, Spec{Command: []string{self(t), "plugin"}, SHA256: strings.ToUpper(hash), Kind: sdk.KindSample, Use: "test/echo"})
+		p := start(t, h, Spec{Program: plugin, Kind: sdk.KindSample, Use: "test/echo"})
+		if _, _, got := p.Plugin(); got != hash {
+			t.Errorf("it has the hash %s, not %s", got, hash)
+		}
 		if got, err := ask(t, p, "a"); err != nil || got != "a" {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -105,7 +118,7 @@ func TestPinnedProgramStarts(t *testing.T) {
 
 func TestOutputOfAnyKindIsHarmless(t *testing.T) {
 	h, log := newHost(t)
-	p := start(t, h, Spec{Command: []string{self(t), "noisy"}, Kind: sdk.KindSample, Use: "echo"})
+	p := start(t, h, Spec{Program: acting(t, "noisy"), Kind: sdk.KindSample, Use: "echo"})
 	if got, err := ask(t, p, "shout"); err != nil || got != "shout" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -193,7 +206,7 @@ func TestDescribeWaitsOnlySoLong(t *testing.T) {
 	h, _ := newHost(t)
 	h.limits.describe = 2 * time.Second
 	begin := time.Now()
-	_, err := h.Describe(t.Context(), hangs)
+	_, err := h.Describe(t.Context(), *hangs(t))
 	if err == nil || !strings.Contains(err.Error(), "did not answer within 2s") || !strings.Contains(err.Error(), "waiting for a lock") {
 		t.Errorf("got %v", err)
 	}
@@ -202,42 +215,33 @@ func TestDescribeWaitsOnlySoLong(t *testing.T) {
 	}
 }
 
-func TestFindAndDescribe(t *testing.T) {
+// A program is started once to describe itself, for as long as it is the same.
+func TestDescribe(t *testing.T) {
 	h, _ := newHost(t)
-	first, second := t.TempDir(), t.TempDir()
-	for _, path := range []string{first + "/racflow-plugin-acme", second + "/racflow-plugin-acme", second + "/racflow-plugin-zeta"} {
-		script := "#!/bin/sh\necho started >> " + first + "/starts\nexec " + self(t) + " plugin\n"
-		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(second+"/racflow-plugin-readme", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	found, err := program.Find([]string{first, filepath.Join(first, "none"), second})
-	want := []program.Plugin{{Name: "acme", Path: first + "/racflow-plugin-acme"}, {Name: "zeta", Path: second + "/racflow-plugin-zeta"}}
-	if err != nil || len(found) != 2 || found[0] != want[0] || found[1] != want[1] {
-		t.Fatalf("got %v, %v", found, err)
-	}
-	command := []string{found[0].Path}
-	if _, ok := h.Known(command); ok {
+	dir := t.TempDir()
+	plugin := scripted(dir, "sh -c 'echo started >> "+dir+"/starts; exec "+self(t)+" plugin'")
+	if _, ok := h.Known(*plugin); ok {
 		t.Error("known before it was asked")
 	}
 	for range 2 {
-		p, err := h.Describe(t.Context(), command)
+		p, err := h.Describe(t.Context(), *plugin)
 		if err != nil || p.Name != "test" || len(p.Stages) != len(testPlugin.Stages) || !p.Stages[0].Arguments[0].Secret {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}
-	if p, ok := h.Known(command); !ok || p.Version != "0.1.0" {
+	if p, ok := h.Known(*plugin); !ok || p.Version != "0.1.0" {
 		t.Errorf("got %+v, %v", p, ok)
 	}
-	if starts, err := os.ReadFile(first + "/starts"); err != nil || strings.Count(string(starts), "started") != 1 {
+	if starts, err := os.ReadFile(dir + "/starts"); err != nil || strings.Count(string(starts), "started") != 1 {
 		t.Errorf("it was started %q times, %v", starts, err)
 	}
-	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "acme/echo", Command: command})
+	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: plugin})
 	if got, err := ask(t, p, "a"); err != nil || got != "a" {
 		t.Errorf("got %q, %v", got, err)
+	}
+	scripted(dir, "'"+self(t)+"' plugin")
+	if _, ok := h.Known(*plugin); ok {
+		t.Error("a program that has changed is known")
 	}
 }
 
@@ -245,10 +249,10 @@ func TestFindAndDescribe(t *testing.T) {
 // errors tell no secret.
 func TestValidate(t *testing.T) {
 	h, _ := newHost(t)
-	command := []string{"env", "GORACE=atexit_sleep_ms=0", h.options.Self, "plugin"}
+	plugin := scripted(t.TempDir(), "env GORACE=atexit_sleep_ms=0 '"+h.options.Self+"' plugin")
 	h.Secrets().Add("hush-hush")
 	validate := func(config string) error {
-		return h.Validate(t.Context(), command, sdk.KindSample, "echo", []byte(config))
+		return h.Validate(t.Context(), *plugin, sdk.KindSample, "echo", []byte(config))
 	}
 	if err := validate(`{"k": 99, "token": "hush-hush"}`); err != nil {
 		t.Error(err)
@@ -258,7 +262,7 @@ func TestValidate(t *testing.T) {
 	if len(all) != 1 || all[0].Argument != "delay" || !strings.Contains(all[0].Error(), "so long for (secret)") {
 		t.Errorf("error %v", err)
 	}
-	if err := h.Validate(t.Context(), []string{"/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
+	if err := h.Validate(t.Context(), program.Program{Path: "/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("error %v", err)
 	}
 }

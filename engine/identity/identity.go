@@ -50,7 +50,7 @@ type Process interface{ Fingerprint() string }
 // Foreign is what the stage of a third party's plugin has beside its own methods. The
 // name is empty where the stage is a built-in one.
 type Foreign interface {
-	Plugin() (name, version, sha256 string)
+	Plugin() (name, version, hash string)
 }
 
 // Output is what the output of a stage depends on beyond its arguments. A third

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -43,6 +44,14 @@ func (k *known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 		k.stages[key] = s
 	}
 	return s, ok
+}
+
+// Require implements pipeline.Requiring.
+func (k *known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	if c, ok := k.catalog.(pipeline.Requiring); ok {
+		return newKnown(c.Require(dir, required))
+	}
+	return k
 }
 
 // Explain implements pipeline.Explainer.

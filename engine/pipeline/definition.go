@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/plugin"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -21,6 +23,7 @@ type File struct {
 	Path      string
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
+	Required  []plugin.Requirement
 	Limits    []*Limit
 	Cache     Cache
 	Knowledge []*Knowledge
@@ -208,13 +211,15 @@ type Budget struct {
 // Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,
 // sample or elect.
 type Stage struct {
-	Block   string    `identity:"run,knowledge"`                               // the block's type: "retrieve", "sample", ...
-	Kind    sdk.Kind  `identity:"-,it follows from Block"`                     // of its plugin; empty for retrieve, which is the engine's own work
-	Name    string    `identity:"run,knowledge"`                               // the block's label; in a knowledge block its type
-	Use     string    `identity:"run,knowledge"`                               // the plugin stage; empty for retrieve
-	Info    sdk.Stage `identity:"-,its plugin is compared by its fingerprint"` // what the plugin says of the stage
-	Enabled bool      `identity:"-,a stage that is off is left out"`
-	Config  Config    `identity:"run,knowledge"`
+	Block string    `identity:"run,knowledge"`                               // the block's type: "retrieve", "sample", ...
+	Kind  sdk.Kind  `identity:"-,it follows from Block"`                     // of its plugin; empty for retrieve, which is the engine's own work
+	Name  string    `identity:"run,knowledge"`                               // the block's label; in a knowledge block its type
+	Use   string    `identity:"run,knowledge"`                               // the plugin stage; empty for retrieve
+	Info  sdk.Stage `identity:"-,its plugin is compared by its fingerprint"` // what the plugin says of the stage
+	// Program is that of a third party's stage; nil: it is built in.
+	Program *program.Program `identity:"-,it is compared by its hash"`
+	Enabled bool             `identity:"-,a stage that is off is left out"`
+	Config  Config           `identity:"run,knowledge"`
 
 	Retrieve *Retrieve `identity:"run"` // of a retrieve block
 	// N is how many samples a sample block gives per item and, of a prompt
@@ -314,6 +319,17 @@ type Config struct {
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`
+}
+
+// Requiring is a Catalog that knows third parties' plugins by what a file requires of them.
+type Requiring interface {
+	// Require returns the catalog for a file in a folder.
+	Require(dir string, required []plugin.Requirement) Catalog
+}
+
+// Programs is a Catalog that knows which program offers a stage; nil: it is built in.
+type Programs interface {
+	Program(use string) *program.Program
 }
 
 // Catalog knows the stages that plugins offer.

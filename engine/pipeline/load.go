@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/engine/redact"
 )
 
@@ -111,6 +112,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	content, diags := f.Body.Content(grammar.Described().Schema())
 	l.add(diags)
 	blocks := content.Blocks.ByType()
+	l.require(blocks[plugin.Block])
 	l.readOverrides(blocks["variable"])
 	l.readVariables(blocks["variable"])
 	l.readLocals(blocks["locals"])
@@ -126,6 +128,16 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	}
 	l.checkOverrides()
 	return l.sorted()
+}
+
+// require reads what the file requires of third parties, and has the catalog know it.
+func (l *loader) require(blocks hcl.Blocks) {
+	required, diags := plugin.Read(blocks, l.dir)
+	l.add(diags)
+	l.file.Required = required
+	if c, ok := l.Catalog.(Requiring); ok {
+		l.Catalog = c.Require(l.dir, required)
+	}
 }
 
 // add keeps diagnostics, each once: a fallback is read together with the stage

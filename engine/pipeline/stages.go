@@ -161,6 +161,9 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 		l.unknownStage(s, at)
 		return
 	}
+	if c, ok := l.Catalog.(Programs); ok {
+		s.Program = c.Program(s.Use)
+	}
 	info := s.Info
 	info.Name = s.Use // a labelled config is for the name that the file uses
 	s.Config = l.readConfig(b.configs, info, at)

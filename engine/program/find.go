@@ -6,23 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Prefix begins the name of every third party's plugin binary.
-const Prefix = "racflow-plugin-"
-
-// Plugin is a third party's program. A pipeline file uses its stages as NAME/STAGE.
-type Plugin struct {
-	Name string
-	Path string // absolute
-}
-
-// Find lists the plugins in folders: programs named racflow-plugin-NAME. Of two with the same
-// name it returns the one in the earlier folder. Folders that do not exist have none.
-func Find(dirs []string) ([]Plugin, error) {
-	var all []Plugin
-	seen := map[string]bool{}
+// Find lists what is named racflow-plugin-NAME in folders, in their order, without looking
+// whether it can be started. Several of one name are all listed. A folder that does not exist
+// has none, and one that is named twice counts once.
+func Find(dirs []string) ([]Program, error) {
+	var all []Program
+	var seen []string
 	for _, dir := range dirs {
 		dir, err := filepath.Abs(dir)
 		if err != nil {
@@ -31,21 +24,23 @@ func Find(dirs []string) ([]Plugin, error) {
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 			return nil, fmt.Errorf("look for plugins: %s is not a folder", dir)
 		}
+		real, err := filepath.EvalSymlinks(dir)
+		if errors.Is(err, fs.ErrNotExist) || slices.Contains(seen, real) {
+			continue
+		}
 		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return nil, fmt.Errorf("look for plugins: %w", err)
 		}
+		seen = append(seen, real)
 		for _, e := range entries {
-			name, ok := strings.CutPrefix(e.Name(), Prefix)
-			if !ok || name == "" || seen[name] {
-				continue
+			if name, ok := strings.CutPrefix(e.Name(), Prefix); ok && name != "" {
+				p, err := At(filepath.Join(dir, e.Name()))
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, p)
 			}
-			path := filepath.Join(dir, e.Name())
-			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-				continue
-			}
-			seen[name] = true
-			all = append(all, Plugin{Name: name, Path: path})
 		}
 	}
 	return all, nil

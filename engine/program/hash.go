@@ -3,57 +3,25 @@ package program
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 )
 
-// CheckHash reports whether a program has the sha256 that it was pinned to, in hex.
-func CheckHash(path, want string) error {
-	got, err := HashFile(path)
-	if err != nil {
-		return err
-	}
-	if !strings.EqualFold(got, want) {
-		return fmt.Errorf("%s is not the program that was pinned: its sha256 is %s, not %s; "+
-			"if it was updated on purpose, pin it anew", path, got, want)
-	}
-	return nil
-}
+// The beginnings of hashes.
+const (
+	FileHash = "sha256:" // of a single file
+	TreeHash = "tree:"   // of a folder
+)
 
-// HashCommand returns the sha256 of a program in hex. If its command line names other files,
-// such as the script of an interpreter, it is the hash of all their hashes. It is empty for an
-// empty command, and does not cover files that these load in turn.
-func HashCommand(command []string) (string, error) {
-	var hashes []string
-	for i, part := range command {
-		if i == 0 {
-			path, err := exec.LookPath(part)
-			if err != nil && !errors.Is(err, exec.ErrDot) {
-				return "", nil // its start will say why
-			}
-			part = path
-		} else if info, err := os.Stat(part); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		hash, err := HashFile(part)
-		if errors.Is(err, fs.ErrPermission) {
-			continue // it may be executed and not read: its version has to do
-		}
-		if err != nil {
-			return "", fmt.Errorf("read the plugin %s, to know it again: %w", part, err)
-		}
-		hashes = append(hashes, hash)
-	}
-	if len(hashes) < 2 {
-		return strings.Join(hashes, ""), nil
-	}
-	sum := sha256.Sum256([]byte(strings.Join(hashes, "\n")))
-	return hex.EncodeToString(sum[:]), nil
+// Skipped reports whether a file or folder of this name never belongs to a program: what
+// tools make beside it, and make anew.
+func Skipped(name string) bool {
+	return name == ".venv" || name == ".git" || name == "__pycache__"
 }
 
 // HashFile returns the sha256 of a file in hex.
@@ -68,4 +36,70 @@ func HashFile(path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// known are hashes of programs that this process has read, with how their parts looked then.
+var known = struct {
+	sync.Mutex
+	of map[string]hashed
+}{of: map[string]hashed{}}
+
+type hashed struct {
+	parts []part
+	hash  string
+}
+
+// hashOf is the hash of the parts below a path. They are read once for as long as they look the
+// same, since stages start often and programs are large.
+func hashOf(path string, folder bool, parts []part) (string, error) {
+	key := fmt.Sprint(path, folder)
+	known.Lock()
+	before, ok := known.of[key]
+	known.Unlock()
+	if ok && slices.Equal(before.parts, parts) {
+		return before.hash, nil
+	}
+	var hash string
+	var err error
+	if folder {
+		hash, err = hashTree(path, parts)
+	} else if hash, err = HashFile(path); err == nil {
+		hash = FileHash + hash
+	}
+	if err != nil {
+		return "", err
+	}
+	known.Lock()
+	known.of[key] = hashed{parts, hash}
+	known.Unlock()
+	return hash, nil
+}
+
+// hashTree hashes a folder: the sha256 of the sorted lines "HEX MODE NAME", where HEX is that
+// of a file's content and MODE x if it may be executed, else -; of a symbolic link HEX is that of
+// its target's name, and MODE l.
+func hashTree(dir string, parts []part) (string, error) {
+	var lines []string
+	for _, p := range parts {
+		var hash, mode string
+		switch {
+		case p.mode.IsDir():
+			continue
+		case p.target != "":
+			sum := sha256.Sum256([]byte(p.target))
+			hash, mode = hex.EncodeToString(sum[:]), "l"
+		default:
+			var err error
+			if hash, err = HashFile(filepath.Join(dir, filepath.FromSlash(p.name))); err != nil {
+				return "", err
+			}
+			if mode = "-"; p.mode&0o111 != 0 {
+				mode = "x"
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s  %s  %s\n", hash, mode, p.name))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return TreeHash + hex.EncodeToString(sum[:]), nil
 }

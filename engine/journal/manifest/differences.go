@@ -41,7 +41,7 @@ func (m Manifest) Differences(other Manifest) []string {
 			continue // then the part of the file differs
 		}
 		switch {
-		case s.Program != nil && b.Program != nil && !s.Program.same(*b.Program):
+		case s.Program != nil && b.Program != nil && s.Program.Hash != b.Program.Hash:
 			add("the plugin %s of %s, now version %s", s.Plugin, s.Stage, s.Version)
 		case b.Fingerprint != s.Fingerprint:
 			add("what %s works with, such as its model or template", s.Stage)

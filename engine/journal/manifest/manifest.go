@@ -93,12 +93,20 @@ type Stage struct {
 	Version     string `json:"version"`         // of the plugin
 	Model       string `json:"model,omitempty"` // that it asks, where its config names one
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Learnt      string `json:"learnt,omitempty"`  // names what it has learnt from its knowledge
-	Program     *File  `json:"program,omitempty"` // of a third party's plugin
+	Learnt      string `json:"learnt,omitempty"` // names what it has learnt from its knowledge
+	// Program is that of a third party's plugin.
+	Program *Program `json:"program,omitempty"`
 
 	// What the run began with and a resumed one gets again.
 	Resolved map[string]any `json:"resolved,omitempty"` // what the stage chose for arguments that the file leaves to it
 	Price    *Price         `json:"price,omitempty"`
+}
+
+// Program is a third party's program that was started.
+type Program struct {
+	Path   string `json:"path"`
+	Hash   string `json:"hash"`   // of it with all that belongs to it
+	Origin string `json:"origin"` // "locked", "linked" or "given"
 }
 
 // Price is what a million tokens cost.

@@ -52,7 +52,7 @@ type Enrichment struct {
 type Plugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	SHA256  string `json:"sha256,omitempty"` // of the program, or of the script and what else its command line names
+	Hash    string `json:"hash,omitempty"` // of the program, or of the folder that belongs to it
 }
 
 // OriginOf says what a generation of a block is made from, and by which plugins.

@@ -1,0 +1,7 @@
+// Package plugin knows what a pipeline file requires of third parties: the entries of its block
+// required_plugins. They are read without the rest of the file, by the verbs that install, and
+// with it, by the loader.
+//
+// Packages below say what was found for them: lock reads and writes the file that names each
+// program by its hash, store keeps the programs. This one looks for nothing and starts nothing.
+package plugin
