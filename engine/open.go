@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -69,6 +70,9 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	}
 	if err := checkSpend(w.options.Spend, chosen); err != nil {
 		return nil, err
+	}
+	if chosen.Memory > 0 {
+		w.host.BoundMemory(chosen.Memory, "pipeline "+strconv.Quote(chosen.Name))
 	}
 	return &Pipeline{workspace: w, file: file, chosen: chosen}, nil
 }

@@ -70,6 +70,7 @@ var format = []Block{
 		intArgument("batch", "", 1, "Items that travel together; without it what suits the stages."),
 		floatArgument("max_cost", "", "The money that a run may spend, in that of the prices."),
 		intArgument("max_tokens", "", 1, "The tokens that a run may take, in and out."),
+		sizeArgument("memory", "What racflow and the processes of all stages may hold together, counted as the memory of one stage is. When it is more, the largest of them is ended and started again; without it any."),
 	}, Blocks: []Block{
 		{Type: "input", Doc: "The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
 			textArgument("gold", "gold", "The column of the passages that should be found."),
@@ -148,7 +149,8 @@ var everyStage = []Argument{
 // uses is a block whose work a stage of a kind does.
 func uses(kind sdk.Kind, labelled bool, doc string) Block {
 	b := Block{Type: string(kind), Doc: doc, Labelled: labelled, Kind: kind}
-	return b.with(Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}).with(everyStage...)
+	return b.with(Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}).with(everyStage...).with(
+		sizeArgument("memory", "What its process and all that this starts may hold, without the files that they map. A process that holds more is ended and started again, and the row that makes it do so fails. Programs in Go get nine tenths of it as GOMEMLIMIT. It is watched on Linux alone; without it any."))
 }
 
 // priced is a block whose stage may call a service.
@@ -197,6 +199,13 @@ func textArgument(name, value, doc string) Argument {
 		value = strconv.Quote(value)
 	}
 	return given(name, sdk.TypeString, value, doc)
+}
+
+// sizeArgument is an amount of memory.
+func sizeArgument(name, doc string) Argument {
+	a := textArgument(name, "", doc)
+	a.Example = "2GiB"
+	return a
 }
 
 func boolArgument(name, doc string) Argument { return given(name, sdk.TypeBool, "true", doc) }

@@ -15,6 +15,10 @@
 // message. A request whose time is over returns when its process has noticed or,
 // after five seconds, has been replaced.
 //
+// A stage, and all of them together, may be given a bound of memory (package memory): a process that
+// goes over it is ended, as one that crashes is restarted, and the error names bound and size. After a
+// SIGKILL the error says whether the kernel has ended processes for lack of memory.
+//
 // Numbers that a stage returns are checked as they arrive (package wire): a row
 // with one that is not finite or out of its bounds fails, and names the stage.
 //

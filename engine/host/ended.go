@@ -38,7 +38,7 @@ func (p *Process) exit(now instance) string {
 	how := "it does not even end when it is killed"
 	select {
 	case <-process.exited:
-		how = describeStatus(process.cmd.ProcessState.Sys().(syscall.WaitStatus))
+		how = describeStatus(process.cmd.ProcessState.Sys().(syscall.WaitStatus), process.kills)
 		if at := p.out.panicked(); at != "" {
 			how += ", " + at
 		}
@@ -53,16 +53,17 @@ func (p *Process) exit(now instance) string {
 	return how
 }
 
-// describeStatus says how a process ended.
-func describeStatus(status syscall.WaitStatus) string {
+// describeStatus says how a process ended, before whose start the kernel had ended so many
+// processes for lack of memory.
+func describeStatus(status syscall.WaitStatus, kills int64) string {
 	if !status.Signaled() {
 		return fmt.Sprintf("exit status %d", status.ExitStatus())
 	}
 	how := fmt.Sprintf("killed by signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
-	if status.Signal() == syscall.SIGKILL {
-		how += ", which is also what the system does when memory ends"
+	if status.Signal() != syscall.SIGKILL {
+		return how
 	}
-	return how
+	return how + explainKill(kills)
 }
 
 // settle is called when a request has run out of time. It waits until the process

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/racflow/racflow/engine/host/memory"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk/backoff"
 )
@@ -36,12 +37,14 @@ type Host struct {
 	id      *identity
 	shared  services
 	secrets redact.Secrets
+	memory  *memory.Watch
 	sockets string // folder in which the folders of sockets are made
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	mu        sync.Mutex
 	closed    bool
+	total     memory.Bound // of all processes together
 	processes map[*Process]bool
 }
 
@@ -94,6 +97,7 @@ func New(o Options) (*Host, error) {
 			deaf: 5 * time.Second,
 		},
 	}
+	h.memory = memory.NewWatch(func(err error) { o.Log.Warn(err.Error()) })
 	h.ctx, h.end = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -113,6 +117,9 @@ func (h *Host) Secrets() *redact.Secrets { return &h.secrets }
 // Close ends all processes, within a second, and every call on them.
 func (h *Host) Close() {
 	h.mu.Lock()
+	if !h.closed {
+		defer h.memory.Close()
+	}
 	h.closed = true
 	running := make([]*Process, 0, len(h.processes))
 	for p := range h.processes {

@@ -122,6 +122,8 @@ type echoConfig struct {
 	K     int           `config:"k" default:"3" doc:"A number below 100."`
 }
 
+var holding []byte
+
 var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 	sdk.SampleStage("echo", "Does what the text says.", func(_ context.Context, s sdk.Setup, c echoConfig) (sdk.Sampler, error) {
 		if c.K >= 100 {
@@ -135,6 +137,14 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		}
 		return nil
 	})),
+	sdk.SampleStage("hog", "Holds much before it is open.", func(ctx context.Context, _ sdk.Setup, _ struct{}) (sdk.Sampler, error) {
+		holding = make([]byte, 256<<20)
+		for i := 0; i < len(holding); i += 4096 {
+			holding[i] = 1
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}),
 	sdk.SampleStage("chooser", "Says what it has chosen.", func(_ context.Context, _ sdk.Setup, c chooserConfig) (sdk.Sampler, error) {
 		if c.Precision == "" {
 			c.Precision = fmt.Sprint("chosen by ", os.Getpid())
@@ -265,6 +275,16 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = strings.Join(os.Environ(), "\n")
 		case "pid":
 			answer = fmt.Sprint(os.Getpid())
+		case "hold", "keep": // so many MiB, until the process ends
+			var mib int
+			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &mib)
+			holding = make([]byte, mib<<20)
+			for i := 0; i < len(holding); i += 4096 {
+				holding[i] = 1
+			}
+			if what == "hold" {
+				<-ctx.Done()
+			}
 		case "gc":
 			answer = fmt.Sprint(debug.SetGCPercent(400))
 		case "child":

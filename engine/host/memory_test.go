@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// memory is a store that is durable at Commit and forgets all else.
-type memory struct {
+// memoryStore is a store that is durable at Commit and forgets all else.
+type memoryStore struct {
 	dir  string
 	mu   sync.Mutex
 	open map[string]*collection
@@ -28,11 +28,13 @@ type collection struct {
 	pending   map[string]*sdk.Entry // nil: to be deleted
 }
 
-func newMemory(dir string) *memory { return &memory{dir: dir, open: map[string]*collection{}} }
+func newMemory(dir string) *memoryStore {
+	return &memoryStore{dir: dir, open: map[string]*collection{}}
+}
 
-func (m *memory) file(name string) string { return filepath.Join(m.dir, name+".json") }
+func (m *memoryStore) file(name string) string { return filepath.Join(m.dir, name+".json") }
 
-func (m *memory) Open(_ context.Context, name string, s sdk.Schema) (sdk.Collection, error) {
+func (m *memoryStore) Open(_ context.Context, name string, s sdk.Schema) (sdk.Collection, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &collection{Committed: map[string]sdk.Entry{}, pending: map[string]*sdk.Entry{}}
@@ -47,7 +49,7 @@ func (m *memory) Open(_ context.Context, name string, s sdk.Schema) (sdk.Collect
 	return sdk.Collection{Entries: len(c.Committed), Dimension: s.Dimension, Note: c.Note}, nil
 }
 
-func (m *memory) with(name string, do func(*collection) error) error {
+func (m *memoryStore) with(name string, do func(*collection) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, ok := m.open[name]
@@ -57,7 +59,7 @@ func (m *memory) with(name string, do func(*collection) error) error {
 	return do(c)
 }
 
-func (m *memory) Put(_ context.Context, name string, entries []sdk.Entry) error {
+func (m *memoryStore) Put(_ context.Context, name string, entries []sdk.Entry) error {
 	return m.with(name, func(c *collection) error {
 		for _, e := range entries {
 			if e.Text == "crash" {
@@ -70,7 +72,7 @@ func (m *memory) Put(_ context.Context, name string, entries []sdk.Entry) error 
 	})
 }
 
-func (m *memory) Delete(_ context.Context, name string, ids []string) error {
+func (m *memoryStore) Delete(_ context.Context, name string, ids []string) error {
 	return m.with(name, func(c *collection) error {
 		for _, id := range ids {
 			c.pending[id] = nil
@@ -79,7 +81,7 @@ func (m *memory) Delete(_ context.Context, name string, ids []string) error {
 	})
 }
 
-func (m *memory) Commit(_ context.Context, name string, note []byte) error {
+func (m *memoryStore) Commit(_ context.Context, name string, note []byte) error {
 	return m.with(name, func(c *collection) error {
 		for id, e := range c.pending {
 			if e == nil {
@@ -99,7 +101,7 @@ func (m *memory) Commit(_ context.Context, name string, note []byte) error {
 }
 
 // Search finds everything, on the dense side only, without the entries.
-func (m *memory) Search(_ context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+func (m *memoryStore) Search(_ context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	out := make([]sdk.Hits, len(queries))
 	return out, m.with(name, func(c *collection) error {
 		for i, q := range queries {
@@ -116,7 +118,7 @@ func (m *memory) Search(_ context.Context, name string, s sdk.Search, queries []
 	})
 }
 
-func (m *memory) Get(_ context.Context, name string, ids []string) ([]sdk.Entry, error) {
+func (m *memoryStore) Get(_ context.Context, name string, ids []string) ([]sdk.Entry, error) {
 	out := make([]sdk.Entry, len(ids))
 	return out, m.with(name, func(c *collection) error {
 		for i, id := range ids {
@@ -127,7 +129,7 @@ func (m *memory) Get(_ context.Context, name string, ids []string) ([]sdk.Entry,
 	})
 }
 
-func (m *memory) Scan(_ context.Context, name string, s sdk.Scan) (sdk.Page, error) {
+func (m *memoryStore) Scan(_ context.Context, name string, s sdk.Scan) (sdk.Page, error) {
 	var page sdk.Page
 	err := m.with(name, func(c *collection) error {
 		for _, id := range slices.Sorted(maps.Keys(c.Committed)) {
@@ -146,6 +148,8 @@ func (m *memory) Scan(_ context.Context, name string, s sdk.Scan) (sdk.Page, err
 }
 
 // List and Drop are not asked for here.
-func (m *memory) List(context.Context) ([]sdk.Collection, error) { return nil, errors.ErrUnsupported }
+func (m *memoryStore) List(context.Context) ([]sdk.Collection, error) {
+	return nil, errors.ErrUnsupported
+}
 
-func (m *memory) Drop(context.Context, string) error { return errors.ErrUnsupported }
+func (m *memoryStore) Drop(context.Context, string) error { return errors.ErrUnsupported }

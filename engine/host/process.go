@@ -177,7 +177,7 @@ func (p *Process) forget() error {
 
 // launch starts a process and configures it.
 func (p *Process) launch(ctx context.Context) (instance, error) {
-	c, err := p.host.spawn(ctx, launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, out: p.out})
+	c, err := p.host.spawn(ctx, launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out})
 	if err != nil {
 		return instance{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
 	}
@@ -187,6 +187,9 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 		var config *ConfigError
 		if errors.As(err, &config) {
 			return instance{}, err
+		}
+		if reason := c.running.failure(); reason != nil {
+			err = reason
 		}
 		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 
+	"github.com/racflow/racflow/engine/host/memory"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -31,6 +32,8 @@ type runningProcess struct {
 	hello    *io.PipeReader // the handshake line, for go-plugin
 	ended    chan struct{}  // closed when it has ended
 	exited   chan struct{}  // closed when its output has been read, too
+	begun    func(pid int) (ended func())
+	kills    int64 // what the kernel had ended for lack of memory before it began
 
 	mu     sync.Mutex
 	pid    int   // 0: not started
@@ -39,7 +42,7 @@ type runningProcess struct {
 }
 
 func newRunningProcess(cmd *exec.Cmd, out *output) *runningProcess {
-	return &runningProcess{cmd: cmd, out: out, ended: make(chan struct{}), exited: make(chan struct{})}
+	return &runningProcess{cmd: cmd, out: out, ended: make(chan struct{}), exited: make(chan struct{}), begun: func(int) func() { return func() {} }}
 }
 
 var _ runner.Runner = (*runningProcess)(nil)
@@ -80,8 +83,10 @@ func (p *runningProcess) Start(context.Context) error {
 		_ = lines.Close()
 	})
 	reading.Go(func() { p.readStdout(stdout, helloEnd) })
+	ended := p.begun(p.cmd.Process.Pid)
 	go func() {
 		_ = p.cmd.Wait()
+		ended()
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what it has started
 		close(p.ended)
 		read := make(chan struct{})
@@ -102,6 +107,7 @@ func (p *runningProcess) begin() error {
 	if p.killed {
 		return os.ErrProcessDone
 	}
+	p.kills, _ = memory.Kills()
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

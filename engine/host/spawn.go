@@ -26,6 +26,7 @@ type launch struct {
 	program *program.Program // nil: the built-in stages
 	name    string           // of a built-in stage, for people who list processes
 	network bool
+	memory  int64 // bytes that it and all that it starts may hold; 0: any
 	out     *output
 }
 
@@ -59,6 +60,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
 			sockets = dir
 			running.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks)
+			h.bounded(running, l.memory, l.name)
 			return running, nil
 		},
 		TLSConfig:        config,

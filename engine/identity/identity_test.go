@@ -89,7 +89,7 @@ func TestParts(t *testing.T) {
 		"batch":        {nil, func(f *file) { f.p.Batch, f.p.Stages[1].Batch = 7, 3 }, nil},
 		"budget":       {nil, func(f *file) { f.p.Budget.Cost = 3 }, nil},
 		"no effect":    {nil, stage(1, func(s *pipeline.Stage) { s.Config.Public = []byte(`{"timeout":"9s"}`) }), nil},
-		"retries":      {nil, stage(1, func(s *pipeline.Stage) { s.Retries, s.Timeout, s.Workers = 9, time.Second, 3 }), nil},
+		"retries":      {nil, stage(1, func(s *pipeline.Stage) { s.Retries, s.Timeout, s.Workers, s.Memory = 9, time.Second, 3, 1<<30 }), nil},
 		"price, limit": {nil, stage(1, func(s *pipeline.Stage) { s.Price, s.Limit = &pipeline.Price{Input: 1}, &pipeline.Limit{Requests: 1} }), nil},
 		"position":     {nil, stage(1, func(s *pipeline.Stage) { s.Range.Start.Line = 7 }), nil},
 		"input path":   {nil, func(f *file) { f.p.Input.Path = "other.tsv" }, nil},
@@ -177,8 +177,10 @@ func TestBlock(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Knowledge){
 		"name":  func(k *pipeline.Knowledge) { k.Name = "other" },
 		"store": func(k *pipeline.Knowledge) { k.Store.Use = "milvus" },
-		"calls": func(k *pipeline.Knowledge) { k.Embed.Batch, k.Embed.Workers, k.Embed.Retries = 1, 2, 3 },
-		"off":   func(k *pipeline.Knowledge) { k.Enrich[1].Use = "questions" },
+		"calls": func(k *pipeline.Knowledge) {
+			k.Embed.Batch, k.Embed.Workers, k.Embed.Retries, k.Embed.Memory = 1, 2, 3, 1<<30
+		},
+		"off": func(k *pipeline.Knowledge) { k.Enrich[1].Use = "questions" },
 	} {
 		k := block()
 		if change(k); Block(k) != before {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/racflow/racflow/engine/host/memory"
 	"github.com/racflow/racflow/engine/rule"
 )
 
@@ -169,4 +170,17 @@ func (a arguments) duration(name string) time.Duration {
 		return 0
 	}
 	return d
+}
+
+// size is an amount of memory in bytes; 0: none is given.
+func (a arguments) size(name string) int64 {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return 0
+	}
+	n, err := memory.ParseSize(v.AsString())
+	if err != nil {
+		a.errorAt(at, "Invalid size", "%s: %v. Leave it out to set no bound.", name, err)
+	}
+	return n
 }

@@ -126,10 +126,11 @@ func (s *Source) Replace(path string) {
 // Pipeline is a pipeline block: what happens to each item of the input.
 type Pipeline struct {
 	Name    string    `identity:"-,a run is looked for by it"`
-	Input   *Source   `identity:"run"`                             // nil: the file names none
-	Stages  []*Stage  `identity:"run"`                             // in file order, disabled ones too
-	Batch   int       `identity:"-,how many items go together"`    // 0: what suits the stages
-	Budget  Budget    `identity:"-,it ends a run, and is resumed"` // of one run
+	Input   *Source   `identity:"run"`                                             // nil: the file names none
+	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
+	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
+	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // of one run
+	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all may hold together; 0: any
 	Journal Journal   `identity:"-,it keeps results, and makes none"`
 	Range   hcl.Range `identity:"-,a position"`
 }
@@ -252,6 +253,7 @@ type Stage struct {
 	Retries int           `identity:"-,how often a failed call is repeated"`
 	Timeout time.Duration `identity:"-,how long a call may take"` // 0: what package retry says
 	OnError OnError       `identity:"run"`
+	Memory  int64         `identity:"-,it ends processes, and they are started again"` // bytes that the stage's may hold; 0: any
 
 	Range    hcl.Range `identity:"-,a position"` // of the block's header
 	UseRange hcl.Range `identity:"-,a position"`

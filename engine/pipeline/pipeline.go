@@ -13,7 +13,7 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	p.Batch = a.int("batch", 0, 1)
-	p.Budget = a.budget()
+	p.Budget, p.Memory = a.budget(), a.size("memory")
 	var stages, journals hcl.Blocks
 	for _, s := range content.Blocks {
 		switch s.Type {

@@ -35,10 +35,14 @@ knowledge "k" {
     enabled = false
     config { model = "m" }
   }
-  embed { use = "hashing" }
+  embed {
+    use    = "hashing"
+    memory = "512MiB"
+  }
   store { use = "local" }
 }
 pipeline "p" {
+  memory     = "6GiB"
   max_cost   = 2.5
   max_tokens = 5000000000
   retrieve "r" { from = knowledge.k }
@@ -76,8 +80,9 @@ pipeline "p" {
     config { model = "m" }
   }
   sample "knn" {
-    use = "neighbours"
-    n   = 7
+    use    = "neighbours"
+    n      = 7
+    memory = "1.5GiB"
   }
   prompt "second" {
     use = "completion"
@@ -101,6 +106,9 @@ pipeline "p" {
 	p := file.Pipelines[0]
 	if want := (Budget{Cost: 2.5, Tokens: 5e9}); p.Budget != want {
 		t.Errorf("the budget is %+v, want %+v", p.Budget, want)
+	}
+	if embed, voter := file.Knowledge[0].Embed.Memory, p.Stages[5].Memory; p.Memory != 6<<30 || embed != 512<<20 || voter != 3<<29 || p.Stages[0].Memory != 0 {
+		t.Errorf("memory is bounded by %d, that of the embedder by %d, that of the voter by %d", p.Memory, embed, voter)
 	}
 	n := map[string]int{}
 	for _, s := range p.Stages {

@@ -111,6 +111,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	s.Workers = a.int("workers", 0, 1)
 	s.Retries = a.int("retries", retries, 0)
 	s.Timeout = a.duration("timeout")
+	s.Memory = a.size("memory")
 	s.OnError = OnError(a.choice("on_error", string(FailItem), string(FailItem), string(SkipItem)))
 	s.When = a.rule("when", rule.When, at.scope)
 	inside := at.scope // what the rules see that run after the stage

@@ -1,0 +1,187 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Every is how often a Watch looks, if a look takes less than a fiftieth of that.
+const Every = 200 * time.Millisecond
+
+// Watch watches processes from the first that is added to Close.
+type Watch struct {
+	root  string // of what the system tells of processes
+	self  int
+	sleep func(time.Duration) <-chan time.Time
+	warn  func(error) // of what it cannot do
+
+	mu      sync.Mutex
+	total   Bound
+	members map[*member]bool
+	stop    chan struct{} // nil: it is not watching
+	done    chan struct{}
+	warned  bool // that this process alone holds too much
+}
+
+// Bound is what may be held, and who says so: the words are for people.
+type Bound struct {
+	Bytes int64  // 0: any
+	Of    string // such as `memory of pipeline "p"`
+}
+
+type member struct {
+	pid    int
+	bound  Bound
+	end    func(reason error)
+	ending bool // it was ended, and may not have noticed
+}
+
+// NewWatch makes a watch. warn is called, once, where it cannot see what processes hold, and where
+// no end of a process would help.
+func NewWatch(warn func(error)) *Watch {
+	return &Watch{root: proc, self: os.Getpid(), sleep: time.After, warn: warn, members: map[*member]bool{}}
+}
+
+// Total bounds what this process and all that are watched hold together. The largest of the latter
+// is ended first.
+func (w *Watch) Total(b Bound) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total = b
+	w.begin()
+}
+
+// Add watches a process. end is called once, from another goroutine, when it has to end.
+// remove says that it has ended.
+func (w *Watch) Add(pid int, b Bound, end func(reason error)) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := &member{pid: pid, bound: b, end: end}
+	w.members[m] = true
+	w.begin()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.members, m)
+	}
+}
+
+// begin starts to watch where there is anything to watch.
+func (w *Watch) begin() {
+	bounded := w.total.Bytes > 0
+	for m := range w.members {
+		bounded = bounded || m.bound.Bytes > 0
+	}
+	if !bounded || w.stop != nil || len(w.members) == 0 {
+		return
+	}
+	w.stop, w.done = make(chan struct{}), make(chan struct{})
+	go w.run(w.stop, w.done)
+}
+
+// Close ends the watch. It is called once.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	stop, done := w.stop, w.done
+	w.mu.Unlock()
+	if stop != nil {
+		close(stop)
+		<-done
+	}
+}
+
+func (w *Watch) run(stop, done chan struct{}) {
+	defer close(done)
+	for {
+		began := time.Now()
+		if err := w.pass(); err != nil {
+			w.warn(fmt.Errorf("the memory of processes is not watched: %w", err))
+			return
+		}
+		select {
+		case <-w.sleep(max(Every, 50*time.Since(began))):
+		case <-stop:
+			return
+		}
+	}
+}
+
+// family is what is held by a member and all that it has started.
+type family struct {
+	*member
+	pids  []int
+	bytes int64
+}
+
+// pass looks once, and ends what is over its bound.
+func (w *Watch) pass() error {
+	t, err := look(w.root)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []family
+	for m := range w.members {
+		f := family{member: m, pids: t.family(m.pid)}
+		f.bytes = t.held(f.pids, false)
+		if f.over(f.bytes) && len(f.pids) > 1 { // pages that are shared were counted several times
+			f.bytes = t.held(f.pids, true)
+		}
+		if f.over(f.bytes) && !f.ending {
+			f.ending = true
+			go f.end(fmt.Errorf("racflow ended it, since %s %s, more than the %s of %s", holders(len(f.pids)), Size(f.bytes), Size(f.bound.Bytes), f.bound.Of))
+		}
+		all = append(all, f)
+	}
+	if w.total.Bytes > 0 && len(all) > 0 {
+		w.checkTotal(t, all)
+	}
+	return nil
+}
+
+func (m *member) over(bytes int64) bool { return m.bound.Bytes > 0 && bytes > m.bound.Bytes }
+
+// checkTotal ends the largest process if all hold too much together. Only when one is gone it is
+// known what that gave back.
+func (w *Watch) checkTotal(t *table, all []family) {
+	own := t.held([]int{w.self}, false)
+	for _, exact := range []bool{false, true} {
+		sum := own
+		for i, f := range all {
+			all[i].bytes = t.held(f.pids, exact)
+			sum += all[i].bytes
+		}
+		if sum <= w.total.Bytes || slices.ContainsFunc(all, func(f family) bool { return f.ending }) {
+			return
+		}
+		if !exact {
+			continue
+		}
+		if own > w.total.Bytes {
+			if !w.warned {
+				w.warned = true
+				w.warn(fmt.Errorf("racflow itself holds %s, more than the %s of %s; raise that", Size(own), Size(w.total.Bytes), w.total.Of))
+			}
+			return
+		}
+		largest := slices.MaxFunc(all, func(a, b family) int { return cmp.Compare(a.bytes, b.bytes) })
+		largest.ending = true
+		go largest.end(fmt.Errorf("racflow ended it, since all processes of the run held %s together, more than the %s of %s; it was the largest, with %s",
+			Size(sum), Size(w.total.Bytes), w.total.Of, Size(largest.bytes)))
+	}
+}
+
+func holders(n int) string {
+	switch n {
+	case 1:
+		return "it held"
+	case 2:
+		return "it and a process that it started held"
+	}
+	return fmt.Sprintf("it and %d processes that it started held", n-1)
+}
