@@ -28,6 +28,8 @@ type Options struct {
 	// StartTimeout is how long a process may take until it answers; 0: 30 s.
 	// The time that a stage takes to open is not part of it.
 	StartTimeout time.Duration
+	// StopTimeout is how long a process that was asked to end may take; 0: 500 ms.
+	StopTimeout time.Duration
 }
 
 // Host starts plugin processes and ends them all with Close.
@@ -80,6 +82,9 @@ func New(o Options) (*Host, error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = 30 * time.Second
 	}
+	if o.StopTimeout == 0 {
+		o.StopTimeout = 500 * time.Millisecond
+	}
 	id, err := newIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
@@ -87,7 +92,7 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		options: o, id: id, shared: services{identity: id}, sockets: socketFolder(), processes: map[*Process]bool{},
 		limits: limits{
-			start: o.StartTimeout, describe: 10 * time.Second, stop: 500 * time.Millisecond,
+			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: backoff.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
 			// A batch of 256 rows whose first row ends the process ends it 11 times

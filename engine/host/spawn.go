@@ -116,8 +116,7 @@ func (c *process) stop(grace time.Duration) {
 	defer cancel()
 	go func() {
 		// go-plugin's own client waits for an answer without a deadline.
-		err := c.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
-		if status.Code(err) == codes.Unimplemented {
+		if isUnimplemented(c.conn.Invoke(ctx, shutdownMethod, &emptypb.Empty{}, &emptypb.Empty{})) {
 			cancel()
 		}
 	}()
@@ -127,6 +126,11 @@ func (c *process) stop(grace time.Duration) {
 	}
 	c.kill()
 }
+
+// shutdownMethod is go-plugin's, by which a process is asked to end.
+const shutdownMethod = "/plugin.GRPCController/Shutdown"
+
+func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // kill ends the process at once. Only then may go-plugin clean up after it: it
 // would wait for a process that has stopped.
