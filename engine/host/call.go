@@ -21,11 +21,12 @@ type caller struct{ *Process }
 // it has answered, a request that changes nothing is sent again, alone: a
 // batch that a plugin cannot survive then takes no other with it. One that is sent
 // alone from the start has ended a process before, as a part of a larger batch: it
-// gets no second chance.
+// gets no second chance. But a single row is blamed only for the end of a process that
+// had answered nothing else, unless that is hard to come by.
 func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
-	attempts := p.host.limits.attempts
+	attempts, most := p.host.limits.attempts, 2*p.host.limits.attempts
 	if remote.IsAlone(ctx) {
 		attempts = 1
 	}
@@ -47,6 +48,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		switch {
 		case err == nil:
 			p.hide(answer)
+			p.sign(answer)
 			if answer.(failing).GetFailure() == nil {
 				p.replay.after(request, reply)
 			}
@@ -70,7 +72,8 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		if now.ended.deaf.Load() {
 			continue // another request is to blame
 		}
-		if attempt++; attempt == attempts {
+		worn := remote.IsBlamed(ctx) && !(remote.IsAlone(sending) && now.conn.Answered() == now.opened)
+		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
 			return p.crashed(attempt, now.ended.why)
 		}
 	}
@@ -90,6 +93,7 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 		switch {
 		case err == nil:
 			p.hide(reply)
+			p.sign(reply)
 			return reply, nil
 		case errors.Is(err, remote.ErrUnsent):
 			continue
@@ -99,6 +103,25 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 			p.settle(now)
 		}
 		return nil, p.explain(err)
+	}
+}
+
+// sign names the stage and the plugin in the failures that a third party's stage does not
+// account for.
+func (p *Process) sign(answer proto.Message) {
+	if p.plugin.name == "" {
+		return
+	}
+	sign := func(f *stagepb.Failure) {
+		if f != nil && f.GetCode() == stagepb.Code_CODE_INTERNAL {
+			f.Message = p.title + ": " + f.GetMessage()
+		}
+	}
+	sign(answer.(failing).GetFailure())
+	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range rows.GetErrors() {
+			sign(e.GetFailure())
+		}
 	}
 }
 

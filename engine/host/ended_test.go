@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
 )
 
 // Who reads the error of a row that ended the process learns how, whatever is logged.
@@ -38,6 +39,47 @@ func TestEndIsExplained(t *testing.T) {
 	}
 	if got, err := ask(t, p, "a"); got != "a" || err != nil {
 		t.Errorf("then %q, %v", got, err)
+	}
+}
+
+// A row is not blamed for the end of a process that had answered others.
+func TestAWornProcessIsNoRowsFault(t *testing.T) {
+	h, _ := newHost(t)
+	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
+	for range 2 { // the process before it has answered the last one
+		if got, err := ask(t, p, "a"); got != "a" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		alone := remote.Alone(t.Context())
+		if _, err := p.Sample(alone, say("worn")); !errors.Is(err, sdk.ErrCrashed) { // it may be many rows
+			t.Errorf("got %v", err)
+		}
+		if got, err := ask(t, p, "a"); got != "a" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		if out, err := p.Sample(remote.Blamed(alone), say("worn")); err != nil || out[0][0].Answers[0].Label != "worn" {
+			t.Errorf("got %v, %v", out, err)
+		}
+	}
+	if _, err := p.Sample(remote.Blamed(remote.Alone(t.Context())), say("crash")); !errors.Is(err, sdk.ErrCrashed) || !strings.Contains(err.Error(), "on this, 2 times: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a third party's stage does not account for says whose it is.
+func TestFailuresAreSigned(t *testing.T) {
+	h, _ := newHost(t)
+	third := start(t, h, Spec{Program: acting(t, "plugin"), Use: "test/echo", Kind: sdk.KindSample})
+	for stage, sign := range map[*Process]string{third: "sample.it: plugin test 0.1.0: ", start(t, h, Spec{}): ""} {
+		_, err := ask(t, stage, "panic")
+		want := regexp.MustCompile("^" + sign + `panic in the plugin: out of cheese; its log has the whole stack:\n  .*Sample.*\n  \t\S*/main_test\.go:\d+$`)
+		if err == nil || !want.MatchString(err.Error()) {
+			t.Errorf("got %v", err)
+		}
+		_, err = stage.Sample(t.Context(), say("a", "broken"))
+		if rows := (sdk.RowErrors{}); !errors.As(err, &rows) || rows[1].Error() != sign+"no idea" {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

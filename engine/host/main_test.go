@@ -222,6 +222,11 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			e.times("crash")
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
+		case "worn": // it has answered something before
+			if e.calls.Load() > 1 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
 		case "stop-once":
 			if e.times("stop-once") == 1 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -252,6 +257,8 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			return nil, ctx.Err()
 		case "fail":
 			failed[i] = sdk.Transient(errors.New("busy with "+e.config.Token), time.Second)
+		case "broken":
+			failed[i] = errors.New("no idea")
 		case "tell":
 			fmt.Fprintln(os.Stderr, "my token is", e.config.Token)
 			e.setup.Log.Warn("token", "value", `"`+e.config.Token)

@@ -24,9 +24,7 @@ type output struct {
 	secrets *redact.Secrets
 	mu      sync.Mutex
 	last    []string
-	// What a Go program writes when it panics: the first line, and where it was. The
-	// rest of it may be longer than the last lines.
-	panic, at string
+	trace   trace
 }
 
 // lines returns a writer that cuts a stream into lines for o.
@@ -48,12 +46,8 @@ func (o *output) line(stream, line string, cut bool) {
 		short = strings.ToValidUTF8(short[:maxTail], "") + "..."
 	}
 	o.mu.Lock()
-	switch {
-	case stream != "stderr":
-	case o.panic == "" && (strings.HasPrefix(short, "panic: ") || strings.HasPrefix(short, "fatal error: ")):
-		o.panic = short
-	case o.panic != "" && o.at == "" && strings.HasPrefix(short, "\t") && strings.Contains(short, ".go:") && !strings.Contains(short, "/runtime/"):
-		o.at, _, _ = strings.Cut(strings.TrimSpace(short), " +0x")
+	if stream == "stderr" {
+		o.trace.add(short)
 	}
 	o.last = append(o.last, short)
 	if len(o.last) > tailLines {
@@ -103,32 +97,32 @@ func (o *output) masked(value any) any {
 	return value
 }
 
-// tail is the last lines, for the end of an error message.
+// tail is the last lines, or the stack of a panic, for the end of an error message.
 func (o *output) tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.last) == 0 {
+	words := o.last
+	if len(o.trace.stack) > 1 {
+		words = o.trace.stack
+	}
+	if len(words) == 0 {
 		return "; it wrote nothing"
 	}
-	return "; its last words:\n  " + strings.Join(o.last, "\n  ")
+	return "; its last words:\n  " + strings.Join(words, "\n  ")
 }
 
-// panicked is the first line of a Go program's panic and where it happened; empty:
-// it wrote of none.
+// panicked is what a Go program that panics says of it; empty: it wrote of none.
 func (o *output) panicked() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.at == "" {
-		return o.panic
-	}
-	return o.panic + " at " + o.at
+	return o.trace.what()
 }
 
 // forget makes ready for another process.
 func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last, o.panic, o.at = nil, "", ""
+	o.last, o.trace = nil, trace{}
 }
 
 // lineWriter cuts what is written into lines and drops what is over the limit,

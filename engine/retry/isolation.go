@@ -31,7 +31,11 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
 	}
-	err := i.call(ctx, at)
+	calling := ctx
+	if len(at) == 1 {
+		calling = remote.Blamed(ctx)
+	}
+	err := i.call(calling, at)
 	var rows sdk.RowErrors
 	if err == nil || errors.As(err, &rows) {
 		i.answered = true

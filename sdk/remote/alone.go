@@ -10,3 +10,13 @@ func Alone(ctx context.Context) context.Context { return context.WithValue(ctx, 
 
 // IsAlone reports whether ctx is one of Alone.
 func IsAlone(ctx context.Context) bool { return ctx.Value(aloneKey{}) != nil }
+
+type blamedKey struct{}
+
+// Blamed returns a context for calls with a single row: it is blamed where they end the
+// process. One that had answered other calls may have ended for these, such as one
+// that ends after every hundred, so that the call is made once more.
+func Blamed(ctx context.Context) context.Context { return context.WithValue(ctx, blamedKey{}, true) }
+
+// IsBlamed reports whether ctx is one of Blamed.
+func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }

@@ -165,8 +165,9 @@ func (s *Server) Validate(_ context.Context, req *stagepb.ValidateRequest) (*sta
 func (s *Server) guard(what string, call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.log.Error("panic", "call", what, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("panic in the plugin: %v; its log has the stack", r)}
+			stack := string(debug.Stack())
+			s.log.Error("panic", "call", what, "panic", fmt.Sprint(r), "stack", stack)
+			err = &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("panic in the plugin: %v; its log has the whole stack:\n  %s", r, stageFrames(stack))}
 		}
 	}()
 	return call()
