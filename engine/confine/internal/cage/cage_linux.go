@@ -1,0 +1,157 @@
+package cage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/racflow/racflow/engine/confine/internal/spec"
+)
+
+// A process that was started to become a plugin never gets to its main function. Init
+// functions run on one thread: what is confined is the thread, and exec keeps what it has.
+func init() {
+	if os.Getenv(spec.Mark) == spec.Cage {
+		unix.CloseOnExec(spec.Pipe)
+		message := make([]byte, 256<<10)
+		n, err := unix.Read(spec.Pipe, message)
+		var s spec.Spec
+		if err == nil {
+			err = json.Unmarshal(message[:n], &s)
+		}
+		doing := "read what to start"
+		if err == nil {
+			doing, err = become(&s)
+		}
+		if err != nil {
+			f := &spec.Failure{Doing: doing}
+			if !errors.As(err, &f.Errno) || doing != starting {
+				f.Text = err.Error()
+			}
+			tell(spec.Report{Failed: f})
+		}
+		syscall.Exit(1)
+	}
+}
+
+func tell(r spec.Report, fds ...int) {
+	message, err := json.Marshal(r)
+	if err == nil {
+		var rights []byte
+		if len(fds) > 0 {
+			rights = unix.UnixRights(fds...)
+		}
+		err = unix.Sendmsg(spec.Pipe, message, rights, nil, 0)
+	}
+	if err != nil {
+		syscall.Exit(1) // the keeper is gone
+	}
+}
+
+const starting = "start it"
+
+// become confines this process and makes it the plugin. It returns only an error, and what it
+// was doing then.
+func become(s *spec.Spec) (doing string, err error) {
+	port := s.Port
+	if s.Namespaces {
+		if err := raiseLoopback(); err != nil {
+			tell(spec.Report{Again: true})
+			return "", nil
+		}
+		if s.Network {
+			if port, err = listen(); err != nil {
+				return "listen for the plugin's connections", err
+			}
+		}
+	}
+	kernel := spec.Kernel{Namespaces: s.Namespaces, Landlock: landlockVersion()}
+	r := reachable(s)
+	if s.Namespaces {
+		kernel.View, err = enterView(r.follow(s.Work), r)
+		if err != nil {
+			return "make its view of the file system", err
+		}
+	}
+	if err := os.Chdir(s.Work); err != nil {
+		return "enter its working folder", err
+	}
+	if err := limit(); err != nil {
+		return "limit it", err
+	}
+	if err := restrict(r, s.Namespaces, port); err != nil {
+		return "confine it by Landlock", err
+	}
+	if kernel.Filter, err = filter(s.Namespaces, s.Network); err != nil {
+		return "filter its system calls", err
+	}
+	if s.Probe {
+		tell(spec.Report{Kernel: &kernel})
+		return "", nil
+	}
+	// Set last: a change of credentials undoes it.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return "tie it to its keeper", err
+	}
+	return starting, syscall.Exec(s.Path, append([]string{s.Path}, s.Args...), environment(s, port))
+}
+
+// environment is what the process got, with folders of its own and the way to the proxy.
+func environment(s *spec.Spec, port int) []string {
+	own := []string{"HOME=" + s.Home, "TMPDIR=" + s.Temp, "PWD=" + s.Work}
+	if s.Network {
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			own = append(own, fmt.Sprintf("%s=http://127.0.0.1:%d", name, port))
+		}
+	}
+	replaced := append([]string{spec.Mark + "=", "NO_PROXY=", "no_proxy=", "ALL_PROXY=", "all_proxy="}, own...)
+	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(replaced, func(r string) bool { return strings.HasPrefix(r, name+"=") })
+	})
+	return append(kept, own...)
+}
+
+// raiseLoopback makes 127.0.0.1 usable in a new network.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+// listen listens in the plugin's network and hands the listener to the keeper, which is in
+// racflow's and passes the connections on.
+func listen() (port int, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte(net.IPv4(127, 0, 0, 1).To4())}); err != nil {
+		return 0, err
+	}
+	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+		return 0, err
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	tell(spec.Report{}, fd)
+	return at.(*unix.SockaddrInet4).Port, nil
+}
