@@ -26,7 +26,10 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Log, options.Events = newLog(), a.events()
+	options.Events = a.events()
+	if options.Log, err = newLog(); err != nil {
+		return nil, err
+	}
 	a.Workspace, err = engine.NewWorkspace(c.Context(), options)
 	return a, err
 }

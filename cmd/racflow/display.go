@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/loglevel"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -43,12 +44,15 @@ func newDisplay() *display {
 	return &display{progress: terminal.NewProgress(os.Stderr, width)}
 }
 
-func newLog() *slog.Logger {
-	level := slog.LevelWarn
-	if os.Getenv("RACFLOW_LOG") == "debug" {
-		level = slog.LevelDebug
+// logVariable is an environment variable that says what of the log is shown.
+const logVariable = "RACFLOW_LOG"
+
+func newLog() (*slog.Logger, error) {
+	levels, err := loglevel.Parse(os.Getenv(logVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", logVariable, err)
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(levels.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
 }
 
 // print writes a line. What a terminal would obey is taken out.

@@ -28,7 +28,11 @@ a third-party plugin is known when validate or another verb has asked it.`,
 				if err != nil {
 					return err
 				}
-				return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: newLog()})
+				log, err := newLog()
+				if err != nil {
+					return err
+				}
+				return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: log})
 			})
 		},
 	}

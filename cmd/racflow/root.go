@@ -9,7 +9,17 @@ func newRoot() *cobra.Command {
 		Long: `racflow runs pipelines that are written in HCL files: stages retrieve, write
 prompts, vote and elect, each in a process of its own.
 
-Start with racflow init and your own data, or with racflow init --example intent.`,
+Start with racflow init and your own data, or with racflow init --example intent.
+
+RACFLOW_LOG in the environment says what of the log is shown on standard error: debug,
+info, warn (which is usual) or error. Behind a comma a stage may have a level of its
+own, named by its block and label, or by its block alone, which is every stage of that
+kind; the stages of a knowledge have its name:
+
+    RACFLOW_LOG=info,sample.mine=debug,embed.intents=error racflow run pipeline.hcl
+
+What plugins print to standard error is logged as info where it is no record of a
+log.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
