@@ -23,7 +23,7 @@ log.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newFormat(), newLSP(),
+	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
 		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExport(), newStore(), newCache(), newVersion())
 	return root
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/plugin/build"
+	"github.com/racflow/racflow/engine/program"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+func newPluginInstall() *cobra.Command {
+	dev := false
+	c := &cobra.Command{
+		Use:   "install FOLDER --dev",
+		Short: "Let your own racflow use a plugin that you are writing",
+		Long: `Build the plugin whose project is in FOLDER, and note in your own settings where its
+program is. From then on every pipeline file of yours can use its stages, and each run
+says that it uses a plugin in development. After a change the plugin is used again
+once it was installed again. A project in Go is built by the go command; one in
+Python gets a virtual environment in its own folder.`,
+		Example: `  racflow plugin install . --dev`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name the folder of the plugin's project, such as: racflow plugin install . --dev")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if !dev {
+				return errors.New("only a plugin in development is installed from a folder: add --dev")
+			}
+			p, err := build.Project(c.Context(), args[0], c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if err := program.Link(p); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "The plugin %s is installed for development, from %s.\nPipeline files use its stages as %[1]s/STAGE.\n", p.Name, terminal.Line(p.Project))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&dev, "dev", false, "the folder holds the project of a plugin in development")
+	return c
+}
