@@ -40,7 +40,7 @@ lint: ## Run golangci-lint
 
 .PHONY: generate
 generate: build ## Write the generated code, the reference of the stages and the table of the model server
-	@go generate ./sdk/proto
+	@go generate ./sdk/proto ./sdk/python
 	@$(call reference,pipelines/reference)
 	@go run ./examples/modelserver -markdown >sdk/sdktest/modelserver/README.md
 
@@ -49,6 +49,8 @@ generated: build ## Check that what is generated is current, and that the wire b
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 		(cd sdk/proto && go tool -modfile=tools.mod buf breaking --against wire.binpb && \
 		go tool -modfile=tools.mod buf generate --output "$$fresh") && diff -r "$$fresh/stagepb" sdk/proto/stagepb && \
+		(cd sdk/proto && go tool -modfile=tools.mod buf build --exclude-source-info --as-file-descriptor-set -o "$$fresh/stage.binpb") && \
+		cmp "$$fresh/stage.binpb" sdk/python/racflow_plugin/stage.binpb && \
 		mkdir "$$fresh/reference" && $(call reference,"$$fresh/reference") && diff -r "$$fresh/reference" pipelines/reference
 
 # reference writes a page about each kind of stage into a folder.

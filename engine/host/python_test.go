@@ -1,8 +1,12 @@
 package host
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -11,22 +15,51 @@ import (
 
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	packaged "github.com/racflow/racflow/sdk/python"
 )
 
-// TestPython holds the example of a plugin that knows nothing of ours but stage.proto to what
-// a plugin has to bear: a kill, cancelled calls and the largest batches.
-func TestPython(t *testing.T) {
-	python, err := exec.LookPath("python3")
+// python makes a folder of the example in Python, with racflow-plugin in vendor/ as an author would have it
+// there, and returns its program.
+func python(t testing.TB) program.Program {
+	t.Helper()
+	interpreter, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	if out, err := exec.Command(python, "-c", "import grpc_tools, cryptography").CombinedOutput(); err != nil {
-		t.Skipf("python3 lacks packages that the example needs: %s", out)
+	if out, err := exec.Command(interpreter, "-c", "import grpc, cryptography, google.protobuf").CombinedOutput(); err != nil {
+		t.Skipf("python3 lacks packages that racflow-plugin needs: %s", out)
 	}
-	length, err := program.At("../../examples/plugin-python/racflow-plugin-length")
+	const name = "racflow-plugin-length"
+	script, err := os.ReadFile("../../examples/plugin-python/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, wheel, err := packaged.Wheel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(wheel), int64(len(wheel)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(filepath.Join(dir, "vendor"), archive); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), script, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	length, err := program.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return length
+}
+
+// TestPython holds the example, and with it the package racflow-plugin, to what a plugin has to bear: a
+// kill, cancelled calls and the largest batches.
+func TestPython(t *testing.T) {
+	length := python(t)
 	h, log := newHost(t)
 	offered, err := h.Describe(t.Context(), length)
 	if err != nil || len(offered.Stages) != 1 || offered.Stages[0].Name != "bylength" {
@@ -102,4 +135,25 @@ func TestPython(t *testing.T) {
 	if !strings.Contains(log.String(), "started again") {
 		t.Error("it was not started again")
 	}
+}
+
+// BenchmarkPython sends batches of 64 rows to the example: what a hop to a stage in Python costs an item.
+func BenchmarkPython(b *testing.B) {
+	length := python(b)
+	h, _ := newHost(b)
+	p := start(b, h, Spec{
+		Kind: sdk.KindSample, Use: "length/bylength", Program: &length,
+		Config: []byte(`{"long_label": "long", "short_label": "short"}`),
+	})
+	texts := make([]string, 64)
+	for i := range texts {
+		texts[i] = strings.Repeat("a text of a usual length ", 1+i%8)
+	}
+	batch := say(texts...)
+	for b.Loop() {
+		if out, err := p.Sample(b.Context(), batch); err != nil || len(out) != len(texts) {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(texts)), "µs/item")
 }
