@@ -222,6 +222,15 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
+// Describe replaces the description of an installed program.
+func (s *Store) Describe(hash string, description []byte) error {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return err
+	}
+	return s.describe(dir, description)
+}
+
 // describe keeps a description.
 func (s *Store) describe(dir string, description []byte) error {
 	if _, _, err := Decode(description); err != nil {
