@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/engine/stage"
@@ -74,7 +75,16 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	if chosen.Memory > 0 {
 		w.host.BoundMemory(chosen.Memory, "pipeline "+strconv.Quote(chosen.Name))
 	}
+	w.trusted(chosen.Programs())
 	return &Pipeline{workspace: w, file: file, chosen: chosen}, nil
+}
+
+// trusted says which programs are trusted further than a lock and confinement go.
+func (w *Workspace) trusted(all []*program.Program) {
+	all = slices.DeleteFunc(all, func(p *program.Program) bool { return !p.Development() && !p.Allow.Unconfined })
+	if say := w.options.Events.Plugins; say != nil && len(all) > 0 {
+		say(all)
+	}
 }
 
 // Close ends all processes of the workspace.
@@ -134,7 +144,7 @@ func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
 	o := p.workspace.options
 	o.Set = overridden(o.Set, set)
-	o.strict, o.Events.Warnings, o.Events.Findings, o.Spend = true, nil, nil, spend.Limit{}
+	o.strict, o.Events.Warnings, o.Events.Plugins, o.Events.Findings, o.Spend = true, nil, nil, nil, spend.Limit{}
 	change(&o)
 	return Open(ctx, p.file.Path, o)
 }

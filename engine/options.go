@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/engine/waiting"
 )
@@ -27,7 +28,7 @@ const DefaultState = ".racflow"
 // Options are what a program adds to a pipeline file. Only Builtin is needed.
 type Options struct {
 	Builtin Builtin  // from Serve
-	Plugins []string // folders of third-party plugins, before those of the environment and the user
+	Plugins []string // folders of plugins that are being developed, beside those of the environment
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
 
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
@@ -94,6 +95,9 @@ type Events struct {
 	Spent func(governor.Snapshot)
 	// Warnings are diagnostics of a file that is used all the same.
 	Warnings func(*DiagnosticsError)
+	// Plugins are the programs of third parties that the pipeline which was opened starts, where
+	// no lock says what one of them is, or the file keeps one from being confined.
+	Plugins func([]*program.Program)
 	// Knowledge is ready, and this was done for it.
 	Knowledge func(build.Report)
 	// Locked says that another process is building a knowledge.

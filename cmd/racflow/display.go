@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/terminal"
@@ -67,6 +68,7 @@ func (d *display) events() engine.Events {
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Findings:  d.findings,
 		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
+		Plugins:   d.plugins,
 		Knowledge: d.knowledge,
 		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
 		Waiting:   func(r waiting.Report) { d.print("%s", r) },
@@ -76,6 +78,21 @@ func (d *display) events() engine.Events {
 		Progress:  d.far,
 		Ended:     d.ended,
 		Spent:     d.spent,
+	}
+}
+
+// plugins says which programs are trusted further than a lock and confinement go.
+func (d *display) plugins(all []*program.Program) {
+	for _, p := range all {
+		switch p.Origin {
+		case program.Given:
+			d.print("plugin %s: development program %s of --plugins or RACFLOW_PLUGINS, which no lock names", p.Name, p.Path)
+		case program.Linked:
+			d.print("plugin %s: development program of %s, installed with --dev, which no lock names", p.Name, p.Project)
+		}
+		if p.Allow.Unconfined {
+			d.print("plugin %s: not confined, as the file says: it may reach all that you may", p.Name)
+		}
 	}
 }
 

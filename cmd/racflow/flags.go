@@ -48,7 +48,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 }
 
 func (f *fileFlags) registerPlugins(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "look for third-party plugins in `DIR` too (may be repeated)")
+	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever the file has locked (may be repeated)")
 }
 
 // registerInput registers the flags that say which items to work on.

@@ -19,8 +19,9 @@ func newLSP() *cobra.Command {
 editors start this command themselves. examples/editor/README.md says how to set
 them up.
 
-Files are checked as validate does while they are edited. No program is started:
-a third-party plugin is known when validate or another verb has asked it.`,
+Files are checked as validate does while they are edited. No program is started: a
+plugin that is locked brought its description, and one that is being developed is
+known when validate or another verb has asked it.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return flags.files(c, func(a *app) error {

@@ -1,20 +1,59 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 func newPlugin() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
-		Short: "Write plugins, and install those of others",
-		Long: `A plugin is a program of a third party that offers stages, which a pipeline file uses as
-PLUGIN/STAGE. To write one:
+		Short: "Write, check, install and list plugins of third parties",
+		Long: `Write, check, install and list plugins of third parties. To write one:
 
-  racflow plugin new rerank mine
-  cd mine
-  racflow plugin verify .
-  racflow plugin install . --dev
-  racflow run pipeline.hcl`,
+    racflow plugin new rerank mine
+    cd mine
+    racflow plugin verify .
+    racflow plugin install . --dev
+    racflow run pipeline.hcl
+
+A pipeline file says which plugins it uses, where they come from and what they may
+reach:
+
+    required_plugins {
+      mine = {
+        source  = "ghcr.io/acme/racflow-plugin-mine"
+        version = "~> 1.2"
+        network = ["api.example.com:443"]   # without it none
+      }
+    }
+
+Its stages are then used as use = "mine/STAGE". The file .racflow.lock.hcl beside
+it, made to be committed, holds the hash of every program. What is started is what
+was hashed: a program that was changed, that others could change, or that no lock
+names is an error where the file uses it, and is not started, not even to describe
+itself.
+
+While a plugin is being developed it goes before what is locked: one that was
+installed with --dev, or that lies in a folder of --plugins or RACFLOW_PLUGINS.
+Every run, evaluation and plan says which these are.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("there is no racflow plugin %s", args[0])
+			if likely := c.SuggestionsFor(args[0]); len(likely) > 0 {
+				err = fmt.Errorf("%w: it is racflow plugin %s", err, likely[0])
+			}
+			return err
+		},
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+		SuggestionsMinimumDistance: 2,
 	}
-	c.AddCommand(newPluginNew(), newPluginInstall())
+	c.AddCommand(
+		newPluginNew(), newPluginInstall(),
+		newPluginList(),
+	)
 	return c
 }

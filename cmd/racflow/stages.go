@@ -25,8 +25,10 @@ func newStages() *cobra.Command {
     racflow stages sample/openai
     racflow stages rerank/mine/best     # of the plugin "mine"
 
-A plugin that was never asked before is started to describe itself when its stage
-is named; a list has those plugins only that have been asked.`,
+Of third parties' plugins these are the ones that are being developed. One that was
+never asked before is started to describe itself when its stage is named; a list
+has those only that have been asked. What a file requires, racflow plugin describe
+explains.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := flags.open(c, nil)

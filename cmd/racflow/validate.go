@@ -21,9 +21,10 @@ func newValidate() *cobra.Command {
 stage. All errors are reported at once, with file, line, column and advice. No
 stage is run, no model is loaded, and racflow uses no network.
 
-A third-party plugin that the file uses and that racflow does not know yet is
-asked to describe its stages: its program is started for that, so name only
-plugins that you trust. Its answer is kept in --state until the program changes.`,
+The programs of plugins are checked, too: their hashes, and that nobody else could
+change them. None that is locked is started to describe itself. One that is being
+developed (--plugins, RACFLOW_PLUGINS, or racflow plugin install --dev) is, once:
+its answer is kept in --state until the program changes.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {

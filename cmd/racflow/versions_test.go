@@ -120,6 +120,9 @@ func TestAnotherBinaryOfAPlugin(t *testing.T) {
 				{"rebuilt/0.2.0", "run", kept, ""},
 			} {
 				out := verb(step.plugins, step.verb)
+				if !strings.Contains(out, "plugin mine: development program "+filepath.Join(dir, step.plugins, "racflow-plugin-mine")) {
+					t.Errorf("%s does not say what is being developed:\n%.1500s", step.verb, out)
+				}
 				if !strings.Contains(out, step.want) || !strings.Contains(out, step.why) || step.why == "" && strings.Contains(out, "embedding again") {
 					t.Fatalf("%s with %s: want %q and %q in\n%.1500s", step.verb, step.plugins, step.want, step.why, out)
 				}
@@ -128,7 +131,7 @@ func TestAnotherBinaryOfAPlugin(t *testing.T) {
 				t.Errorf("the list does not show the versions:\n%s", list)
 			}
 			list := verb("0.1.0", "knowledge", "list", "--json")
-			if strings.Count(list, `"version":"0.1.0","sha256":"`) != 1 || strings.Count(list, `"version":"0.2.0","sha256":"`) != 2 {
+			if strings.Count(list, `"version":"0.1.0","hash":"sha256:`) != 1 || strings.Count(list, `"version":"0.2.0","hash":"sha256:`) != 2 {
 				t.Errorf("the list does not show the binaries:\n%s", list)
 			}
 		})

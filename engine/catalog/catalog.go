@@ -81,8 +81,13 @@ func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) 
 	return &Catalog{shared: s, locked: &lock.File{}, resolved: map[string]*resolved{}}, nil
 }
 
-// Require implements pipeline.Requiring: it returns the catalog for a file in a folder.
+// Require implements pipeline.Requiring.
 func (c *Catalog) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	return c.For(dir, required)
+}
+
+// For returns the catalog for a file in a folder that requires plugins.
+func (c *Catalog) For(dir string, required []plugin.Requirement) *Catalog {
 	own := &Catalog{shared: c.shared, required: required, locked: &lock.File{}, resolved: map[string]*resolved{}}
 	if slices.ContainsFunc(required, func(r plugin.Requirement) bool { return r.Source != "" }) {
 		locked, diags := lock.Read(filepath.Join(dir, lock.FileName))

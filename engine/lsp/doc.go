@@ -10,8 +10,9 @@
 // do not confuse for longer than to the end of the line or the next block at the top.
 //
 // The server starts no program. Of third parties' plugins it knows what Catalog.Uses
-// names, which is what those have said that were asked before, by racflow validate for
-// example. A stage of another plugin is a diagnostic that says so.
+// names: of those that the file requires what came with them when they were installed, of
+// those that are being developed what they have said when they were asked, by racflow
+// validate for example. A stage of another plugin is a diagnostic that says so.
 //
 // Positions are counted in UTF-16 code units, as the protocol has it; everything
 // inside is in bytes. A changed text is checked when nothing was typed for 100 ms, an
