@@ -67,7 +67,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 			return p.about(ErrClosed)
 		}
 		if _, changes := changeOf(request); changes {
-			return sdk.Transient(p.about(ErrRestarted), 0)
+			return sdk.Transient(p.lost(now), 0)
 		}
 		if now.ended.deaf.Load() {
 			continue // another request is to blame
@@ -141,6 +141,14 @@ func (p *Process) crashed(times int, why string) error {
 		how = "again"
 	}
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
+}
+
+// lost is the error of a change during which the process ended.
+func (p *Process) lost(now instance) error {
+	if now.ended.deaf.Load() {
+		return p.about(ErrRestarted)
+	}
+	return fmt.Errorf("%s: %w while it worked on this (%w): %s", p.title, sdk.ErrCrashed, ErrRestarted, now.ended.why)
 }
 
 func (p *Process) about(err error) error {

@@ -120,12 +120,13 @@ type starter struct {
 	t        *testing.T
 	memory   sdk.Stage // what it has stored outlives it
 	embedder *letters
-	chunker  stages.Chunker    // nil: the block has none
-	enrich   map[string]*adder // by use
-	losses   *atomic.Int64     // Puts at which the store's process ends; nil: none
-	keeps    error             // of every Drop; nil: it drops
-	broken   error             // of the start of the embedder
-	strict   bool              // the store refuses some texts
+	chunker  stages.Chunker                  // nil: the block has none
+	enrich   map[string]*adder               // by use
+	losses   *atomic.Int64                   // Puts at which the store's process ends; nil: none
+	keeps    error                           // of every Drop; nil: it drops
+	broken   error                           // of the start of the embedder
+	strict   bool                            // the store refuses some texts
+	wrap     func(stages.Store) stages.Store // around the store; nil: nothing
 }
 
 func (s starter) Embedder(_ context.Context, state []byte, resolved json.RawMessage) (stages.Embedder, error) {
@@ -156,6 +157,9 @@ func (s starter) Store(context.Context) (stages.Store, error) {
 	}
 	if s.keeps != nil {
 		store = keeper{store, s.keeps}
+	}
+	if s.wrap != nil {
+		store = s.wrap(store)
 	}
 	return store, err
 }

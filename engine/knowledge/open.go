@@ -136,10 +136,10 @@ func buildPatiently(ctx context.Context, job *build.Job, waiting func(string, er
 		if err == nil {
 			return made, nil
 		}
-		if !errors.As(err, &busy) || !busy.Locked && try == maxTries {
+		if !errors.As(err, &busy) || !busy.Locked && !busy.Blamed && try >= maxTries {
 			return made, fmt.Errorf("knowledge %q: %w", job.Block.Name, err)
 		}
-		if try == 1 && waiting != nil {
+		if try == 1 && !busy.Blamed && waiting != nil {
 			waiting(job.Block.Name, busy.Unwrap())
 		}
 		select {

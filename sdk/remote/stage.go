@@ -231,7 +231,7 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 func (s *Stage) name() string { return cmp.Or(s.Name, "the plugin") }
 
 func (s *Stage) malformed(err error) error {
-	return fmt.Errorf("%s sent a reply that is malformed: %w", s.name(), err)
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s sent a reply that is malformed: %w", s.name(), err)}
 }
 
 func (s *Stage) returned(err error) error { return &NumberError{s.name(), err} }

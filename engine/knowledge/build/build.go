@@ -36,6 +36,8 @@ type Job struct {
 	Plan       bool // only report what would be done
 	Later      stages.Later
 	Vectors    cache.VectorOptions // of earlier builds
+
+	unstorable map[string]error // entries that end the store's process, by id
 }
 
 // Result is what a build made.
@@ -58,12 +60,24 @@ type builder struct {
 	looked  bool             // for those
 }
 
+// probe is a text that every embedder and chunker can work on.
+const probe = "a"
+
 func newBuilder(job *Job) *builder {
-	return &builder{
+	b := &builder{
 		Job: job, Result: Result{Report: reportOf(job.Block)}, cutting: map[string]error{},
 		embeds: stages.Caller{Stage: job.Block.Embed, Name: "embed." + job.Block.Name, Waits: job.Later.Waits},
 		chunks: stages.Caller{Stage: job.Block.Chunk, Name: "chunk." + job.Block.Name, Waits: job.Later.Waits},
 	}
+	b.embeds.Probe = func(ctx context.Context) error {
+		_, err := b.Embedder.Embed(ctx, sdk.RolePassage, []string{probe})
+		return err
+	}
+	b.chunks.Probe = func(ctx context.Context) error {
+		_, err := b.Chunker.Chunk(ctx, []sdk.Document{{ID: probe, Text: probe}})
+		return err
+	}
+	return b
 }
 
 func reportOf(block *pipeline.Knowledge) Report {
@@ -242,6 +256,7 @@ func (b *builder) commit(ctx context.Context) error {
 type BusyError struct {
 	err    error
 	Locked bool // by another process, which it names
+	Blamed bool // entries that end its process, which the next try leaves out
 }
 
 func (e *BusyError) Error() string { return e.err.Error() }
@@ -254,7 +269,7 @@ func written(what string, err error) error {
 		return nil
 	}
 	if coded := new(sdk.Error); errors.As(err, &coded) && coded.Code == sdk.CodeTransient {
-		return &BusyError{err, coded.RetryAfter > 0}
+		return &BusyError{err: err, Locked: coded.RetryAfter > 0}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -16,11 +16,14 @@
 // a build asks about no passage a second time but for the retries. Texts are forgotten
 // once they are stored: no more of them are held than the batches under way have.
 //
-// A row that ends the process of an embedder or chunker, or that hangs, is left out
+// A row that ends the process of a store, embedder or chunker, or that hangs, is left out
 // alone; one that does so to an enricher is kept without the addition. Its document
 // gets a hash that no content has, so that the next build does that document again.
-// Where a stage answers nothing of a batch, no row is to blame: the build ends, and
-// what the store holds stays. What an ended first build had completed is committed.
+// Where a stage answers nothing of a batch, nor what any stage can answer, no row is to
+// blame: the build ends, and what the store holds stays. What an ended first build had
+// completed is committed. A process of a store takes with it what was not committed: the
+// rows to blame are found by putting them into a collection that is never committed
+// (blame.go), and the build begins again without them.
 //
 // A plan does the same without calling a service and without writing; it counts what
 // would be done and asked.

@@ -81,9 +81,8 @@ func (w *walk) store(ctx context.Context, batches <-chan batch, of []units.Unit,
 	far, committed := w.measure("embedding", of), time.Now()
 	for m := range batches {
 		if len(m.entries) > 0 {
-			err := w.refused.take(m.entries, w.Store.Put(ctx, w.Collection, m.entries))
-			if err != nil {
-				return written("store", err)
+			if err := w.take(ctx, m.entries); err != nil {
+				return err
 			}
 		}
 		if w.doing == "" {

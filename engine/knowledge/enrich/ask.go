@@ -102,7 +102,7 @@ func (e *enricher) call(ctx context.Context, t turn, documents []units.Document,
 	}
 	found, err := e.ask(ctx, t, passages)
 	var rows sdk.RowErrors
-	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err)) {
+	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err) || nonsense(err)) {
 		found, err = e.divide(ctx, t, passages, err)
 	}
 	alone := errors.As(err, &rows)
@@ -131,6 +131,13 @@ func (e *enricher) call(ctx context.Context, t turn, documents []units.Document,
 		err = worst
 	}
 	return err
+}
+
+// nonsense reports whether a call as a whole failed for a mistake of the stage itself:
+// a reply that makes no sense, a panic.
+func nonsense(err error) bool {
+	coded := new(sdk.Error)
+	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*remote.StatusError))
 }
 
 // ask calls the process. An error that is not sdk.RowErrors is of all passages.

@@ -47,6 +47,10 @@ func Name(block *pipeline.Knowledge, s stages.Set) string {
 // entries.
 func Centroids(collection string) string { return collection + "-labels" }
 
+// Trial names the collection into which entries are put that may end the store's
+// process: nothing of it is ever committed.
+func Trial(collection string) string { return collection + "-trial" }
+
 // isName reports whether a collection's name is one that Name gives to a knowledge.
 func isName(collection, knowledge string) bool {
 	hash, ok := strings.CutPrefix(collection, knowledge+"-")

@@ -32,7 +32,7 @@ func (h *History) Remove(ctx context.Context, g Generation) error {
 	}
 	// The centroids first: who is cut off in between has left a generation that
 	// is still listed, and that makes its centroids again if it is used.
-	for _, collection := range []string{Centroids(g.Collection), g.Collection} {
+	for _, collection := range []string{Trial(g.Collection), Centroids(g.Collection), g.Collection} {
 		if err := h.store.Drop(ctx, collection); err != nil {
 			return fmt.Errorf("remove generation %s: %w", g.Collection, err)
 		}

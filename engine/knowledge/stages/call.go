@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,17 +19,22 @@ const BatchBytes = 8 << 20
 
 // Caller calls a stage of a build with batches.
 type Caller struct {
-	Stage    *pipeline.Stage
-	Name     string            // of the stage, as "embed.k"
-	Waits    *waiting.Reporter // hears what it waits for; nil: nobody does
-	Later    pending.Work      // of a stage that Pends, for the next batch; without Call
-	answered bool              // to a call so far
+	Stage *pipeline.Stage
+	Name  string            // of the stage, as "embed.k"
+	Waits *waiting.Reporter // hears what it waits for; nil: nobody does
+	Later pending.Work      // of a stage that Pends, for the next batch; without Call
+	// Probe asks the stage for what any stage of its kind can answer, where it answered
+	// nothing that it was asked for: then it is the cause, or else the rows are.
+	Probe    func(context.Context) error
+	answered bool // to a call so far
 }
 
 // Call calls with the n rows of a batch, within the stage's timeout, again where that
 // may help, and with parts of it where a row spoils it. It returns an error or nil
 // for each row, or one that ends the build: the stage is the cause, not a row,
-// where it answered nothing of this batch, and nothing before if that is one row.
+// where it answered nothing of this batch, nothing before if that is one row, and
+// does not answer Probe. Rows that an earlier build left out come back together, and
+// nothing else may be left to do.
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
 	before, now := c.answered, false
 	bounded := func(ctx context.Context, at []int) error {
@@ -46,11 +52,28 @@ func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context,
 		return nil, ctx.Err()
 	}
 	for _, err := range errs {
-		if err != nil && (!now && (n > 1 || !before) || Passes(err)) {
+		if err != nil && Passes(err) {
 			return nil, err
 		}
 	}
+	for _, err := range errs {
+		if err != nil && !now && (n > 1 || !before) && !c.works(ctx) {
+			return nil, cmp.Or(ctx.Err(), err)
+		}
+		now = true
+	}
 	return errs, nil
+}
+
+// works reports whether the stage answers Probe.
+func (c *Caller) works(ctx context.Context) bool {
+	if c.Stage.Info.Pends {
+		return false // nobody would wait for the answer
+	}
+	err := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: func(ctx context.Context, _ []int) error {
+		return retry.Bounded(ctx, c.Stage, c.Probe)
+	}}.Do(ctx, 1)[0]
+	return err == nil || errors.As(err, new(sdk.RowErrors))
 }
 
 // Passes reports whether an error is not the row's own: a later build can do better.
