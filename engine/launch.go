@@ -36,7 +36,7 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 	return w.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
-		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory,
+		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
 	})
 }
 

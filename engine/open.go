@@ -72,6 +72,9 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	if err := checkSpend(w.options.Spend, chosen); err != nil {
 		return nil, err
 	}
+	if err := w.relieve(file, chosen); err != nil {
+		return nil, err
+	}
 	if chosen.Memory > 0 {
 		w.host.BoundMemory(chosen.Memory, "pipeline "+strconv.Quote(chosen.Name))
 	}

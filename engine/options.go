@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,6 +67,11 @@ type Options struct {
 	ballots bool // keep what voters returned, to hold elections again
 	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method
 
+	// Debug is a stage that a debugger will look at, named as messages name it ("sample.mine";
+	// that of a knowledge by its name, "embed.intents"): it is not confined and has no time
+	// limits, and Events.Debugging is called before it is opened.
+	Debug string
+
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events
 }
@@ -105,6 +111,9 @@ type Events struct {
 	// Waiting is given what a stage waits for that has answered nothing for a while
 	// (package waiting).
 	Waiting func(waiting.Report)
+	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
+	// it has started. The stage is opened when it returns; an error gives it up.
+	Debugging func(ctx context.Context, stage string, pid int) error
 	// Later says what is waited for whose results come later, where its stage knows how far that
 	// is.
 	Later func(pending.Wait)

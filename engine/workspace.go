@@ -70,7 +70,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 		}
 	}
 	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
-	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log}); err != nil {
+	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging}); err != nil {
 		return nil, err
 	}
 	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {

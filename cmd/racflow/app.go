@@ -27,6 +27,7 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 		return nil, err
 	}
 	options.Events = a.events()
+	options.Events.Debugging = debuggingAt(a.print, stdin)
 	if options.Log, err = newLog(); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ func (f *fileFlags) registerCalls(c *cobra.Command) {
 	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
 	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
+	c.Flags().StringVar(&f.more.Debug, "debug", "", "start a `STAGE`, such as sample.mine or embed.intents, without confinement and time limits, and wait until a debugger is attached to it or Enter is pressed")
 }
 
 // registerSpend registers the flags that say what is spent where it counts most.

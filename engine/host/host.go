@@ -30,6 +30,10 @@ type Options struct {
 	StartTimeout time.Duration
 	// StopTimeout is how long a process that was asked to end may take; 0: 500 ms.
 	StopTimeout time.Duration
+	// Debugging is called before a stage is opened that a debugger looks at (Spec.Debug), with the
+	// id of its process, and returns when the stage may go on, or an error to give it up; nil: it
+	// goes on at once.
+	Debugging func(ctx context.Context, stage string, pid int) error
 }
 
 // Host starts plugin processes and ends them all with Close.

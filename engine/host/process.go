@@ -177,9 +177,19 @@ func (p *Process) forget() error {
 
 // launch starts a process and configures it.
 func (p *Process) launch(ctx context.Context) (instance, error) {
-	c, err := p.host.spawn(ctx, launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out})
+	l := launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out}
+	if p.spec.Debug {
+		l.debugged()
+	}
+	c, err := p.host.spawn(ctx, l)
 	if err != nil {
 		return instance{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
+	}
+	if p.spec.Debug {
+		if err := p.awaitDebugger(ctx, c); err != nil {
+			c.kill()
+			return instance{}, fmt.Errorf("%s: %w", p.name(), err)
+		}
 	}
 	in, err := p.configure(ctx, c)
 	if err != nil {

@@ -234,6 +234,13 @@ func (p *runningProcess) ID() string {
 	return strconv.Itoa(p.pid)
 }
 
+// plugin is the process id of the plugin itself.
+func (p *runningProcess) plugin() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid
+}
+
 func (p *runningProcess) started() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

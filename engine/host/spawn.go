@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type launch struct {
 	network bool
 	memory  int64 // bytes that it and all that it starts may hold; 0: any
 	out     *output
+
+	environment []string      // beside what every plugin gets
+	start       time.Duration // until it answers; 0: the host's
 }
 
 // process is a program that runs and has passed the handshake.
@@ -59,12 +63,12 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		Plugins:         plugin.PluginSet{},
 		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
 			sockets = dir
-			running.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks)
+			running.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks, l.environment)
 			h.bounded(running, l.memory, l.name)
 			return running, nil
 		},
 		TLSConfig:        config,
-		StartTimeout:     h.limits.start + time.Minute, // ours is ctx
+		StartTimeout:     Forever, // ours is ctx
 		SyncStdout:       l.out.lines("stdout"),
 		SyncStderr:       l.out.lines("stderr"),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
@@ -73,8 +77,9 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		SkipHostEnv:      true,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
 	})
+	within := cmp.Or(l.start, h.limits.start)
 	c := &process{hash: hash, running: running, client: client}
-	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.start, fmt.Errorf("it was not ready within %v", h.limits.start))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		running.fail(context.Cause(ctx))

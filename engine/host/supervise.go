@@ -44,6 +44,9 @@ func (p *Process) supervise() {
 func (p *Process) watch(now instance) {
 	tick := time.NewTicker(p.host.limits.healthEvery)
 	defer tick.Stop()
+	if p.spec.Debug {
+		tick.Stop() // a debugger stops it
+	}
 	stuck := 0
 	for {
 		select {
