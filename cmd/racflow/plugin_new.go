@@ -26,8 +26,10 @@ releases the plugin. KIND is what the stage does:
   embed    turns texts into vectors             sample  votes on an item
   store    keeps entries and searches them      elect   decides from all votes
 
-The plugin needs Go, and racflow's module, which the go command downloads.`,
-		Example: `  racflow plugin new rerank mine`,
+A plugin in Go needs Go, and racflow's module, which the go command downloads. A
+plugin in Python needs Python 3 and packages that pip downloads.`,
+		Example: `  racflow plugin new rerank mine
+  racflow plugin new sample mine --lang python`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("name the kind of the stage and the plugin, such as: racflow plugin new rerank mine; the kinds are %s", create.Kinds())
@@ -36,7 +38,7 @@ The plugin needs Go, and racflow's module, which the go command downloads.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Kind, o.Name = sdk.Kind(args[0]), args[1]
-			if o.Lang == create.Go && o.SDK == "" {
+			if o.SDK == "" {
 				o.SDK = engine.Version()
 			}
 			paths, err := create.Write(o.Name, o)
@@ -57,7 +59,7 @@ The plugin needs Go, and racflow's module, which the go command downloads.`,
 			return table.Flush()
 		},
 	}
-	c.Flags().StringVar(&o.Lang, "lang", create.Go, "write it in `LANGUAGE`: go")
-	c.Flags().StringVar(&o.SDK, "sdk", "", "the `VERSION` of racflow's module, or the folder of a checkout of it (default: the version of this racflow)")
+	c.Flags().StringVar(&o.Lang, "lang", create.Go, "write it in `LANGUAGE`: go or python")
+	c.Flags().StringVar(&o.SDK, "sdk", "", "write it against a `VERSION` of racflow, or in Go against the folder of a checkout (default: the version of this racflow)")
 	return c
 }

@@ -18,7 +18,8 @@ import (
 // Project builds the project in a folder and returns its program, which is named racflow-plugin-NAME
 // and lies in that folder. What takes long, and what compilers say, goes to log.
 //
-// A project has a go.mod whose module ends with racflow-plugin-NAME.
+// A project in Go has a go.mod whose module ends with racflow-plugin-NAME, one in Python a folder
+// racflow-plugin-NAME with a program of that name.
 func Project(ctx context.Context, dir string, log io.Writer) (program.Program, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -30,7 +31,7 @@ func Project(ctx context.Context, dir string, log io.Writer) (program.Program, e
 	case err == nil:
 		path, err = compile(ctx, dir, mod, log)
 	case errors.Is(err, os.ErrNotExist):
-		err = fmt.Errorf("%s is not the folder of a plugin's project: it has no go.mod; begin one with racflow plugin new", dir)
+		path, err = prepare(ctx, dir, log)
 	}
 	if err != nil {
 		return program.Program{}, err

@@ -59,6 +59,8 @@ func TestErrors(t *testing.T) {
 		{"no such folder", map[string]string{"../other/x": ""}, nil, []string{"is not the folder of a plugin's project"}},
 		{"name", map[string]string{"go.mod": "module example.org/mine\n"}, nil, []string{"go.mod", `"example.org/mine"`, "racflow-plugin-NAME"}},
 		{"no Go", map[string]string{"go.mod": module}, map[string]string{"PATH": ""}, []string{"written in Go", "https://go.dev/dl"}},
+		{"no Python", map[string]string{"racflow-plugin-a/racflow-plugin-a": ""}, map[string]string{"PATH": ""}, []string{"written in Python", "python.org"}},
+		{"two plugins", map[string]string{"racflow-plugin-a/racflow-plugin-a": "", "racflow-plugin-b/racflow-plugin-b": ""}, nil, []string{"several plugins"}},
 		{"wrong code", map[string]string{"go.mod": module, "main.go": "package main\n\nfunc main() { return 1 }\n"}, nil, []string{"build the plugin", "main.go:3"}},
 		{"module off", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "off", "GOFLAGS": ""}, []string{"get the modules", "go env GOPROXY"}},
 		{"no such version", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "file://" + filepath.ToSlash(t.TempDir()), "GOFLAGS": "", "GONOSUMDB": "*"},

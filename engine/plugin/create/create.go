@@ -14,15 +14,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Go is the language that there are templates in.
-const Go = "go"
+// The languages that there are templates in.
+const (
+	Go     = "go"
+	Python = "python"
+)
 
 // Options say which project is written.
 type Options struct {
 	Kind sdk.Kind
 	Name string // of the plugin and of its stage
-	Lang string // Go
-	SDK  string // of Go: the version of racflow's module, or the folder of a checkout of it
+	Lang string // Go or Python
+	SDK  string // the version of racflow's module; a project in Go may have the folder of a checkout of it
 }
 
 // names are those that a plugin may have: they become a program's name, and a key of a file.
@@ -35,8 +38,8 @@ func (o Options) Check() error {
 		return fmt.Errorf("there is no kind of stage %q; choose one of %s", o.Kind, Kinds())
 	case !names.MatchString(o.Name) || len(o.Name) > 40:
 		return fmt.Errorf("%q cannot be the name of a plugin: take at most 40 lower-case letters, digits and hyphens, a letter first, such as my-%s", o.Name, o.Kind)
-	case o.Lang != Go:
-		return fmt.Errorf("there are no templates in %q; choose %s", o.Lang, Go)
+	case o.Lang != Go && o.Lang != Python:
+		return fmt.Errorf("there are no templates in %q; choose %s or %s", o.Lang, Go, Python)
 	}
 	return nil
 }

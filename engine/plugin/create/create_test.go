@@ -5,6 +5,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,12 +19,9 @@ import (
 // each runs a test for each template.
 func each(t *testing.T, test func(t *testing.T, o Options, files map[string]File)) {
 	for _, kind := range catalog.Kinds {
-		for _, lang := range []string{Go} {
+		for _, lang := range []string{Go, Python} {
 			t.Run(lang+"/"+string(kind), func(t *testing.T) {
-				o := Options{Kind: kind, Name: "my-stage", Lang: lang}
-				if lang == Go {
-					o.SDK = "1.2.3"
-				}
+				o := Options{Kind: kind, Name: "my-stage", Lang: lang, SDK: "1.2.3"}
 				files, err := Files(o)
 				if err != nil {
 					t.Fatal(err)
@@ -50,8 +48,8 @@ func TestFiles(t *testing.T) {
 				}
 			case ".hcl":
 				want = hclwrite.Format(file.Content)
-				if use := `use = "my-stage/my-stage"`; !bytes.Contains(bytes.ReplaceAll(want, []byte("use   ="), []byte("use =")), []byte(use)) {
-					t.Errorf("%s does not say %s", path, use)
+				if !regexp.MustCompile(`use += "my-stage/my-stage"`).Match(want) {
+					t.Errorf("%s does not use the stage", path)
 				}
 			}
 			if !bytes.Equal(file.Content, want) {
@@ -67,7 +65,7 @@ func TestFiles(t *testing.T) {
 // TestOwnLines bounds what an author has to write: the lines of the stage's file that are neither
 // blank nor a comment, and no imports, which editors write.
 func TestOwnLines(t *testing.T) {
-	most := map[string]int{Go: 32}
+	most := map[string]int{Go: 32, Python: 25}
 	each(t, func(t *testing.T, o Options, files map[string]File) {
 		n := ownLines(o.Lang, string(files[o.Main()].Content))
 		t.Logf("own lines of %s in %s: %d", o.Kind, o.Lang, n)
@@ -78,7 +76,7 @@ func TestOwnLines(t *testing.T) {
 }
 
 func ownLines(lang, text string) (n int) {
-	imports := false
+	imports, doc := false, false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -88,6 +86,10 @@ func ownLines(lang, text string) (n int) {
 		case imports:
 			imports = line != ")"
 		case lang == Go && (strings.HasPrefix(line, "package ") || strings.HasPrefix(line, "import ")):
+		case lang == Python && (strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "from ")):
+		case lang == Python && (doc || strings.HasPrefix(line, `"""`)): // of the module
+			quotes := strings.Count(line, `"""`)
+			doc = doc != (quotes == 1)
 		default:
 			n++
 		}
@@ -156,7 +158,8 @@ func TestRefused(t *testing.T) {
 		{"quote", "new", with(func(o *Options) { o.Name = `mine"` }), "cannot be the name"},
 		{"newline", "new", with(func(o *Options) { o.Name = "mine\n" }), "cannot be the name"},
 		{"long", "new", with(func(o *Options) { o.Name = strings.Repeat("m", 41) }), "at most 40"},
-		{"language", "new", with(func(o *Options) { o.Lang = "rust" }), "choose go"},
+		{"language", "new", with(func(o *Options) { o.Lang = "rust" }), "go or python"},
+		{"sdk of Python", "new", with(func(o *Options) { o.Lang, o.SDK = Python, "../../.." }), "--sdk of a plugin in Python is a version"},
 		{"sdk", "new", with(func(o *Options) { o.SDK = "latest" }), "neither a version"},
 		{"no sdk", "new", with(func(o *Options) { o.SDK = "" }), "neither a version"},
 		{"folder", full, good, "not empty"},

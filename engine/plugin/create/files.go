@@ -3,6 +3,7 @@ package create
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -54,7 +55,14 @@ func Files(o Options) (map[string]File, error) {
 		".gitignore":                    o.Lang + "/gitignore.tmpl",
 		".github/workflows/release.yml": o.Lang + "/release.yml.tmpl",
 	}
-	from["go.mod"], from["main_test.go"] = "go/go.mod.tmpl", "go/main_test.go.tmpl"
+	if o.Lang == Go {
+		from["go.mod"], from["main_test.go"] = "go/go.mod.tmpl", "go/main_test.go.tmpl"
+	} else {
+		from["requirements.txt"], from["test_stage.py"] = "python/requirements.txt.tmpl", "python/test_stage.py.tmpl"
+		if o.Kind == sdk.KindStore {
+			from["verify.json"], from["pipeline.hcl"] = "python/verify.json.tmpl", "python/store.hcl"
+		}
+	}
 	for _, folder := range data[o.Kind] {
 		root := "templates/data/" + folder
 		err := fs.WalkDir(templates, root, func(name string, e fs.DirEntry, err error) error {
@@ -75,6 +83,9 @@ func Files(o Options) (map[string]File, error) {
 		}
 		files[path] = File{content, 0o644}
 	}
+	if o.Lang == Python { // it is executed as it is
+		files[o.Main()] = File{files[o.Main()].Content, 0o755}
+	}
 	return files, nil
 }
 
@@ -88,7 +99,12 @@ type values struct {
 }
 
 // Main is the path, with slashes, of the file that holds the stage.
-func (o Options) Main() string { return "main.go" }
+func (o Options) Main() string {
+	if o.Lang == Python {
+		return program.Prefix + o.Name + "/" + program.Prefix + o.Name
+	}
+	return "main.go"
+}
 
 // versions are those of modules.
 var versions = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-+.0-9A-Za-z]*)$`)
@@ -98,6 +114,9 @@ func (o Options) values() (values, error) {
 	if version := versions.FindStringSubmatch(o.SDK); version != nil {
 		v.Version = "v" + version[1]
 		return v, nil
+	}
+	if o.Lang == Python {
+		return v, errors.New("--sdk of a plugin in Python is a version: racflow brings the package itself")
 	}
 	folder, err := filepath.Abs(o.SDK)
 	if err != nil {
