@@ -72,7 +72,10 @@ class Described:
 
 
 def prepare(cls: type) -> type:
-    """Makes a dataclass of a stage's class that is none."""
+    """Makes a dataclass of a stage's class that is none, and of those that it inherits arguments from."""
+    for base in reversed(cls.__mro__[1:]):
+        if any(isinstance(value, dataclasses.Field) for value in base.__dict__.values()):
+            prepare(base)
     if "__dataclass_fields__" in cls.__dict__:
         return cls
     return dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)  # secrets are not shown
@@ -126,6 +129,8 @@ def _describe(cls: type, field, hint) -> Described:
 def _plain(value):
     if isinstance(value, datetime.timedelta):
         return f"{value.total_seconds():.9f}".rstrip("0").rstrip(".") + "s"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return int(value)
     return str(value) if isinstance(value, pathlib.Path) else value
 
 

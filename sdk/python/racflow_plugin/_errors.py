@@ -121,4 +121,4 @@ def valid(text: str) -> str:
     """The text with U+FFFD in the place of surrogates that stand alone, which no message carries."""
     if text.isascii():
         return text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

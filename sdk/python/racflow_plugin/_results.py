@@ -187,9 +187,9 @@ class _Names:
         return [valid(name) for name in self.numbers]
 
 
-def metas(values: "list[dict]") -> list[bytes]:
-    """A column of metadata, or nothing where all are empty."""
-    return [json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") if value else b"" for value in values] if any(values) else []
+def metadata(value: dict) -> bytes:
+    """Metadata as it travels: strings, finite numbers and booleans by name."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace") if value else b""
 
 
 def some(values: list) -> list:
@@ -215,7 +215,7 @@ def _sample(one) -> Sample:
     if isinstance(one, Answer):
         return Sample([one])
     if isinstance(one, dict):
-        return Sample([Answer(label, float(weight)) for label, weight in sorted(one.items(), key=lambda pair: -pair[1])])
+        return Sample(sorted((Answer(label, float(weight)) for label, weight in one.items()), key=lambda answer: -answer.weight))
     raise StageError(f"a voter returned {type(one).__name__} for a row; return a label, a dict of weights by label, a Sample, None, or a list of those")
 
 
@@ -372,22 +372,23 @@ def verdicts(results: list, failed: Failed, rows, reply) -> None:
 
 
 def chunks(results: list, failed: Failed, documents, reply) -> None:
-    lists, spans = [], []
+    lists, spans, meta = [], [], []
     for i, (result, document) in enumerate(zip(failed.take(results), documents)):
         made: list[Chunk] = []
         try:
             made = [] if i in failed else [one if isinstance(one, Chunk) else Chunk(*one) for one in result]
             spans.append(_spans(made, document.text))
+            meta.append([metadata(chunk.meta) for chunk in made])
         except Exception as error:
             failed[i], made = error, []
-            spans.append([])
+            spans[i:], meta[i:] = [[]], [[]]
         lists.append(made)
     every, placed = [chunk for one in lists for chunk in one], [span for one in spans for span in one]
     reply.n, out = len(lists), reply.chunks
     out.offsets.extend(itertools.accumulate(map(len, lists), initial=0))
     out.start.extend([span[0] for span in placed])
     out.end.extend([span[1] for span in placed])
-    out.meta.extend(metas([chunk.meta for chunk in every]))
+    out.meta.extend(some([raw for one in meta for raw in one]))
     if any(chunk.header for chunk in every):
         out.header_start.extend([span[2] for span in placed])
         out.header_end.extend([span[3] for span in placed])

@@ -12,7 +12,7 @@ import grpc
 
 from . import _results, _rows, _store, _wire
 from ._context import Context
-from ._errors import Cancelled, Invalid, StageError, argument_errors, failure
+from ._errors import Invalid, StageError, argument_errors, failure
 from ._host import Host
 from ._results import Failed, Pending
 from ._stage import Plugin, Setup, Stage, caller
@@ -156,7 +156,7 @@ class Server:
         if isinstance(getattr(stage, "draw", None), _results.Draw):
             reply.random, reply.random_parts, reply.random_shared, reply.random_seed = stage.draw.count, stage.draw.parts, stage.draw.shared, stage.draw.seed
         if hasattr(stage, "resolved"):
-            reply.resolved_json = json.dumps(stage.resolved()).encode()
+            reply.resolved_json = json.dumps(stage.resolved(), separators=(",", ":")).encode()
         self._info, self._stage = info, stage
         return reply
 
@@ -179,7 +179,7 @@ class Server:
                 raise Invalid(f"the reply has {reply.ByteSize() >> 20} MiB, more than the {_wire.MOST_BYTES >> 20} of a message; use smaller batches")
             return reply
         except BaseException as error:  # SystemExit, too: it would end this thread, and no call
-            return reply_class(failure=failure(_noted(error)))
+            return reply_class(failure=failure(error if context.cancelled else _noted(error)))
         finally:
             with self._lock:
                 self._active.discard(context)
@@ -229,9 +229,14 @@ class Server:
     def _fit(self, reply, context: Context, requests) -> None:
         if not self._info.fits:
             raise Invalid("a stage of this kind does not do that")
-        rows = (row for request in requests for row in _rows.training_rows(request.rows))
-        caller(self._stage, "fit", context=context)(rows)
-        context.check()  # a stream that broke off is no end of the rows
+
+        def rows():
+            for request in requests:
+                yield from _rows.training_rows(request.rows)
+            # To gRPC a stream that broke off may look like its end, for a moment. racflow takes what was written
+            # for learnt only when it has had the reply, so this spares work and no more.
+            context.check()
+        caller(self._stage, "fit", context=context)(rows())
 
     def _store(self, reply, context: Context, request, name: str) -> None:
         self._need("store")
@@ -240,9 +245,8 @@ class Server:
 
 def _noted(error: BaseException, level: int = logging.ERROR) -> BaseException:
     """Logs the stack of an error that is the stage's own."""
-    if isinstance(error, (StageError, Cancelled)) or isinstance(error, grpc.RpcError) and level != logging.ERROR:
-        return error
-    _log.log(level, "an exception in the plugin", exc_info=error)
+    if not isinstance(error, StageError):
+        _log.log(level, "an exception in the plugin", exc_info=error)
     return error
 
 

@@ -11,8 +11,8 @@ import typing
 
 from . import _wire
 from ._errors import Invalid, StageError, valid
-from ._results import Failed, listed, metas, pack, some
-from ._rows import column, metadata, vectors_of
+from ._results import Failed, listed, metadata, pack, some
+from ._rows import column, metadata as metadata_of, vectors_of
 from ._stage import caller
 
 _UNSCORED = float("nan")
@@ -166,7 +166,7 @@ def entries_of(message) -> list[Entry]:
         raise Invalid(f"column id has {len(message.id)} values for {n} rows")
     texts, labels, contexts = (column(name, getattr(message, name), n, "") for name in ("text", "label", "context"))
     raw, hashes = column("meta", message.meta, n, b""), column("hash", message.hash, n, b"")
-    return [Entry(id, texts[i], labels[i], contexts[i], metadata(raw[i]), None if vectors is None else vectors[i * dimension:(i + 1) * dimension], hashes[i])
+    return [Entry(id, texts[i], labels[i], contexts[i], metadata_of(raw[i]), None if vectors is None else vectors[i * dimension:(i + 1) * dimension], hashes[i])
             for i, id in enumerate(message.id)]
 
 
@@ -176,7 +176,7 @@ def _put_entries(entries: "list[Entry | None]", rows) -> None:
     rows.id.extend([valid(entry.id) for entry in every])
     for name in ("text", "label", "context"):
         getattr(rows, name).extend(some([valid(getattr(entry, name)) for entry in every]))
-    rows.meta.extend(metas([entry.meta for entry in every]))
+    rows.meta.extend(some([metadata(entry.meta) for entry in every]))
     rows.hash.extend(some([bytes(entry.hash) for entry in every]))
     dimension = next((len(entry.vector) for entry in every if entry.vector is not None), 0)
     if dimension:
@@ -313,4 +313,4 @@ def _put_candidates(lists: list[list[_Found]], texts: bool, rows) -> None:
     if texts:
         out.text.extend(some([valid(found.entry.text) for found in every]))
         out.context.extend(some([valid(found.entry.context) for found in every]))
-        out.meta.extend(metas([found.entry.meta for found in every]))
+        out.meta.extend(some([metadata(found.entry.meta) for found in every]))
