@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/eval"
@@ -76,6 +77,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		}
 		if err := p.workspace.options.Services.keepProfiles(book.Folder()); err != nil {
 			return nil, errors.Join(err, book.Close(nil))
+		}
+		if err := p.workspace.host.Replays().Into(filepath.Join(book.Folder(), "replay")); err != nil {
+			p.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
 		}
 		kept, out.Run = book, book.ID()
 		begun.Run = out.Run

@@ -49,6 +49,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case err == nil:
 			p.hide(answer)
 			p.sign(answer)
+			p.blame(ctx, method, request, failed(answer.(failing)))
 			if answer.(failing).GetFailure() == nil {
 				p.replay.after(request, reply)
 			}
@@ -58,6 +59,9 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case !errors.Is(err, remote.ErrLost):
 			if sdk.CodeOf(err) == sdk.CodeDeadline {
 				p.settle(now)
+				p.blame(ctx, method, request, err)
+			} else if errors.As(err, new(*remote.StatusError)) {
+				p.blame(ctx, method, request, err)
 			}
 			return p.explain(err)
 		}
@@ -74,7 +78,9 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		}
 		worn := remote.IsBlamed(ctx) && !(remote.IsAlone(sending) && now.conn.Answered() == now.opened)
 		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
-			return p.crashed(attempt, now.ended.why)
+			err := p.crashed(attempt, now.ended.why)
+			p.blame(ctx, method, request, err)
+			return err
 		}
 	}
 }

@@ -19,6 +19,9 @@
 // goes over it is ended, as one that crashes is restarted, and the error names bound and size. After a
 // SIGKILL the error says whether the kernel has ended processes for lack of memory.
 //
+// A single row is blamed only for the end of a process that had answered nothing else.
+// The request that it stood in is kept for the plugin's author (package replay).
+//
 // Numbers that a stage returns are checked as they arrive (package wire): a row
 // with one that is not finite or out of its bounds fails, and names the stage.
 //

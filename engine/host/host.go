@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/host/memory"
+	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk/backoff"
 )
@@ -43,6 +44,7 @@ type Host struct {
 	id      *identity
 	shared  services
 	secrets redact.Secrets
+	replays replay.Files
 	memory  *memory.Watch
 	sockets string // folder in which the folders of sockets are made
 

@@ -303,6 +303,9 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = fmt.Sprint(cmd.Process.Pid)
 		}
 		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: answer, Weight: float64(len(it.Candidates))}}}}
+		if it.Text == "negative" {
+			out[i][0].Answers[0].Weight = -7
+		}
 	}
 	if len(failed) > 0 {
 		return out, failed

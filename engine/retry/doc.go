@@ -4,7 +4,9 @@
 // the stage's process or takes all of its time so fails alone.
 //
 // What that costs at most: a row among n that ends the process ends it once for
-// each halving, log2 n times, beside the times that the batch did. A row that hangs
+// each halving, log2 n times, beside the times that the batch did; a row that stands
+// alone ends up to five more, since it is not blamed for the end of a process that had
+// answered others before. A row that hangs
 // takes less than the time of one more batch, since each half has half the time
 // (but never less than a few seconds). Where r rows hang it is log2 r + 2 times the
 // time of a batch. A batch of which nothing is answered at all is given up after a

@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -19,6 +20,11 @@ import (
 type Caller interface {
 	Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error
 	Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error)
+}
+
+// Witness is a Caller that wants to know of requests whose reply makes no sense.
+type Witness interface {
+	Nonsense(method string, request proto.Message, why error)
 }
 
 // Stage calls a stage's methods over the wire. It has the methods of every
@@ -190,6 +196,17 @@ func (s *Stage) call(ctx context.Context, method string, request any, reply inte
 // where single rows failed, and *sdk.Pending where they come later.
 func rows[T any](ctx context.Context, s *Stage, method string, request any, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
 	reply := &stagepb.RowsReply{}
+	witness := func(err error) {
+		if w, ok := s.Conn.(Witness); ok {
+			w.Nonsense(method, request.(proto.Message), err)
+		}
+	}
+	malformed := func(err error) error {
+		if err = s.malformed(err); IsBlamed(ctx) {
+			witness(err)
+		}
+		return err
+	}
 	if err := s.call(ctx, method, request, reply); err != nil {
 		return nil, err
 	}
@@ -199,18 +216,19 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 			err = errors.New("its results come later, and its description does not say that they may")
 		}
 		if err != nil {
-			return nil, s.malformed(err)
+			return nil, malformed(err)
 		}
 		return nil, later
 	}
 	results, err := decode(reply.GetRows(), n)
 	if err != nil {
-		return nil, s.malformed(err)
+		return nil, malformed(err)
 	}
 	failed, err := wire.DecodeRowErrors(reply.GetErrors(), n)
 	if err != nil {
-		return nil, s.malformed(err)
+		return nil, malformed(err)
 	}
+	told := false
 	for i := range results {
 		if check == nil {
 			break
@@ -220,6 +238,10 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 				failed = sdk.RowErrors{}
 			}
 			failed[i] = s.returned(err)
+			if !told { // one of a call is enough
+				witness(failed[i])
+				told = true
+			}
 		}
 	}
 	if failed != nil {
