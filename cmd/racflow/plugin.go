@@ -53,7 +53,8 @@ Every run, evaluation and plan says which these are.`,
 	}
 	c.AddCommand(
 		newPluginNew(), newPluginInstall(),
-		newPluginList(),
+		newPluginInit(), newPluginList(), newPluginDescribe(), newPluginRemove(),
+		newPluginPublish(),
 	)
 	return c
 }

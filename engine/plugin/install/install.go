@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,12 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *lock.Plugin)
 	if w.SHA256 != nil {
 		return after, false, errors.New("sha256 is for archives; the programs of a registry are locked by its index: remove it")
 	}
+	key, given := in.Keys[w.Name]
 	switch {
 	case in.Locked && !keep:
 		return after, false, stale(w, before)
+	case keep && !in.Upgrade && given && !key.Is(before.Signer):
+		return after, false, fmt.Errorf("%s has %q signed by %s, and not by the key that --key names: ask its author which key is right; --upgrade looks for its signature anew", lock.FileName, w.Name, cmp.Or(before.Signer, "nobody"))
 	case keep && !in.Upgrade:
 		after = *before
 		after.Constraint = w.Version

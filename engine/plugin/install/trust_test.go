@@ -128,6 +128,10 @@ func TestCosign(t *testing.T) {
 			if !strings.HasPrefix(signer, "cosign:sha256:") || !p.installer.Keys["mine"].Is(signer) {
 				t.Errorf("signed by %q", signer)
 			}
+			p.init("")
+			p.installer.Keys["mine"] = publicKey(t, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))
+			p.init("signed by cosign:sha256:")
+			p.installer.Keys["mine"] = publicKey(t, key)
 			release(t, layout, "1.1.0", newKey(t), both...)
 			p.installer.Upgrade = true
 			p.init("and not by the key that --key names")
