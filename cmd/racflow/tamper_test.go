@@ -43,7 +43,7 @@ type installed struct {
 	locked    lock.Plugin
 }
 
-func install(t *testing.T) *installed {
+func installProgram(t *testing.T) *installed {
 	t.Helper()
 	do := func(err error) {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestTampered(t *testing.T) {
 		}, nil, "is not locked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := install(t)
+			i := installProgram(t)
 			if err := c.change(i); err != nil {
 				t.Fatal(err)
 			}
