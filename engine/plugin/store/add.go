@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -53,13 +54,33 @@ func (s *Store) Add(name string, layer io.Reader, archive bool, want string, des
 	if err := s.describe(dir, description); err != nil {
 		return "", err
 	}
-	if _, err := s.Program(name, hash); err == nil {
-		return hash, nil
+	return hash, s.settle(temp, dir, name, hash)
+}
+
+// settle puts an unpacked program where it belongs, unless another process has done so, and in
+// place of one that was changed. Others see one or the other, whole.
+func (s *Store) settle(temp, dir, name, hash string) error {
+	for range 10 {
+		failed := os.Rename(temp, dir)
+		if failed == nil {
+			return nil
+		}
+		if _, err := s.Program(name, hash); err == nil {
+			return nil
+		}
+		aside, err := os.MkdirTemp(s.dir, "old-*")
+		if err != nil {
+			return err
+		}
+		err = os.Rename(dir, filepath.Join(aside, "changed"))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // removed meanwhile
+		}
+		if err = errors.Join(err, removeAll(aside)); err != nil {
+			return errors.Join(failed, err)
+		}
 	}
-	if err := removeAll(dir); err != nil {
-		return "", err
-	}
-	return hash, os.Rename(temp, dir)
+	return fmt.Errorf("%s is changed by other processes all the time: install the plugin again", dir)
 }
 
 // write writes a file that nobody changes later.
