@@ -49,7 +49,7 @@ type shared struct {
 	store       *store.Store
 
 	mu     sync.Mutex
-	failed map[string]error // by the program's path: why it could not be asked
+	failed map[string]error // by the program's path and hash: why it could not be asked
 }
 
 // Folders are the folders in which racflow looks for plugins that are being developed: those
@@ -184,7 +184,7 @@ func (c *Catalog) Explain(use string) error {
 	if r.err != nil {
 		return r.err
 	}
-	return c.failure(r.program)
+	return c.failure(r)
 }
 
 // Describe describes one stage, those of a kind where use is empty, or all where kind

@@ -18,6 +18,7 @@ import (
 // resolved is what stands for a plugin's name.
 type resolved struct {
 	program program.Program
+	hash    string     // that it has
 	offered sdk.Plugin // of a locked one
 	err     error      // why there is no program that may be started
 }
@@ -54,7 +55,8 @@ func (c *Catalog) find(name string, r *resolved) error {
 			if i >= 0 {
 				r.program.Allow = c.required[i].Allow
 			}
-			_, err := r.program.Check()
+			var err error
+			r.hash, err = r.program.Check()
 			return err
 		}
 	}
@@ -128,21 +130,24 @@ func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	case !start:
 		p, _ := c.host.Known(r.program)
 		return p
-	case c.failure(r.program) != nil:
+	case c.failure(r) != nil:
 		return sdk.Plugin{}
 	}
 	p, err := c.host.Describe(c.ctx, r.program)
 	if err != nil {
 		c.shared.mu.Lock()
-		c.failed[r.program.Path] = err
+		c.failed[r.key()] = err
 		c.shared.mu.Unlock()
 	}
 	return p
 }
 
+// key names a program as it is: one that was changed may be asked again.
+func (r *resolved) key() string { return r.program.Path + " " + r.hash }
+
 // failure is why a program could not be asked; nil: it could, or was not.
-func (c *Catalog) failure(p program.Program) error {
+func (c *Catalog) failure(r *resolved) error {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
-	return c.failed[p.Path]
+	return c.failed[r.key()]
 }

@@ -89,11 +89,14 @@ func (s *server) check(ctx context.Context, uri string) {
 	if ctx.Err() != nil || !ok || now.version != d.version {
 		return // another check is of what there is now
 	}
+	checked := *now
 	if len(file.Variables) > 0 {
-		checked := *now
 		checked.file, checked.secrets = file, o.Secrets
-		s.documents[uri] = &checked
 	}
+	if len(file.Required) > 0 {
+		checked.required = file.Required
+	}
+	s.documents[uri] = &checked
 	s.publish(publishParams{URI: uri, Version: d.version, Diagnostics: d.diagnostics(diags)})
 }
 

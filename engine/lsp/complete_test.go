@@ -18,7 +18,7 @@ func TestCompletion(t *testing.T) {
 		want       []string // that are offered, in this order; others may stand between
 		not        []string
 	}{
-		{"top of the file", "¦", []string{"variable", "locals", "limit", "knowledge", "pipeline"}, []string{"retrieve"}},
+		{"top of the file", "¦", []string{"variable", "locals", "required_plugins", "limit", "knowledge", "pipeline"}, []string{"retrieve"}},
 		{"a word at the top", "pipe¦", []string{"pipeline"}, nil},
 		{"blocks of a knowledge", "knowledge \"k\" {\n  ¦\n}", []string{"source", "chunk", "enrich", "embed", "store"}, []string{"sample"}},
 		{"stages of a pipeline", "pipeline \"p\" {\n  ¦\n}", []string{"batch", "input", "retrieve", "elect"}, []string{"source"}},
@@ -28,6 +28,11 @@ func TestCompletion(t *testing.T) {
 		{"a block on one line", in("elect \"e\" { ¦ }"), []string{"use", "flag"}, nil},
 		{"behind an argument", in("elect \"e\" {\n  use = \"soft\"  # ¦\n}"), nil, []string{"flag", "use"}},
 		{"behind a brace", in("elect \"e\" { use = \"soft\" } ¦"), nil, []string{"sample"}},
+
+		{"what is required", "required_plugins {\n  mine = {\n    source = \"x/y\"\n    ¦\n  }\n}", []string{"version", "network", "read", "write", "confined"}, []string{"source", "batch"}},
+		{"what is required, in a line", "required_plugins {\n  mine = { ¦ }\n}\npipeline \"p\" {}", []string{"source", "version"}, []string{"batch"}},
+		{"what is required, a value", "required_plugins {\n  mine = { source = \"x\", confined = ¦ }\n}", []string{"true", "false"}, nil},
+		{"behind what is required", "required_plugins {\n  mine = { source = \"x\", read = [\"a\"] }\n}\npipeline \"p\" {\n  ¦\n}", []string{"batch", "input"}, []string{"source"}},
 
 		{"use", in("elect \"e\" {\n  use = \"¦\"\n}"), []string{"soft", "majority"}, []string{"knn"}},
 		{"use without quotes", in("elect \"e\" {\n  use = ¦\n}"), []string{"soft", "majority", "var.election", "local.few", "lookup"}, nil},

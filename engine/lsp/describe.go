@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
@@ -17,8 +18,9 @@ type document struct {
 	version   int
 	text      text
 	root      *block
-	file      *pipeline.File  // as it was when it last had variables; nil: never
-	secrets   *redact.Secrets // of that file
+	file      *pipeline.File       // as it was when it last had variables; nil: never
+	secrets   *redact.Secrets      // of that file
+	required  []plugin.Requirement // as it last had some
 }
 
 // request is the work on one question about a document.
@@ -38,7 +40,10 @@ func (r *request) description(b *block) grammar.Block {
 	if b.typ == "config" && outer.Kind != "" {
 		return r.config(outer.Kind, b)
 	}
-	inner, _ := outer.Inner(b.typ)
+	inner, ok := outer.Inner(b.typ)
+	if !ok && outer.Entries != nil {
+		return grammar.Block{Type: b.typ, Arguments: outer.Entries}
+	}
 	return inner
 }
 

@@ -48,6 +48,10 @@ func (k *known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 
 // Require implements pipeline.Requiring.
 func (k *known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	return k.require(dir, required)
+}
+
+func (k *known) require(dir string, required []plugin.Requirement) *known {
 	if c, ok := k.catalog.(pipeline.Requiring); ok {
 		return newKnown(c.Require(dir, required))
 	}
@@ -59,6 +63,11 @@ func (k *known) Explain(use string) error {
 	plugin, _, third := strings.Cut(use, "/")
 	if !third {
 		return nil
+	}
+	if e, ok := k.catalog.(pipeline.Explainer); ok {
+		if why := e.Explain(use); why != nil {
+			return why
+		}
 	}
 	for _, kind := range []sdk.Kind{sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect} {
 		if slices.ContainsFunc(k.Uses(kind), func(use string) bool { return strings.HasPrefix(use, plugin+"/") }) {

@@ -162,6 +162,9 @@ func (o *outliner) header() {
 		case hclsyntax.TokenCQuote:
 		case hclsyntax.TokenEqual:
 			o.next++
+			if o.entry() { // what it holds is described as that of a block is
+				continue
+			}
 			o.in.attrs = append(o.in.attrs, o.attribute(b, t.Range.End.Byte))
 			return
 		case hclsyntax.TokenOBrace:
@@ -179,6 +182,12 @@ func (o *outliner) header() {
 	o.in.blocks = append(o.in.blocks, b)
 }
 
+// entry reports whether an object begins that is written like a block.
+func (o *outliner) entry() bool {
+	b, _ := grammar.Block{Blocks: grammar.Blocks()}.Inner(o.in.typ)
+	return o.in.parent != nil && o.in.parent.parent == nil && b.Entries != nil && o.next < len(o.tokens) && o.tokens[o.next].Type == hclsyntax.TokenOBrace
+}
+
 // attribute reads the value of an argument.
 func (o *outliner) attribute(b *block, from int) *attr {
 	a := &attr{name: b.typ, at: b.head, value: span{from, o.end}}
@@ -193,6 +202,8 @@ func (o *outliner) attribute(b *block, from int) *attr {
 		case hclsyntax.TokenCBrace:
 			ends = depth == 0
 			depth--
+		case hclsyntax.TokenComma:
+			ends = depth == 0
 		case hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
 			depth--
 		case hclsyntax.TokenNewline, hclsyntax.TokenComment:

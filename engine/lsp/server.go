@@ -136,7 +136,7 @@ func (s *server) request(p positionParams) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{document: d, catalog: newKnown(s.options.Load.Catalog), place: locate(d.root, d.text.offset(p.Position))}, nil
+	return &request{document: d, catalog: newKnown(s.options.Load.Catalog).require(filepath.Dir(d.path), d.required), place: locate(d.root, d.text.offset(p.Position))}, nil
 }
 
 // publish sends diagnostics to the editor.
