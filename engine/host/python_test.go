@@ -30,7 +30,7 @@ func python(t testing.TB) program.Program {
 		t.Skipf("python3 lacks packages that racflow-plugin needs: %s", out)
 	}
 	const name = "racflow-plugin-length"
-	script, err := os.ReadFile("../../examples/plugin-python/" + name)
+	script, err := os.ReadFile(filepath.Join("../../examples/plugin-python", name, name))
 	if err != nil {
 		t.Fatal(err)
 	}
