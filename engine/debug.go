@@ -16,29 +16,11 @@ func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) erro
 	}
 	var names []string
 	found := false
-	add := func(name string, s *pipeline.Stage) {
+	for name, s := range chosen.Processes() {
 		if name == w.options.Debug {
 			found, s.Timeout = true, host.Forever
 		} else if !slices.Contains(names, name) {
 			names = append(names, name)
-		}
-	}
-	for _, k := range chosen.Knowledge() {
-		for _, s := range k.Stages() {
-			name := k.Name
-			if s.Block == "enrich" {
-				name = s.Name
-			}
-			add(s.Block+"."+name, s)
-		}
-	}
-	for _, s := range chosen.Stages {
-		if !s.Enabled || s.Kind == "" { // a search has no process
-			continue
-		}
-		add(s.Block+"."+s.Name, s)
-		for _, f := range s.Fallbacks {
-			add(s.Block+"."+s.Name, f.Stage)
 		}
 	}
 	if !found {

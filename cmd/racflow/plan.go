@@ -18,6 +18,10 @@ out of date, which stage would work on how many items, and what the calls to
 language models would come to, with one of the prompts. Of each language model it
 shows what is known: its profile, which racflow model probe finds out.
 
+Of each third party's plugin it shows the program and its hash, on whose word it is
+started, the folders, hosts and memory that it may use, and what of that this system
+cannot enforce.
+
 No service is asked. Up to 500 items of the input go through the other stages, for
 which knowledge that is embedded on this machine is brought up to date.
 

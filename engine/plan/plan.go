@@ -26,6 +26,7 @@ type Plan struct {
 	Texts     map[string]Texts // by knowledge: what a service would embed, at most
 	Forecast  *Forecast        // nil: nothing that items go through calls a service
 	Models    []Model          // that stages ask
+	Plugins   []Plugin         // of third parties
 }
 
 // Texts are texts that a service would be sent.
@@ -62,6 +63,9 @@ func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options
 	err := plan.count(o)
 	if err == nil {
 		err = plan.compare(ctx, o)
+	}
+	if err == nil {
+		plan.Plugins, err = plugins(p)
 	}
 	if err == nil {
 		plan.Models, err = o.Models(ctx)

@@ -78,6 +78,9 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	if err := p.writePlugins(w); err != nil {
+		return err
+	}
 	if err := p.writeEnrich(w); err != nil || p.Forecast == nil {
 		return err
 	}

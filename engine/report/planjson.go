@@ -19,6 +19,8 @@ type (
 		Unknown   string          `json:"unknown,omitempty"` // why nothing is forecast
 		Tried     int             `json:"items_tried,omitempty"`
 		Stages    []callsJSON     `json:"stages,omitempty"` // that call services
+		Plugins   []pluginJSON    `json:"plugins,omitempty"`
+		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
 	}
 	knowledgeJSON struct {
 		Name    string `json:"name"`
@@ -54,7 +56,10 @@ type (
 
 // PlanJSON writes the numbers of a plan as a JSON object.
 func PlanJSON(w io.Writer, p *plan.Plan) error {
-	shown := planJSON{Items: p.Items, Invalid: p.Invalid}
+	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory}
+	for _, one := range p.Plugins {
+		shown.Plugins = append(shown.Plugins, pluginOf(one))
+	}
 	for _, k := range p.Knowledge {
 		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed}
 		if t, ok := p.Texts[k.Name]; ok {
