@@ -23,6 +23,7 @@ import (
 
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -65,6 +66,14 @@ func TestMain(m *testing.M) {
 	case "plain":
 		fmt.Println("1|2|unix|/tmp/x|grpc|")
 		time.Sleep(time.Minute)
+	case "open", "closed": // until its input ends
+		if os.Args[1] == "closed" {
+			if err := nodump.Set(); err != nil {
+				panic(err)
+			}
+		}
+		fmt.Println("ready")
+		_, _ = os.Stdin.Read(make([]byte, 1))
 	case "host":
 		actAsHost()
 	default:

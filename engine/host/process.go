@@ -60,10 +60,11 @@ func (e *ConfigError) Error() string {
 // written fails with ErrRestarted.
 type Process struct {
 	*remote.Stage
-	host   *Host
-	spec   Spec
-	out    *output
-	masked sync.Once // tells of the first secret in a result
+	host     *Host
+	spec     Spec
+	out      *output
+	masked   sync.Once // tells of the first secret in a result
+	readable sync.Once // tells that its memory is open
 
 	replay *replayLog
 	ctx    context.Context // ends with Close
@@ -191,6 +192,7 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 			return instance{}, fmt.Errorf("%s: %w", p.name(), err)
 		}
 	}
+	p.reportReadable(c)
 	in, err := p.configure(ctx, c)
 	if err != nil {
 		c.kill()

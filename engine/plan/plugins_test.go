@@ -48,8 +48,8 @@ func TestPlugins(t *testing.T) {
 	if want := confine.Probe().Gaps(confine.Policy{Network: true}); !slices.Equal(all[0].Gaps[:len(want)], want) || len(all[1].Gaps) > 0 {
 		t.Errorf("not enforced of %q: %q", all[0].Gaps, all[1].Gaps)
 	}
-	if hash, err := program.HashFile(mine.Path); err != nil || all[0].Hash != hash {
-		t.Errorf("the hash is %s, want %s, %v", all[0].Hash, hash, err)
+	if hash, err := program.HashFile(mine.Path); err != nil || all[0].Hash != "sha256:"+hash {
+		t.Errorf("the hash is %s, want sha256:%s, %v", all[0].Hash, hash, err)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a program was started")

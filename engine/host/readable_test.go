@@ -1,0 +1,48 @@
+package host
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// A process that is not dumpable is told from one that is, if it is not root's.
+func TestReadable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	uid := os.Getuid()
+	for how, want := range map[string]bool{"open": true, "closed": false} {
+		c := exec.Command("/proc/self/exe", how) // which another user may execute wherever it lies
+		if os.Getuid() == 0 {
+			uid = 65534
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		c.Dir = "/"
+		stdin, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !bufio.NewScanner(out).Scan() {
+			t.Fatal("it does not start")
+		}
+		if got := isReadable(c.Process.Pid, uid); got != want {
+			t.Errorf("%s: readable %v", how, got)
+		}
+		_ = stdin.Close()
+		_ = c.Wait()
+	}
+	if isReadable(os.Getpid(), 0) {
+		t.Error("of root's processes nothing is known")
+	}
+}
