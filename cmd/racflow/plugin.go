@@ -52,7 +52,7 @@ Every run, evaluation and plan says which these are.`,
 		SuggestionsMinimumDistance: 2,
 	}
 	c.AddCommand(
-		newPluginNew(), newPluginInstall(),
+		newPluginNew(), newPluginVerify(), newPluginInstall(),
 		newPluginInit(), newPluginList(), newPluginDescribe(), newPluginRemove(),
 		newPluginPublish(),
 	)

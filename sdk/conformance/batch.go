@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -13,7 +12,7 @@ import (
 // single rows, but never a batch because of one.
 var batchChecks = []Check{
 	{
-		Name: "one result per row", Within: 2 * time.Minute,
+		Name: "one result per row", Within: Long,
 		Why: "Results are matched with rows by their place; a row that cannot be worked on fails alone.",
 		Fix: "Return as many results as there are rows, in their order, and row errors for those that fail.",
 		Run: opened(func(ctx context.Context, s *remote.Stage, stage sdk.Stage) error {
@@ -26,7 +25,7 @@ var batchChecks = []Check{
 		}),
 	},
 	{
-		Name: "same row, same result", Within: 2 * time.Minute,
+		Name: "same row, same result", Within: Long,
 		Why: "Batches differ from run to run and calls are made at the same time; a result is kept for the next run.",
 		Fix: "Let a row's result depend on that row alone, and seed what is random with it.",
 		Run: own(func(ctx context.Context, s *remote.Stage, stage sdk.Stage) error {
@@ -38,7 +37,7 @@ var batchChecks = []Check{
 		}),
 	},
 	{
-		Name: "nothing to work with", Within: 2 * time.Minute,
+		Name: "nothing to work with", Within: Long,
 		Why: "A row may have no text, no candidate and no vote, and the other rows of its batch must not fail with it.",
 		Fix: "Return an empty result, or a row error, for a row without what the stage reads.",
 		Run: opened(func(ctx context.Context, s *remote.Stage, stage sdk.Stage) error {
@@ -49,7 +48,7 @@ var batchChecks = []Check{
 		}),
 	},
 	{
-		Name: "texts of every script", Within: 2 * time.Minute,
+		Name: "texts of every script", Within: Long,
 		Why: "People write in every script, with marks, emoji and zero bytes, and paste texts of any length.",
 		Fix: "Take every text as it is; count characters, not bytes, where it is cut.",
 		Run: opened(func(ctx context.Context, s *remote.Stage, stage sdk.Stage) error {
@@ -58,7 +57,7 @@ var batchChecks = []Check{
 		}),
 	},
 	{
-		Name: "numbers are finite", Within: 2 * time.Minute,
+		Name: "numbers are finite", Within: Long,
 		Why: "A weight or score that is not finite, or out of its bounds, cannot be added up or stored; the row fails.",
 		Fix: "Guard divisions and logarithms: candidates without a score (NaN), equal scores, weights of 0 and 1e100, and vectors of zeros do come.",
 		Run: opened(func(ctx context.Context, s *remote.Stage, stage sdk.Stage) error {
@@ -67,7 +66,7 @@ var batchChecks = []Check{
 		}),
 	},
 	{
-		Name: "reads what it declares", Within: 2 * time.Minute,
+		Name: "reads what it declares", Within: Long,
 		Why: "The engine sends only the columns that a stage declares, and keeps results by them.",
 		Fix: "Declare each column that changes the result, and use no other.",
 		Run: own(honestReads),

@@ -52,7 +52,7 @@ func startFitted(t T, s *Subject) (*Process, error) {
 // input that is no longer wanted: then a call with a small one has its turn.
 func endsWhenCancelled[In any](large, small func() In, call func(context.Context, *remote.Stage, sdk.Kind, In) error) Check {
 	return Check{
-		Name: "gives up when cancelled", Within: 2 * time.Minute,
+		Name: "gives up when cancelled", Within: Long,
 		Why: "When a person stops a run, or a call's time is over, the stage has to be free for the next call.",
 		Fix: "Look at the call's context between rows, and return its error.",
 		Run: func(t T, s *Subject) error {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/racflow/racflow/sdk"
@@ -42,7 +41,7 @@ func documents() []sdk.Document {
 }
 
 var chunkChecks = []Check{
-	{Name: "chunks give the document back", Within: 2 * time.Minute,
+	{Name: "chunks give the document back", Within: Long,
 		Why: "What is in no chunk cannot be found, and answers cite chunks by their place in the document.",
 		Fix: "Let chunks begin and end between characters, in order, and cover all that is not white space.",
 		Run: opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {
@@ -63,7 +62,7 @@ var chunkChecks = []Check{
 			}
 			return nil
 		})},
-	{Name: "same document, same chunks", Within: 2 * time.Minute,
+	{Name: "same document, same chunks", Within: Long,
 		Why: "A build makes chunks of changed documents alone; other chunks of an unchanged one would be paid for again.",
 		Fix: "Let a document's chunks depend on that document alone.",
 		Run: opened(func(ctx context.Context, c *remote.Stage, _ sdk.Stage) error {

@@ -27,6 +27,12 @@ type (
 // NewOptions returns the defaults.
 func NewOptions() *Options { return harness.NewOptions() }
 
+// Deadlines of checks. They are long, for machines that are busy with other things.
+const (
+	Long    = 2 * time.Minute
+	Longest = 5 * time.Minute
+)
+
 // Check is one line of the table.
 type Check struct {
 	Name   string
@@ -84,7 +90,7 @@ func (c Check) run(t T, s *Subject) {
 func storeChecks() (all []Check) {
 	for _, topic := range stores.Topics {
 		topic.Cases(func(name string, run func(T, *Subject)) {
-			all = append(all, Check{Name: name, Why: topic.Why, Fix: topic.Fix, Within: 5 * time.Minute, Run: func(t T, s *Subject) error {
+			all = append(all, Check{Name: name, Why: topic.Why, Fix: topic.Fix, Within: Longest, Run: func(t T, s *Subject) error {
 				run(t, s)
 				return nil
 			}})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
@@ -15,7 +14,7 @@ import (
 // description checks that people and other processes can understand what a
 // stage says of itself.
 var description = Check{
-	Name: "description", Within: time.Minute,
+	Name: "description", Within: Long,
 	Why: "Documents, completion and checks of a pipeline file are made from what a stage says of itself.",
 	Fix: "Give the stage and each of its arguments a sentence, and a secret no default.",
 	Run: func(_ T, subject *Subject) error {
@@ -50,7 +49,7 @@ func sameArguments(a, b []sdk.Argument) bool {
 
 // unknownArgument checks that a stage refuses an argument that it lacks.
 var unknownArgument = Check{
-	Name: "config", Within: time.Minute,
+	Name: "config", Within: Long,
 	Why: "A mistake in a file is shown at its line, so a stage has to name the argument that it refuses.",
 	Fix: "Answer Configure with an error that names the argument; the SDKs do.",
 	Run: func(t T, s *Subject) error {

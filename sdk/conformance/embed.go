@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -19,7 +18,7 @@ var texts = []string{
 }
 
 var embedChecks = []Check{
-	{Name: "one vector per text", Within: 2 * time.Minute,
+	{Name: "one vector per text", Within: Long,
 		Why: "Vectors are matched with texts by their place, also those of empty and odd texts.",
 		Fix: "Return a vector for each text, in their order; a text with nothing to embed has one of zeros.",
 		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
@@ -34,7 +33,7 @@ var embedChecks = []Check{
 			}
 			return nil
 		})},
-	{Name: "vectors are finite and of norm 1", Within: 2 * time.Minute,
+	{Name: "vectors are finite and of norm 1", Within: Long,
 		Why: "Stores compare vectors by their product, which is the cosine for vectors of norm 1; a number that is not finite spoils the index.",
 		Fix: "Divide each vector by its norm, unless that is 0, and look for infinite numbers of half precision.",
 		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
@@ -46,7 +45,7 @@ var embedChecks = []Check{
 			}
 			return nil
 		})},
-	{Name: "same text, same vector", Within: 2 * time.Minute,
+	{Name: "same text, same vector", Within: Long,
 		Why: "Vectors are kept by their text, and a query has to find the text that it repeats.",
 		Fix: "Let a text's vector depend on that text alone, whatever is beside it in the batch.",
 		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -17,7 +16,7 @@ import (
 // enrichChecks are those of enrichers. A stage may fail single passages, but
 // never all of them because of one.
 var enrichChecks = []Check{
-	{Name: "one addition per passage", Within: 2 * time.Minute,
+	{Name: "one addition per passage", Within: Long,
 		Why: "Additions are matched with passages by their place; a passage that cannot be worked on fails alone.",
 		Fix: "Return as many additions as there are passages, in their order, and row errors for those that fail.",
 		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
@@ -29,7 +28,7 @@ var enrichChecks = []Check{
 			}
 			return withoutPassages(ctx, e)
 		})},
-	{Name: "same document, same additions", Within: 2 * time.Minute,
+	{Name: "same document, same additions", Within: Long,
 		Why: "A build enriches changed documents alone; other additions to an unchanged one would be paid for again.",
 		Fix: "Let a document's additions depend on that document alone.",
 		Run: own(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {

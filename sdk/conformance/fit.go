@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -52,7 +51,7 @@ func trainingRows() []sdk.TrainingRow {
 // carriedOver checks that a later process does what the one does that was fitted. One that
 // was not fitted works, too: what it lacks fails rows at most.
 var carriedOver = Check{
-	Name: "what was learnt is carried over", Within: 3 * time.Minute,
+	Name: "what was learnt is carried over", Within: Longest,
 	Why: "A stage is fitted once; every later process works by what is in its state_dir.",
 	Fix: "Write all that Fit learns into state_dir, and read it when the stage opens.",
 	Run: func(t T, s *Subject) error {

@@ -9,42 +9,49 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// labels are those of all items.
+var labels = []string{"card_lost", "pin_change", "weather"}
+
 // items makes n items with all columns, among them rows without candidates,
 // rows without voters and texts that are not UTF-8.
 func items(n int) sdk.Batch {
-	labels := []string{"card_lost", "pin_change", "weather"}
-	b := sdk.Batch{Labels: labels, Items: make([]sdk.Item, n)}
+	b := sdk.Batch{Labels: slices.Clone(labels), Items: make([]sdk.Item, n)}
 	for i := range b.Items {
-		it := &b.Items[i]
-		it.ID, it.Text, it.Vector = fmt.Sprint("item-", i), fmt.Sprint("my card is gone ", i), []float32{1, 0, 0}
-		it.Meta = sdk.Meta{"channel": "chat"}
-		it.Prompts = []sdk.Prompt{{Text: "which label?"}}
-		switch i % 4 {
-		case 1:
-			continue // a row for which nothing was found
-		case 2:
-			it.Text = "caf\xe9"
-		case 3:
-			it.Text = ""
-		}
-		for j := range 12 {
-			c := sdk.Candidate{
-				ID: fmt.Sprint("entry-", j), Text: fmt.Sprint("example ", j), Label: labels[j%len(labels)],
-				Score: 1 - float32(j)/20, Dense: .9 - float32(j)/20, Lexical: sdk.Unscored,
-			}
-			it.Candidates = append(it.Candidates, c)
-			if j < len(labels) {
-				it.Prototypes = append(it.Prototypes, sdk.Candidate{Label: c.Label, Dense: c.Dense})
-				it.Random = append(it.Random, c)
-			}
-		}
-		it.Samples = []sdk.Sample{
-			{Voter: "neighbours", Answers: []sdk.Answer{{Label: labels[i%3], Weight: .6, Accepted: true}, {Label: labels[(i+1)%3], Weight: .4, Accepted: i%8 != 0}}},
-			{Voter: "prototype", Answers: []sdk.Answer{{Label: labels[(i+1)%3], Weight: .5, Accepted: true}}},
-			{Voter: "silent"},
-		}
+		b.Items[i] = item(i)
 	}
 	return b
+}
+
+func item(i int) sdk.Item {
+	it := sdk.Item{
+		ID: fmt.Sprint("item-", i), Text: fmt.Sprint("my card is gone ", i), Vector: []float32{1, 0, 0},
+		Meta: sdk.Meta{"channel": "chat"}, Prompts: []sdk.Prompt{{Text: "which label?"}},
+	}
+	switch i % 4 {
+	case 1:
+		return it // a row for which nothing was found
+	case 2:
+		it.Text = "caf\xe9"
+	case 3:
+		it.Text = ""
+	}
+	for j := range 12 {
+		c := sdk.Candidate{
+			ID: fmt.Sprint("entry-", j), Text: fmt.Sprint("example ", j), Label: labels[j%len(labels)],
+			Score: 1 - float32(j)/20, Dense: .9 - float32(j)/20, Lexical: sdk.Unscored,
+		}
+		it.Candidates = append(it.Candidates, c)
+		if j < len(labels) {
+			it.Prototypes = append(it.Prototypes, sdk.Candidate{Label: c.Label, Dense: c.Dense})
+			it.Random = append(it.Random, c)
+		}
+	}
+	it.Samples = []sdk.Sample{
+		{Voter: "neighbours", Answers: []sdk.Answer{{Label: labels[i%3], Weight: .6, Accepted: true}, {Label: labels[(i+1)%3], Weight: .4, Accepted: i%8 != 0}}},
+		{Voter: "prototype", Answers: []sdk.Answer{{Label: labels[(i+1)%3], Weight: .5, Accepted: true}}},
+		{Voter: "silent"},
+	}
+	return it
 }
 
 // scripts are items whose texts, ids, labels and metadata are of many scripts.

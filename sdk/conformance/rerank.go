@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
@@ -12,7 +11,7 @@ import (
 
 // scoresFall checks that the scores of a reranker do not contradict its order.
 var scoresFall = Check{
-	Name: "scores fall", Within: 2 * time.Minute,
+	Name: "scores fall", Within: Long,
 	Why: "The order of a ranking counts, and rules see the scores; scores that rise say that the worst stands first.",
 	Fix: "Sort by the score in descending order, or return scores of which more is better.",
 	Run: opened(func(ctx context.Context, s *remote.Stage, _ sdk.Stage) error {

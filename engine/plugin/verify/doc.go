@@ -1,0 +1,24 @@
+// Package verify runs the conformance suite (package conformance) on a plugin's real program, started
+// by the real host, in whatever language it is written. It adds the checks that only a process can
+// fail: its start, its output, its end, kills, calls at a time, large messages, and memory.
+//
+// Each stage of the plugin is checked with a config. The file verify.json beside the program, or in
+// the project's folder, has them by KIND/NAME:
+//
+//	{
+//	  "rerank/mine": {"weight": 0.5},
+//	  "sample/asks": {"endpoint": "http://127.0.0.1:8080/v1", "api_key": "$MINE_KEY"},
+//	  "store/mine":  {"path": "shelf"},
+//	  "without":     {"store/mine: filters/infinity": "the database has no literal for it"},
+//	  "dense_only":  "the database has no lexical search",
+//	  "network":     ["api.example.com:443"],
+//	  "read":        ["models"]
+//	}
+//
+// A secret that begins with $ is read from the environment. "without" leaves a check out, and shows the
+// reason; "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows
+// the plugin. A stage that is not listed is checked with its Example, or else with the example, the default
+// or a plain value of each required argument.
+//
+// The package builds nothing (package build does) and decides nothing about what a plugin may do in a run.
+package verify

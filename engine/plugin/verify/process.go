@@ -1,0 +1,168 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/conformance"
+	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// checks are those that only a process can fail.
+func (v *subject) checks() []conformance.Check {
+	of := func(run func(*subject, conformance.T) error) func(conformance.T, *conformance.Subject) error {
+		return func(t conformance.T, _ *conformance.Subject) error { return run(v, t) }
+	}
+	return []conformance.Check{
+		{Name: "same fingerprint twice", Within: conformance.Long, Run: of((*subject).fingerprint),
+			Why: "Results are kept by the fingerprint; a process that is started again in the midst of a run has to have the same.",
+			Fix: "Make it of what changes results, such as a model's hash: not of a time, a process id or the order of a map."},
+		{Name: "256 calls at a time", Within: conformance.Long, Run: of((*subject).together),
+			Why: "As many rows as can wait for a language model are asked for at a time, each in a call of its own.",
+			Fix: "Let calls work beside each other, and guard what they share; in Python, leave room in the pool of threads."},
+		{Name: "gives signs of life", Within: conformance.Long, Run: of((*subject).alive),
+			Why: "A process that answers no question for ten seconds is taken for one that has stopped, and is ended.",
+			Fix: "Do not hold a lock, or Python's interpreter, for long while a call is worked on; answer Alive beside it."},
+		{Name: "large messages", Within: conformance.Long, Run: of((*subject).large),
+			Why: "A message has up to 64 MiB; documents and candidates fill it.",
+			Fix: "Set gRPC's limits of message sizes to 64 MiB, both ways, and refuse what is too much with an invalid error."},
+		{Name: "a call without time", Within: conformance.Long, Run: of((*subject).deadline),
+			Why: "A call whose time is over is given up; a process that works on is ended, and all its other calls with it.",
+			Fix: "Look at the call's context between rows, and end within five seconds of its deadline."},
+		{Name: "little output", Within: conformance.Long, Run: of((*subject).output),
+			Why: "Standard output belongs to the engine, and a log that grows with the rows buries what people look for.",
+			Fix: "Write to standard error only, and log what concerns single rows at the level debug, if at all."},
+		{Name: "bounded memory", Within: conformance.Longest, Run: of((*subject).memory),
+			Why: "A run may have millions of rows, and a process lives as long as the run.",
+			Fix: "Keep nothing of a row after its call, or bound what is kept."},
+		{Name: "killed and started again", Within: conformance.Long, Run: of((*subject).killed),
+			Why: "A process that ends is started again behind the calls, with the same config and state folder.",
+			Fix: "Leave no lock or half a file behind that keeps the next process from starting, and write files whole."},
+		{Name: "ends with standard input", Within: conformance.Long, Run: of((*subject).hangUp),
+			Why: "When racflow is killed, the end of its standard input is all that a plugin notices.",
+			Fix: "Read standard input in a thread, and exit at its end; the SDKs do."},
+		{Name: "ends when asked", Within: conformance.Long, Run: of((*subject).shutdown),
+			Why: "A stage that is closed can write what it has; one that has to be killed cannot.",
+			Fix: "Serve GRPCController.Shutdown, and return from Close; the SDKs do the first."},
+	}
+}
+
+func (v *subject) fingerprint(t conformance.T) error {
+	var prints [2]string
+	for i := range prints {
+		p, err := v.Open(t, v.Setup(t))
+		if err != nil {
+			return err
+		}
+		prints[i] = p.Fingerprint
+		p.Close()
+	}
+	if prints[0] != prints[1] {
+		return fmt.Errorf("two processes with the same config say %q and %q", prints[0], prints[1])
+	}
+	return nil
+}
+
+func (v *subject) together(t conformance.T) error {
+	l, _, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	ctx := t.Context()
+	want, err := l.Rows(ctx, 0, wire.Window)
+	if err != nil {
+		return fmt.Errorf("in one call: %w", err)
+	}
+	calls, ctx := errgroup.WithContext(ctx)
+	for i := range want {
+		calls.Go(func() error { return l.Same(ctx, i, want[i:i+1]) })
+	}
+	return calls.Wait()
+}
+
+// signOfLife is half of what the engine waits for one.
+const signOfLife = 5 * time.Second
+
+func (v *subject) alive(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	calls, calling := errgroup.WithContext(ctx)
+	for range 8 {
+		calls.Go(func() error {
+			for calling.Err() == nil {
+				if _, err := l.Rows(calling, 0, l.Batch()); err != nil && calling.Err() == nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for range 3 {
+		if err != nil {
+			break
+		}
+		within, cancel := context.WithTimeout(ctx, signOfLife)
+		if ok := r.Alive(within); !ok && ctx.Err() == nil {
+			err = fmt.Errorf("no sign of life within %v while it worked on 8 calls", signOfLife)
+		}
+		cancel()
+	}
+	stop()
+	if worked := calls.Wait(); err == nil {
+		err = worked
+	}
+	return err
+}
+
+// large sends a message just below the limit.
+func (v *subject) large(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	before := r.PID()
+	if err := l.Large(t.Context(), wire.MaxMessage>>20-1, 1<<20); err != nil {
+		return fmt.Errorf("a message of %d MiB: %w", wire.MaxMessage>>20-1, err)
+	}
+	if after := r.PID(); after != before {
+		return fmt.Errorf("a message of %d MiB ended the process", wire.MaxMessage>>20-1)
+	}
+	return nil
+}
+
+// deadline makes calls whose time ends at the start, and in the midst of their work.
+func (v *subject) deadline(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // what is made at the first call is made
+		return err
+	}
+	before := r.PID()
+	for _, left := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		_, err := l.Rows(ctx, 0, 2000)
+		cancel()
+		if code := sdk.CodeOf(err); err != nil && code != sdk.CodeDeadline {
+			return fmt.Errorf("a call that had %v: %w", left, err)
+		}
+		if after := r.PID(); after != before {
+			return fmt.Errorf("a call that had %v was worked on until the engine ended the process", left)
+		}
+	}
+	alone, cancel := context.WithTimeout(remote.Alone(t.Context()), v.Options.Promptly)
+	defer cancel()
+	if _, err := l.Rows(alone, 0, 1); err != nil {
+		return fmt.Errorf("%v after the last of them: %w", v.Options.Promptly, err)
+	}
+	return nil
+}
