@@ -12,6 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
+var version = "0.1.0" // a release puts the tag's version here
+
 type config struct {
 	Labels map[string]string `config:"labels,required" doc:"Word to label."`
 }
@@ -43,5 +45,5 @@ func stage() sdk.Stage {
 }
 
 func main() {
-	serve.Plugin(sdk.Plugin{Name: "keywords", Version: "0.1.0", Stages: []sdk.Stage{stage()}})
+	serve.Plugin(sdk.Plugin{Name: "keywords", Version: version, Stages: []sdk.Stage{stage()}})
 }

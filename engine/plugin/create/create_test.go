@@ -111,7 +111,7 @@ func TestGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sdkAt, want := range map[string][2]string{"0.4.1": {"v0.4.1", ""}, "v0.5.0-rc.1": {"v0.5.0-rc.1", ""}, "../../..": {"v0.0.0", checkout}} {
+	for sdkAt, want := range map[string][2]string{"0.4.1": {"v0.4.1", ""}, "v0.5.0-rc.1": {"v0.5.0-rc.1", ""}, "v0.5.0+dirty": {"v0.5.0", ""}, "../../..": {"v0.0.0", checkout}} {
 		files, err := Files(Options{Kind: sdk.KindElect, Name: "mine", Lang: Go, SDK: sdkAt})
 		if err != nil {
 			t.Fatal(err)

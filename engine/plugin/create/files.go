@@ -106,8 +106,8 @@ func (o Options) Main() string {
 	return "main.go"
 }
 
-// versions are those of modules.
-var versions = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-+.0-9A-Za-z]*)$`)
+// versions are those of modules. What a build with changes adds, +dirty, is none of a module.
+var versions = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-.0-9A-Za-z]*)(\+[-.0-9A-Za-z]*)?$`)
 
 func (o Options) values() (values, error) {
 	v := values{Kind: string(o.Kind), Name: o.Name, Lang: o.Lang, Program: program.Prefix + o.Name, Main: o.Main(), Go: "1.26.0"}
