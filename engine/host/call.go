@@ -32,6 +32,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 	}
 	answer := reply.(proto.Message)
 	for attempt := 0; ; {
+		remote.Await(ctx, true)
 		now, err := p.live(ctx)
 		if err != nil {
 			return err

@@ -14,11 +14,16 @@ import (
 // that hangs but the stage.
 const maxHung = 4
 
+// maxWaits is how often rows of a batch may wait in vain for a process that other rows
+// hold up. Each of these holds it up for a limited time.
+const maxWaits = 10
+
 // isolation finds the rows that fail a batch.
 type isolation struct {
 	call     func(context.Context, []int) error
 	answered bool  // some call was
 	hung     int   // rows, each alone
+	waited   int   // times, for other rows
 	last     error // of these
 }
 
@@ -26,7 +31,9 @@ type isolation struct {
 // in one of them, or in their number, with each half: the first half of all before
 // the second, so that a single row is reached soon and what can be answered is. A
 // half of what has ended the process is sent alone, so that it ends no others'
-// calls; a half of what has run out of time has half of that time.
+// calls; a half of what has run out of time has half of that time, and a row is blamed
+// for that only where nothing else was asked of the stage meanwhile: another row may
+// have held up its process. (What asks other machines waits for them, not for that.)
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
@@ -45,12 +52,17 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 		}
 		return errs
 	}
-	halves := ctx
+	halves, late := ctx, new(lateError)
 	switch code := sdk.CodeOf(err); {
 	case ctx.Err() != nil:
 		return same(err, len(at))
 	case errors.Is(err, sdk.ErrCrashed):
 		halves = remote.Alone(ctx)
+	case errors.As(err, &late) && late.unsent && i.waited < maxWaits:
+		i.waited++
+		return i.apart(ctx, at)
+	case errors.As(err, &late) && len(at) == 1 && !late.network && !remote.IsAlone(ctx):
+		return i.apart(remote.Alone(ctx), at)
 	case TimedOut(err):
 		if halves = withPart(ctx, partOf(ctx)/2); len(at) == 1 {
 			i.hung, i.last = i.hung+1, err

@@ -71,6 +71,43 @@ func TestHangIsIsolated(t *testing.T) {
 	}
 }
 
+// A row is not blamed for the time that another one took of their process: it is asked
+// alone before it is, and where it has waited to be sent it is asked again. That of a
+// stage that asks other machines is asked once.
+func TestAHeldUpRowIsNotBlamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		network  bool
+		waits    int // in vain
+		answered bool
+		calls    int
+	}{
+		"another row hangs":     {false, 0, true, 2},
+		"the service is slow":   {true, 0, false, 1},
+		"it waits":              {true, 7, true, 8},
+		"it waits far too long": {false, 99, false, maxWaits + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				w := Work{Call: func(ctx context.Context, rows []int) error {
+					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, func(ctx context.Context) error {
+						calls++
+						remote.Await(ctx, calls <= c.waits)
+						if calls > c.waits && (c.waits > 0 || remote.IsAlone(ctx)) {
+							return nil
+						}
+						<-ctx.Done()
+						return ctx.Err()
+					})
+				}}
+				if err := w.Do(t.Context(), 1)[0]; (err == nil) != c.answered || err != nil && !TimedOut(err) || calls != c.calls {
+					t.Errorf("got %v after %d calls", err, calls)
+				}
+			})
+		})
+	}
+}
+
 // hanging is the work of a stage that hangs where some rows are; nil: with any.
 func hanging(poison []int, timeout time.Duration) Work {
 	return Work{Call: func(ctx context.Context, rows []int) error {

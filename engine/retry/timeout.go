@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/remote"
 )
 
 // A call of a stage that sets no timeout is bounded, so that one that hangs does
@@ -24,6 +25,15 @@ const (
 const leastTime = 5 * time.Second
 
 var errNoAnswer = errors.New("no answer")
+
+// lateError is that of a call that took too long.
+type lateError struct {
+	error
+	network bool // of a stage that asks other machines: those may be the cause
+	unsent  bool // it waited for a process that other rows held up
+}
+
+func (e *lateError) Unwrap() error { return e.error }
 
 // TimedOut reports whether err says that a call took longer than Bounded allows.
 func TimedOut(err error) bool { return errors.Is(err, errNoAnswer) }
@@ -60,6 +70,7 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	within, turn := remote.WithTurn(within)
 	err := call(within)
 	// The stage has the same deadline, and may say that it has passed before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
@@ -67,7 +78,7 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 		if limit < timeout {
 			why = fmt.Errorf("%w within %s, its part of the %s of its batch; timeout = \"...\" sets another limit", errNoAnswer, limit, timeout)
 		}
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: why}
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, s.Info.Network, turn.Waits()}}
 	}
 	return err
 }

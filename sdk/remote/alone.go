@@ -1,6 +1,9 @@
 package remote
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 type aloneKey struct{}
 
@@ -20,3 +23,24 @@ func Blamed(ctx context.Context) context.Context { return context.WithValue(ctx,
 
 // IsBlamed reports whether ctx is one of Blamed.
 func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }
+
+type turnKey struct{}
+
+// Turn says whether a call still waits to be sent: for its turn, or for a process.
+type Turn struct{ waits atomic.Bool }
+
+// Waits reports whether it does.
+func (t *Turn) Waits() bool { return t.waits.Load() }
+
+// WithTurn returns a context for one call that notes in the Turn whether it is sent.
+func WithTurn(ctx context.Context) (context.Context, *Turn) {
+	t := &Turn{}
+	return context.WithValue(ctx, turnKey{}, t), t
+}
+
+// Await notes that the call of a context waits, or that it is sent.
+func Await(ctx context.Context, waits bool) {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
+		t.waits.Store(waits)
+	}
+}

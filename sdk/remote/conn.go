@@ -106,6 +106,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 	if size := proto.Size(request.(proto.Message)); size > wire.MaxMessage {
 		return tooLarge(size)
 	}
+	Await(ctx, true)
 	credits := int64(1)
 	if IsAlone(ctx) {
 		credits = wire.Window
@@ -117,6 +118,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 	if IsAlone(ctx) && c.abandoned.Load() && !c.Settle(ctx) {
 		return Ended(ctx)
 	}
+	Await(ctx, false)
 	return c.explain(ctx, method, c.grpc.Invoke(ctx, method, request, reply, options...))
 }
 
