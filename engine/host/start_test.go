@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -242,6 +244,39 @@ func TestDescribe(t *testing.T) {
 	scripted(dir, "'"+self(t)+"' plugin")
 	if _, ok := h.Known(*plugin); ok {
 		t.Error("a program that has changed is known")
+	}
+}
+
+// A program that is a folder is another one when any file of it has changed: what it said of
+// itself is forgotten, and results are of another program.
+func TestModulesAreSeen(t *testing.T) {
+	h, _ := newHost(t)
+	dir := filepath.Join(t.TempDir(), program.Prefix+"test")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	scripted(dir, "'"+self(t)+"' plugin")
+	plugin, err := program.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := map[string]bool{}
+	for _, module := range []string{"words = 1", "words = 2"} {
+		if err := os.WriteFile(filepath.Join(dir, "words.py"), []byte(module), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := h.Known(plugin); ok {
+			t.Errorf("with %s it is known before it was asked", module)
+		}
+		if _, err := h.Describe(t.Context(), plugin); err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: &plugin})
+		_, _, hash := p.Plugin()
+		hashes[hash] = strings.HasPrefix(hash, program.TreeHash)
+	}
+	if len(hashes) != 2 || slices.Contains(slices.Collect(maps.Values(hashes)), false) {
+		t.Errorf("the hashes are %v", hashes)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -197,5 +198,62 @@ func TestLink(t *testing.T) {
 	}
 	if err := Link(at(t, root+"/racflow-plugin-none")); err == nil {
 		t.Error("what is not there was linked")
+	}
+}
+
+// A program is read once for as long as it looks the same, and a link in place of a module is another
+// program.
+func TestReadOnce(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"racflow-plugin-m/racflow-plugin-m": "#!", "racflow-plugin-m/a.py": "a = 1", "racflow-plugin-m/b.py": "a = 1"})
+	p := at(t, root+"/racflow-plugin-m")
+	module := root + "/racflow-plugin-m/a.py"
+	info, err := os.Stat(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hashes []string
+	for i, change := range []func() error{
+		func() error { return nil },
+		func() error {
+			return errors.Join(os.WriteFile(module, []byte("a = 2"), 0o644), os.Chtimes(module, info.ModTime(), info.ModTime()))
+		},
+		func() error { return os.Chtimes(module, info.ModTime(), info.ModTime().Add(time.Second)) },
+		func() error { return errors.Join(os.Remove(module), os.Symlink("b.py", module)) },
+	} {
+		err := change()
+		hash, bad := p.Check()
+		if err := errors.Join(err, bad); err != nil {
+			t.Fatal(i, err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if hashes[0] != hashes[1] || hashes[1] == hashes[2] || hashes[2] == hashes[3] || hashes[3] == hashes[0] {
+		t.Errorf("hashes %v", hashes)
+	}
+}
+
+// BenchmarkCheck is what the check of a program of 32 MB costs the first time, and then.
+func BenchmarkCheck(b *testing.B) {
+	dir := b.TempDir()
+	path := filepath.Join(dir, "racflow-plugin-m")
+	if err := os.WriteFile(path, make([]byte, 32<<20), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	p, err := At(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, forget := range map[string]bool{"first": true, "again": false} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if forget {
+					clear(known.of)
+				}
+				if _, err := p.Check(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
