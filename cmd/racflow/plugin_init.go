@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/engine/plugin/install"
@@ -64,7 +65,7 @@ bring along. Signatures of cosign without a key are not checked.`,
 			if err != nil {
 				return err
 			}
-			if err := known(files, slices.Concat(slices.Collect(maps.Keys(in.Keys)), in.Trust)); err != nil {
+			if err := known(c.Context(), files, slices.Concat(slices.Collect(maps.Keys(in.Keys)), in.Trust)); err != nil {
 				return err
 			}
 			var all []install.Outcome
@@ -91,10 +92,10 @@ bring along. Signatures of cosign without a key are not checked.`,
 }
 
 // known refuses names that no file requires, since a mistyped one would check nothing.
-func known(files map[string]inFolder, names []string) error {
+func known(ctx context.Context, files map[string]inFolder, names []string) error {
 	for _, f := range files {
 		for _, path := range f.paths {
-			src, err := os.ReadFile(path)
+			src, err := bounded.Read(ctx, path, nil)
 			if err != nil {
 				return err
 			}

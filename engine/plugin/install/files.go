@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclparse"
 
+	"github.com/racflow/racflow/engine/bounded"
 	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/engine/plugin/lock"
 )
@@ -53,15 +53,14 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 		return out, nil
 	}
 	out.Lock, out.Sources = lock.Beside(files[0]), map[string]*hcl.File{}
-	parser := hclparse.NewParser()
 	var required []plugin.Requirement
 	for _, file := range files {
-		src, err := os.ReadFile(file)
+		src, err := bounded.Read(ctx, file, nil)
 		if err != nil {
 			return out, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read the file", Detail: err.Error() + "."}}
 		}
 		found, bad := plugin.Requirements(file, src)
-		out.Sources[file], _ = parser.ParseHCL(src, file)
+		out.Sources[file] = &hcl.File{Bytes: src}
 		diags = append(diags, bad...)
 		for _, r := range found {
 			if r.Source != "" {

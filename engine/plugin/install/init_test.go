@@ -177,6 +177,8 @@ func TestFiles(t *testing.T) {
 		p.require(c.source, c.version)
 		p.init(c.want)
 	}
+	write(t, filepath.Join(p.dir, "pipeline.hcl"), "required_plugins {\n  mine = {\n")
+	p.init("Missing")
 	p.require(s.source(), "", `sha256 = { "linux/amd64" = "00" }`)
 	p.init("sha256 is for archives")
 	p.require(s.source(), "1.2.0")

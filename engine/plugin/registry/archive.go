@@ -80,7 +80,7 @@ func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, plain(err)
 	}
-	client := &http.Client{Transport: retry.NewTransport(transport()), CheckRedirect: stayEncrypted}
+	client := &http.Client{Transport: retry.NewTransport(transport(silence)), CheckRedirect: stayEncrypted}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("download %s: %w", a, plain(err))

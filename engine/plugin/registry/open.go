@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -88,7 +89,7 @@ func openRemote(s Source) (*Repository, error) {
 	get := credentials.Credential(known)
 	here := loopback(s.Repository.Registry)
 	client := &auth.Client{
-		Client: &http.Client{Transport: retry.NewTransport(transport())},
+		Client: &http.Client{Transport: retry.NewTransport(transport(silence))},
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			c, err := get(ctx, host)
@@ -110,13 +111,36 @@ func openRemote(s Source) (*Repository, error) {
 	return r, nil
 }
 
-// transport is the usual one; a registry that accepts a request and says nothing is given up.
-func transport() http.RoundTripper {
+// silence is how long a server may say nothing before it is given up.
+const silence = time.Minute
+
+// transport is the usual one, except that a server which falls silent, also in the middle of a download, is given up.
+func transport(silence time.Duration) http.RoundTripper {
 	usual, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultTransport
 	}
 	t := usual.Clone()
-	t.ResponseHeaderTimeout = time.Minute
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &patient{c, silence}, nil
+	}
 	return t
+}
+
+// patient is a connection of which each read has its own deadline.
+type patient struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
 }
