@@ -47,6 +47,7 @@ func gossipStages() []sdk.Stage {
 func (g gossip) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	out, failed := make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{}
 	for i := range b.Items {
+		fmt.Fprintf(os.Stderr, "%s of item %d\n{\"level\":\"INFO\",\"msg\":\"again\",\"key\":%q}\n", g.what, i, g.what)
 		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "answer " + g.what, Weight: 1}, {Weight: 1, Reason: "no " + g.what}}}}
 		if g.fail {
 			failed[i] = errors.New("failed at " + g.what)
@@ -171,6 +172,50 @@ func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
 		out, err := c.CombinedOutput()
 		if n := bytes.Count(out, []byte("sk-hush")); n > 0 || err != nil || !bytes.Contains(out, []byte(test.want)) {
 			t.Errorf("%v: %v, the key is said %d times, want %q in\n%.4000s", test.args, err, n, test.want, out)
+		}
+	}
+	checkFiles(t, dir, "sk-hush")
+}
+
+// TestASecretIsSaidOften has a stage say the key of another one in two lines of its log for each of many
+// rows, and in each result. All of it is masked, and nothing of it is missing.
+func TestASecretIsSaidOften(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
+	const key, items = "sk-hush-4711", 299
+	dir := t.TempDir()
+	from := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(from, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "p.hcl", gossipFile)
+	write(t, dir, "rows.tsv", rows(items))
+	c := racflow(t, dir, "run", "p.hcl", "--plugins", ".", "-var", "from="+from)
+	if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak")); err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(os.Environ(), "LEAK_KEY="+key, "RACFLOW_LOG=info")
+	var results, log bytes.Buffer
+	c.Stdout, c.Stderr = &results, &log
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v\n%.4000s", err, log.String())
+	}
+	said := func(text []byte, with string) (n int) {
+		for line := range bytes.Lines(text) {
+			if bytes.Contains(line, []byte(with)) && bytes.Contains(line, []byte("(secret)")) {
+				n++
+			}
+		}
+		return n
+	}
+	lines, structured, inResults := said(log.Bytes(), "of item"), said(log.Bytes(), "msg=again"), said(results.Bytes(), `"id"`)
+	if lines != items || structured != items || inResults != items {
+		t.Errorf("it was masked in %d and %d lines of the log and in %d results, want %d of each", lines, structured, inResults, items)
+	}
+	for name, text := range map[string][]byte{"log": log.Bytes(), "results": results.Bytes()} {
+		if n := bytes.Count(text, []byte("sk-hush")); n > 0 {
+			t.Errorf("the %s has the key %d times", name, n)
 		}
 	}
 	checkFiles(t, dir, "sk-hush")
