@@ -45,15 +45,23 @@ class Context:
     def wait(self, seconds: float) -> None:
         """Waits, at most until nobody waits for the call: then it raises Cancelled."""
         over = threading.Event()
-        self.when_over(over.set)
+        withdraw = self.when_over(over.set)
         left = self.remaining()
         over.wait(seconds if left is None else min(seconds, left))
+        withdraw()
         self.check()
 
-    def when_over(self, then: typing.Callable[[], None]) -> None:
-        """Calls then, in another thread, when the call has ended or nobody waits for it any more."""
+    def when_over(self, then: typing.Callable[[], None]) -> typing.Callable[[], None]:
+        """Calls then, in another thread, when the call has ended or nobody waits for it any more. What it returns
+        withdraws that."""
         with self._lock:
             if not self._ended:
                 self._then.append(then)
-                return
+                return lambda: self._withdraw(then)
         then()
+        return lambda: None
+
+    def _withdraw(self, then: typing.Callable[[], None]) -> None:
+        with self._lock:
+            if then in self._then:
+                self._then.remove(then)

@@ -8,6 +8,11 @@ import os
 import pathlib
 import threading
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 from ._errors import Invalid, StageError, Transient
 from ._rows import numpy
 from ._store import Collection, Entry, Hit, Hits, Page
@@ -46,13 +51,19 @@ class DenseStore:
         self._dir, self._lock = pathlib.Path(setup.state_dir) / "collections", threading.RLock()
         self._states: dict[str, _State] = {}
         self._changes: dict[str, dict[str, Entry | None]] = {}
+        self._locks: dict[str, int] = {}  # of the collections that are being changed
         self._dir.mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        with self._lock:
+            for name in list(self._locks):
+                self._release(name)
 
     def open_collection(self, name: str, dimension: int, analyzer: str) -> Collection:
         if analyzer:
             raise Invalid(f'this store has no lexical search, and the knowledge block wants the words of analyzer "{analyzer}": say analyzer = "" there, and mode = "dense" in retrieve')
         with self._lock:
-            self._changes[name] = {}
+            self._release(name)
             if self._file(name).exists():
                 self._states[name] = self._read(self._file(name))
             else:
@@ -69,19 +80,23 @@ class DenseStore:
             if not entry.id or entry.vector is None or len(entry.vector) != dimension or not np.isfinite(np.asarray(entry.vector)).all():
                 raise Invalid(f"entry {entry.id!r} has no id, or a vector that is not of {dimension} finite numbers")
         with self._lock:
+            self._acquire(name)
             self._changes[name].update((entry.id, entry) for entry in entries)
 
     def delete(self, name: str, ids: list[str]) -> None:
         self._open(name)
         with self._lock:
+            self._acquire(name)
             self._changes[name].update((id, None) for id in ids)
 
     def commit(self, name: str, note: bytes) -> None:
         with self._lock:
+            self._open(name)
+            self._acquire(name)
             state = self._open(name)
             entries = {id: entry for id, entry in {**state.entries, **self._changes[name]}.items() if entry is not None}
             self._write(_State(name, state.dimension, note, entries))
-            self._changes[name] = {}
+            self._release(name)
 
     def search(self, name: str, search, queries) -> list:
         if search.mode != "dense":
@@ -124,21 +139,47 @@ class DenseStore:
         return Page(page)
 
     def list_collections(self) -> list[Collection]:
-        with self._lock:
-            made = [self._read(path).collection() for path in self._dir.glob("*.json")]
+        made = []
+        for path in self._dir.glob("*.json"):
+            try:
+                made.append(self._read(path).collection())
+            except (StageError, OSError):  # those that cannot be read are left out
+                pass
         return sorted(made, key=lambda each: each.name)
 
     def drop(self, name: str) -> None:
         with self._lock:
+            self._acquire(name)
+            self._file(name).unlink(missing_ok=True)
+            self._release(name)
             self._states.pop(name, None)
             self._changes.pop(name, None)
-            self._file(name).unlink(missing_ok=True)
 
     def _open(self, name: str) -> _State:
         state = self._states.get(name)
         if state is None:
             raise Invalid(f"collection {name} is not open")
         return state
+
+    def _acquire(self, name: str) -> None:
+        """Keeps other processes from changing a collection, until it is committed or opened anew."""
+        if name in self._locks or fcntl is None:
+            return
+        file = os.open(self._file(name).with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise Transient(f"another process changes collection {name}", retry_after=1) from None
+        self._locks[name] = file
+        if name in self._states and self._file(name).exists():  # with what another one has committed meanwhile
+            self._states[name] = self._read(self._file(name))
+
+    def _release(self, name: str) -> None:
+        """Forgets what was not committed."""
+        self._changes[name] = {}
+        if name in self._locks:
+            os.close(self._locks.pop(name))
 
     def _file(self, name: str) -> pathlib.Path:
         return self._dir / (hashlib.sha256(name.encode()).hexdigest() + ".json")

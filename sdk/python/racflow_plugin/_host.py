@@ -55,8 +55,9 @@ class _Acquired:
             return self._given
         self._requests.put(_wire.AcquireRequest(call=self._call))
         self._replies = self._host._stubs["Acquire"](iter(self._requests.get, None), metadata=self._host._token)
+        withdraw = lambda: None  # noqa: E731
         if self._context is not None:  # it may be acquired at this very moment, and is withdrawn by a result
-            self._context.when_over(lambda: self._end(_wire.Result(status="STATUS_LEFT")))
+            withdraw = self._context.when_over(lambda: self._end(_wire.Result(status="STATUS_LEFT")))
         try:
             for reply in self._replies:
                 if self._context is not None:
@@ -65,8 +66,10 @@ class _Acquired:
                     raise of_failure(reply.failure)
                 return self._given
         except BaseException:
-            self._end(None)
+            self._end(_wire.Result(status="STATUS_LEFT"))
             raise
+        finally:
+            withdraw()
         if self._context is not None:
             self._context.check()
         raise StageError("racflow ended the wait for a call without a word")
@@ -125,14 +128,15 @@ class Host:
 
     def _ask(self, name: str, request, context: Context | None):
         call = self._stubs[name].future(request, metadata=self._token, timeout=context.remaining() if context is not None else None)
-        if context is not None:
-            context.when_over(call.cancel)
+        withdraw = context.when_over(call.cancel) if context is not None else lambda: None
         try:
             reply = call.result()
         except BaseException:
             if context is not None:
                 context.check()
             raise
+        finally:
+            withdraw()
         if reply.HasField("failure"):
             raise of_failure(reply.failure)
         return reply

@@ -3,7 +3,7 @@ import pathlib
 import tempfile
 import unittest
 
-from racflow_plugin import DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, _wire
+from racflow_plugin import DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, Transient, _wire
 from racflow_plugin._store import filter_of, fuse
 from tests.wire import serving
 
@@ -91,6 +91,7 @@ class Dense(unittest.TestCase):
         self.store.commit("k", b"note")
         self.store.put("k", [Entry("d", vector=[1, 1])])
         self.store.delete("k", ["a", "unknown"])
+        self.store.close()
         self.store = self.opened()  # what was not committed is gone
         self.assertEqual((self.collection.entries, self.collection.note), (3, b"note"))
         got, = self.store.get("k", ["a"])
@@ -101,6 +102,22 @@ class Dense(unittest.TestCase):
         self.store.drop("k")
         self.store.drop("k")
         self.assertEqual(self.store.list_collections(), [])
+
+    def test_one_process_changes_a_collection(self):
+        other = self.opened()
+        self.fill()
+        for change in (lambda: other.put("k", [Entry("z", vector=[1, 0])]), lambda: other.delete("k", ["a"]), lambda: other.commit("k", b""), lambda: other.drop("k")):
+            with self.assertRaisesRegex(Transient, "another process changes collection k"):
+                change()
+        self.store.commit("k", b"")
+        other.put("k", [Entry("z", vector=[1, 0])])
+        other.commit("k", b"")
+        self.opened()
+        self.assertEqual(self.collection.entries, 4)
+
+    def test_damaged(self):
+        (self.folder / "collections" / "other.json").write_text("{")
+        self.assertEqual([c.name for c in self.store.list_collections()], ["k"])
 
     def test_search(self):
         self.fill()
