@@ -60,6 +60,8 @@ class DenseStore:
                 self._release(name)
 
     def open_collection(self, name: str, dimension: int, analyzer: str) -> Collection:
+        if not name:
+            raise Invalid("a collection has a name")
         if analyzer:
             raise Invalid(f'this store has no lexical search, and the knowledge block wants the words of analyzer "{analyzer}": say analyzer = "" there, and mode = "dense" in retrieve')
         with self._lock:

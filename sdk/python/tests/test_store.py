@@ -143,7 +143,7 @@ class Dense(unittest.TestCase):
         self.store.commit("k", b"")
         self.assertEqual(self.store.get("k", ["z"]), [None])
         for what in (lambda: self.store.search("k", Search("hybrid", 2, True), []), lambda: self.store.open_collection("l", 2, "english"),
-                     lambda: self.store.open_collection("k", 3, ""), lambda: self.store.get("unknown", [])):
+                     lambda: self.store.open_collection("k", 3, ""), lambda: self.store.open_collection("", 2, ""), lambda: self.store.get("unknown", [])):
             with self.assertRaises(Invalid):
                 what()
 
