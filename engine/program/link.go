@@ -55,7 +55,7 @@ func Link(p Program) error {
 func Links() ([]Program, error) {
 	dir, err := links()
 	if err != nil {
-		return nil, nil // a user without a home has linked none
+		return nil, nil //nolint:nilerr // a user without a home has linked none
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

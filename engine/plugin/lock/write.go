@@ -49,7 +49,7 @@ func (f *File) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // which Commit has done, where nothing failed
 	if _, err := out.Write(content); err != nil {
 		return err
 	}

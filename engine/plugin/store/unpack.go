@@ -34,7 +34,7 @@ func unpack(from io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	archive, left := tar.NewReader(packed), int64(MaxSize)
 	for n := 0; ; n++ {
 		h, err := archive.Next()

@@ -73,7 +73,7 @@ func Map(e hcl.Expression) (items []Item, diags hcl.Diagnostics) {
 		if name == "" {
 			key := item.KeyExpr
 			if k, ok := key.(*hclsyntax.ObjectConsKeyExpr); ok {
-				key = k.Wrapped.(hclsyntax.Expression)
+				key = k.Wrapped
 			}
 			var bad hcl.Diagnostics
 			if name, bad = Text(key); bad.HasErrors() {
