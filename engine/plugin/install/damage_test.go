@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -82,11 +83,9 @@ func blobs(t *testing.T, s *server) map[string][]byte {
 	p.init("")
 	s.serve(nil)
 	for path := range all {
-		response := must(http.Get(s.URL + path)) //nolint:noctx // of this process
-		var body bytes.Buffer
-		must(body.ReadFrom(response.Body))
-		_ = response.Body.Close()
-		all[path] = body.Bytes()
+		recorded := httptest.NewRecorder()
+		s.Config.Handler.ServeHTTP(recorded, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		all[path] = recorded.Body.Bytes()
 	}
 	return all
 }

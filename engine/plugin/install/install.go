@@ -71,7 +71,7 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *lock.Plugin)
 	}
 	keep := before != nil && before.Source == w.Source && in.meets(w, *before)
 	if source.Archive != nil {
-		if keep, err = keep && before.Digest == pinned(w.SHA256), nil; in.Locked && !keep {
+		if keep = keep && before.Digest == pinned(w.SHA256); in.Locked && !keep {
 			return after, false, stale(w, before)
 		}
 		return in.archive(ctx, w, source, before, keep)

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		{"ghcr.io/acme/mine@sha256:" + strings.Repeat("0", 64), "error write the repository alone"},
 	} {
 		s, err := Parse(c.source, "/dir")
-		got := ""
+		var got string
 		switch {
 		case err != nil:
 			got = "error " + err.Error()

@@ -21,7 +21,7 @@ func Version(text string) bool {
 func Matches(constraint, v string) (bool, error) {
 	parsed, err := version.NewSemver(v)
 	if err != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // what is no version meets nothing
 	}
 	if strings.TrimSpace(constraint) == "" {
 		return parsed.Prerelease() == "", nil
