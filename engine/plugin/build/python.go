@@ -30,10 +30,6 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	interpreter, err := findPython()
-	if err != nil {
-		return "", err
-	}
 	name, wheel, err := python.Wheel()
 	if err != nil {
 		return "", err
@@ -43,6 +39,10 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 		return "", err
 	}
 	environment := filepath.Join(folder, Environment)
+	interpreter, err := findPython(environment)
+	if err != nil {
+		return "", err
+	}
 	stamp := filepath.Join(environment, "racflow.stamp")
 	want := stampOf([]byte(environment), []byte(interpreter), requirements, wheel)
 	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
@@ -109,10 +109,17 @@ func pluginFolder(dir string) (string, error) {
 	return "", fmt.Errorf("%s has several plugins: give each a project of its own", dir)
 }
 
-func findPython() (string, error) {
+// findPython finds the interpreter that PATH leads to, but for that of the environment, which whoever
+// has activated it has in PATH, too.
+func findPython(environment string) (string, error) {
 	for _, name := range []string{"python3", "python"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if filepath.Dir(filepath.Clean(dir)) == environment || !filepath.IsAbs(dir) {
+				continue
+			}
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return path, nil
+			}
 		}
 	}
 	return "", errors.New("this plugin is written in Python, and there is no program python3 on this machine: " +

@@ -18,7 +18,7 @@ import (
 const interpreter = `#!/bin/sh
 echo "$@" >>"$CALLS"
 if [ -e broken ]; then echo "No matching distribution" >&2; exit 1; fi
-if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
+if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/python3"; fi
 `
 
 // TestPython makes the environment of a project once, and anew after what it is made of has changed.
@@ -77,6 +77,8 @@ func TestPython(t *testing.T) {
 		t.Errorf("the wheel is not the one of racflow: %v", err)
 	}
 	build() // nothing has changed
+	t.Setenv("PATH", filepath.Join(environment, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	build() // the author has activated it
 	if err := os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
