@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// Every is how often a Watch looks, if a look takes less than a fiftieth of that.
-const Every = 200 * time.Millisecond
+// Every is how often a Watch looks. Where a look takes long, it waits ten times as long, but at most
+// longest.
+const (
+	Every   = 200 * time.Millisecond
+	longest = time.Second
+)
 
 // Watch watches processes from the first that is added to Close.
 type Watch struct {
@@ -103,7 +107,7 @@ func (w *Watch) run(stop, done chan struct{}) {
 			return
 		}
 		select {
-		case <-w.sleep(max(Every, 50*time.Since(began))):
+		case <-w.sleep(min(max(Every, 10*time.Since(began)), longest)):
 		case <-stop:
 			return
 		}
