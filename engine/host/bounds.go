@@ -41,7 +41,7 @@ func explainKill(before int64) string {
 	case !known:
 		return ", which is also what the system does when memory ends"
 	case now > before:
-		return fmt.Sprintf(", most likely by the kernel for lack of memory: it has counted %d such ends since this process was started; "+
+		return fmt.Sprintf(", most likely by the kernel for lack of memory (its count of such ends rose by %d while this process ran); "+
 			"give the machine or the container more, or bound what stages hold: memory = \"2GiB\"", now-before)
 	}
 	return ", and not by the kernel for lack of memory"
