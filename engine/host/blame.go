@@ -9,8 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/engine/host/replay"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Replays are the requests that stages failed on, each cut down to the row to blame.
@@ -51,17 +53,22 @@ func (p caller) Nonsense(method string, request proto.Message, why error) {
 
 // failed is what a reply says of a failure that the stage does not account for; nil: nothing.
 func failed(answer failing) error {
-	if f := answer.GetFailure(); f.GetCode() == stagepb.Code_CODE_INTERNAL {
+	if f := answer.GetFailure(); isInternal(f) {
 		return errFailed(f.GetMessage())
 	}
 	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
 		for _, e := range rows.GetErrors() {
-			if f := e.GetFailure(); f.GetCode() == stagepb.Code_CODE_INTERNAL {
+			if f := e.GetFailure(); isInternal(f) {
 				return errFailed(f.GetMessage())
 			}
 		}
 	}
 	return nil
+}
+
+// isInternal reports whether a failure is a mistake of the stage itself, or says nothing else.
+func isInternal(f *stagepb.Failure) bool {
+	return f != nil && sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
 }
 
 type errFailed string

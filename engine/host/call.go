@@ -113,15 +113,16 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 	}
 }
 
-// sign names the stage and the plugin in the failures that a third party's stage does not
-// account for.
+// sign names the stage, and the plugin of a third party, in the failures that the stage does
+// not account for.
 func (p *Process) sign(answer proto.Message) {
-	if p.plugin.name == "" {
-		return
+	by := p.name()
+	if p.plugin.name != "" {
+		by = p.title
 	}
 	sign := func(f *stagepb.Failure) {
-		if f != nil && f.GetCode() == stagepb.Code_CODE_INTERNAL {
-			f.Message = p.title + ": " + f.GetMessage()
+		if isInternal(f) {
+			f.Message = by + ": " + f.GetMessage()
 		}
 	}
 	sign(answer.(failing).GetFailure())

@@ -66,11 +66,11 @@ func TestAWornProcessIsNoRowsFault(t *testing.T) {
 	}
 }
 
-// What a third party's stage does not account for says whose it is.
+// What a stage does not account for says whose it is.
 func TestFailuresAreSigned(t *testing.T) {
 	h, _ := newHost(t)
 	third := start(t, h, Spec{Program: acting(t, "plugin"), Use: "test/echo", Kind: sdk.KindSample})
-	for stage, sign := range map[*Process]string{third: "sample.it: plugin test 0.1.0: ", start(t, h, Spec{}): ""} {
+	for stage, sign := range map[*Process]string{third: "sample.it: plugin test 0.1.0: ", start(t, h, Spec{}): "sample.it: "} {
 		_, err := ask(t, stage, "panic")
 		want := regexp.MustCompile("^" + sign + `panic in the plugin: out of cheese; its log has the whole stack:\n  .*Sample.*\n  \t\S*/main_test\.go:\d+$`)
 		if err == nil || !want.MatchString(err.Error()) {

@@ -1,0 +1,181 @@
+package faulty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// config is that of every stage of the package.
+type config struct {
+	Harmless bool          `config:"harmless" doc:"Make no fault."`
+	Every    int           `config:"every" doc:"End the process with the call that takes its rows beyond so many."`
+	Slow     time.Duration `config:"slow" doc:"How long the stage takes to open."`
+	Token    string        `config:"token,secret" doc:"A secret."`
+	Nap      string        `config:"nap" default:"60" doc:"How many seconds a child sleeps: a number that a test finds among all processes."`
+}
+
+// faulty is what all stages of the package are made of.
+type faulty struct {
+	config
+	kind sdk.Kind
+	mu   sync.Mutex
+	rows int // that came so far
+}
+
+func open(kind sdk.Kind, c config) *faulty {
+	time.Sleep(c.Slow)
+	return &faulty{config: c, kind: kind}
+}
+
+// Fingerprint implements sdk.Fingerprinter: with and without faults, the other rows are the same.
+func (f *faulty) Fingerprint() string { return "faulty-1" }
+
+// of is the fault that a text asks a kind of stage for; empty: none.
+func of(kind sdk.Kind, text string) string {
+	for word := range strings.FieldsSeq(text) {
+		fault, found := strings.CutPrefix(word, "!")
+		if !found {
+			continue
+		}
+		if to, its, given := strings.Cut(fault, ":"); !given {
+			return fault
+		} else if to == string(kind) {
+			return its
+		}
+	}
+	return ""
+}
+
+// asked is the fault that a text asks this stage for.
+func (f *faulty) asked(text string) string {
+	if f.Harmless {
+		return ""
+	}
+	return of(f.kind, text)
+}
+
+// work makes the faults that the texts of a call ask for, as far as they are the process's.
+func (f *faulty) work(ctx context.Context, texts []string) error {
+	f.mu.Lock()
+	f.rows += len(texts)
+	over := f.Every > 0 && f.rows > f.Every
+	f.mu.Unlock()
+	if over && !f.Harmless {
+		os.Exit(0)
+	}
+	for _, text := range texts {
+		if err := f.make(ctx, f.asked(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *faulty) make(ctx context.Context, fault string) error {
+	switch fault {
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no more cheese, says", f.Token)
+		os.Exit(3)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // it may take effect late
+	case "abort":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		select {}
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "hang":
+		<-ctx.Done()
+		return ctx.Err()
+	case "deaf":
+		select {}
+	case "panic":
+		panic("out of cheese")
+	case "aside":
+		go aside(f.Token)
+		select {}
+	case "fatal":
+		var exhaust func(n int) int
+		exhaust = func(n int) int { return exhaust(n+1) + 1 }
+		exhaust(0)
+	case "flood":
+		line := strings.Repeat("x", 1<<20) + "\n"
+		for range 16 {
+			_, _ = os.Stderr.WriteString(line)
+			_, _ = os.NewFile(1, "stdout").WriteString(line)
+		}
+	case "fork", "setsid": // what keeps the output open, and may be in a session of its own
+		child := exec.Command("sleep", f.Nap) //nolint:gosec,noctx // a number of the test; it outlives the call
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: fault == "setsid"}
+		if err := child.Start(); err != nil {
+			return err
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case "memory":
+		held = make([]byte, 4<<30)
+		for i := 0; i < len(held); i += os.Getpagesize() {
+			held[i] = 1
+		}
+		os.Exit(4) // nobody has ended it
+	case "fail":
+		return errors.New("nothing to say to this")
+	}
+	return nil
+}
+
+// held is what keeps "memory" in memory.
+var held []byte
+
+// aside panics in a goroutine that no call waits for.
+func aside(token string) { panic("out of cheese, aside, with " + token) }
+
+// number is a number that a row asks for in the place of another.
+func (f *faulty) number(text string, otherwise float64) float64 {
+	switch f.asked(text) {
+	case "nan":
+		return math.NaN()
+	case "inf":
+		return math.Inf(1)
+	case "huge":
+		return 1e308
+	case "negative":
+		return -7
+	}
+	return otherwise
+}
+
+// count is how many results there are for n rows.
+func (f *faulty) count(texts []string) int {
+	n := len(texts)
+	for _, text := range texts {
+		switch f.asked(text) {
+		case "few":
+			return n - 1
+		case "many":
+			return n + 1
+		}
+	}
+	return n
+}
+
+// sized gives results so many elements.
+func sized[T any](all []T, n int) []T {
+	var none T
+	for len(all) < n {
+		all = append(all, none)
+	}
+	return all[:n]
+}

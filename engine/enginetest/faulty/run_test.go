@@ -1,0 +1,196 @@
+package faulty_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+const knowledgeText = `
+variable "use"      { default = "faulty" }
+variable "harmless" { default = false }
+variable "nap"      { default = "0" }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed  { use = "faulty" }
+  store  { use = "local" }
+}
+`
+
+const pipelineText = knowledgeText + `
+pipeline "p" {
+  retrieve "near" { from = knowledge.k }
+  rerank "faulty" {
+    use = var.use
+    config { harmless = var.harmless }
+  }
+  prompt "faulty" {
+    use = var.use
+    config {
+      harmless = var.harmless
+      every    = 100
+    }
+  }
+  sample "faulty" {
+    use    = var.use
+    memory = "1GiB"
+    config {
+      harmless = var.harmless
+      token    = "hush-hush"
+      nap      = var.nap
+    }
+  }
+  elect "faulty" {
+    use = var.use
+    config {
+      harmless = var.harmless
+      slow     = "200ms"
+    }
+  }
+}
+`
+
+func rowsText(n int) string {
+	var rows strings.Builder
+	rows.WriteString("text\tlabel\n")
+	for i := range n {
+		fmt.Fprintf(&rows, "row number %d\tlabel %d\n", i, i%5)
+	}
+	return rows.String()
+}
+
+// fault is what a row asks a stage for, and what its error then says; empty: it does not
+// fail.
+type fault struct{ name, error string }
+
+const (
+	ended     = "plugin faulty 1.2.3: the stage's process ended while it worked on this, "
+	malformed = "plugin faulty 1.2.3 sent a reply that is malformed: "
+	status    = "plugin faulty 1.2.3: the plugin answered /racflow.stage.v2.Stage/"
+)
+
+// ofProcess are those of every kind of stage.
+var ofProcess = []fault{
+	{"exit", ended + "|exit status 3; its last words:\n|no more cheese"}, {"kill", ended + "|killed by signal 9 (SIGKILL)"},
+	{"abort", ended + "|exit status 2, SIGABRT: abort at "}, {"aside", ended + "|exit status 2, panic: out of cheese, aside, with |faulty/fault.go:|its last words:\n|faulty.aside("},
+	{"panic", "panic in the plugin: out of cheese; its log has the whole stack:\n|faulty/fault.go:"}, {"fail", "nothing to say to this"},
+	{"flood", ""}, {"few", "the stage returned 0 results for 1 rows"}, {"many", "the stage returned 2 results for 1 rows"},
+	{"short", malformed}, {"long", malformed}, {"empty", malformed}, {"other", malformed}, {"beyond", malformed + "error for row 1 of 1"},
+	{"again", "no, and no"}, {"status", status + "|Internal (out of order)"},
+}
+
+var ofKind = map[string][]fault{
+	"rerank": {{"nan", "returned score NaN for candidate 1"}, {"inf", "returned score +Inf"}, {"huge", "returned score +Inf"}, {"range", malformed}, {"twice", malformed + "|stands twice"}},
+	"prompt": {},
+	"sample": {
+		{"nan", "returned weight NaN for answer 2"}, {"inf", "returned weight +Inf"}, {"huge", "returned weight 1e+308"}, {"negative", "returned weight -7"},
+		{"absent", status + "|Unavailable (come back later)"}, {"cancelled", status + "|Canceled (not today)"}, {"memory", ended + "|1.0 GiB"}, {"fork", ended + "|killed by signal 9"},
+	},
+	"elect": {{"nan", "returned agreement NaN"}, {"inf", "returned agreement +Inf"}, {"huge", "returned agreement 1e+308"}, {"negative", "returned agreement -7"}},
+}
+
+// poisoned are texts of which some ask for a fault of a kind each, and what their errors say
+// by position. Some faults stand close together.
+func poisoned(n int, short bool) (texts []string, wanted map[int]string) {
+	random := rand.New(rand.NewPCG(18, 18)) //nolint:gosec // the same each time
+	wanted = map[int]string{}
+	for i := range n {
+		texts = append(texts, fmt.Sprint("row ", i))
+	}
+	at := 0
+	for _, kind := range []string{"rerank", "prompt", "sample", "elect"} {
+		all := append(ofProcess[:len(ofProcess):len(ofProcess)], ofKind[kind]...)
+		for i, f := range all {
+			if short && i%3 != len(kind)%3 {
+				continue
+			}
+			at += 1 + random.IntN(n/50)
+			texts[at] += " !" + kind + ":" + f.name
+			wanted[at] = f.error
+			if f.error != "" {
+				wanted[at] = kind + ".faulty: |" + f.error
+			}
+		}
+	}
+	return texts, wanted
+}
+
+// check compares results with those of an undisturbed run.
+func check(t *testing.T, texts, undisturbed, got []string, wanted map[int]string) {
+	t.Helper()
+	for i, text := range texts {
+		want := wanted[i]
+		if want == "" {
+			if got[i] != undisturbed[i] {
+				t.Errorf("%s: got\n%s\nundisturbed\n%s", text, got[i], undisturbed[i])
+			}
+			continue
+		}
+		if !strings.HasPrefix(got[i], "!") || strings.Contains(got[i], "hush") {
+			t.Errorf("%s: got %s", text, got[i])
+		}
+		for part := range strings.SplitSeq(want, "|") {
+			if !strings.Contains(got[i], part) {
+				t.Errorf("%s: got %s, want %q", text, got[i], part)
+			}
+		}
+	}
+}
+
+// Of thousands of items exactly those fail that a stage cannot work on, whatever it does
+// with them and whoever wrote it. The others come out as in an undisturbed run, byte for
+// byte, and nothing is left running or lying about.
+func TestPoisonedRowsFailAlone(t *testing.T) {
+	items, uses := 5000, []string{"faulty", "faulty/faulty"}
+	if testing.Short() {
+		items, uses = 500, uses[1:]
+	}
+	texts, wanted := poisoned(items, testing.Short())
+	b := newBench(t, pipelineText, rowsText(40))
+	for _, use := range uses {
+		t.Run(use, func(t *testing.T) {
+			b := bench{t, b.dir, b.plugins}
+			calm := b.open("calm", map[string]string{"use": use, "harmless": "true"}, nil)
+			undisturbed := b.answers(calm, texts)
+			calm.Close()
+			p := b.open("state", map[string]string{"use": use, "nap": nap}, nil)
+			got := b.answers(p, texts)
+			p.Close()
+			check(t, texts, undisturbed, got, wanted)
+			b.leavesNothing()
+		})
+	}
+}
+
+// A row that a stage hangs on fails alone, whether the stage heeds that its time is over,
+// does not, or has stopped.
+func TestRowsThatHangFailAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for half a minute")
+	}
+	limited := strings.ReplaceAll(pipelineText, "use = var.use", "use = var.use\n    timeout = \"10s\"\n    batch = 2")
+	limited = strings.ReplaceAll(limited, "use    = var.use", "use    = var.use\n    timeout = \"10s\"\n    batch = 2")
+	b := newBench(t, limited, rowsText(40))
+	texts := make([]string, 160)
+	wanted := map[int]string{}
+	for i := range texts {
+		texts[i] = fmt.Sprint("row ", i)
+	}
+	for at, f := range map[int]string{9: "prompt:hang", 41: "sample:deaf", 101: "elect:stop"} {
+		texts[at] += " !" + f
+		kind, _, _ := strings.Cut(f, ":")
+		wanted[at] = kind + ".faulty: no answer within 5s, its part of the 10s of its batch"
+	}
+	for _, use := range []string{"faulty", "faulty/faulty"} {
+		t.Run(use, func(t *testing.T) {
+			t.Parallel()
+			b := bench{t, b.dir, b.plugins}
+			calm := b.open("calm "+use[:6], map[string]string{"use": use, "harmless": "true"}, nil)
+			undisturbed := b.answers(calm, texts)
+			calm.Close()
+			p := b.open("state of "+strings.ReplaceAll(use, "/", "-"), map[string]string{"use": use}, nil)
+			check(t, texts, undisturbed, b.answers(p, texts), wanted)
+		})
+	}
+}
