@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"path/filepath"
 
@@ -37,7 +38,24 @@ func (p *Pipeline) launch(ctx context.Context, l launch.Request) (any, error) {
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
 		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
+		Paths: pathsIn(l.Stage.Info.Arguments, config),
 	})
+}
+
+// pathsIn are the values of a config's arguments that are paths.
+func pathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(config, &values) != nil {
+		return nil // the stage will say why it does not open
+	}
+	for _, a := range arguments {
+		var path string
+		if a.Type == sdk.TypePath && json.Unmarshal(values[a.Name], &path) == nil && filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+		paths = append(paths, pathsIn(a.Fields, values[a.Name])...) // of a block
+	}
+	return paths
 }
 
 // forecaster opens a stage to ask it what it would send; nil: it does not say. Only a

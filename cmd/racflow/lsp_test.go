@@ -315,7 +315,8 @@ func TestEditorStartsNothing(t *testing.T) {
 	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ntouch %s/started\nexec %s\n", dir, given), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := "knowledge \"k\" {\n  chunk {\n    use = \"given/ends\"\n  }\n}\n"
+	text := "knowledge \"k\" {\n  chunk {\n    use = \"given/ends\"\n  }\n}\n" +
+		"required_plugins {\n  given = { confined = false }\n}\n" // it leaves a mark
 	if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// Supported reports whether Command confines anything on this system.
+const Supported = runtime.GOOS == "linux"
+
 // Control is a hold on one program, from its start to its end.
 type Control struct {
 	cmd   *exec.Cmd
@@ -40,6 +43,15 @@ func (c *Control) Start() error {
 
 // PID is the process id of the program; 0: it has not started.
 func (c *Control) PID() int { return int(c.pid.Load()) }
+
+// Keeper is the process id of the process that keeps the program; 0: none, it was started
+// directly. What the program has started and left is a child of this process.
+func (c *Control) Keeper() int {
+	if c.keep == nil || c.cmd.Process == nil {
+		return 0
+	}
+	return c.cmd.Process.Pid
+}
 
 // Ended delivers, once, how the program ended, when nothing is left of what it has started.
 func (c *Control) Ended() <-chan Exit { return c.ended }

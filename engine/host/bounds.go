@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/engine/host/memory"
 )
 
@@ -17,8 +18,8 @@ func (h *Host) BoundMemory(bytes int64, of string) {
 
 // bounded watches the memory of a process from its start to its end.
 func (h *Host) bounded(running *runningProcess, bytes int64, of string) {
-	running.begun = func(pid int) (ended func()) {
-		return h.memory.Add(pid, memory.Bound{Bytes: bytes, Of: "memory of " + of}, func(reason error) {
+	running.begun = func(c *confine.Control) (ended func()) {
+		return h.memory.Add(c.PID(), c.Keeper(), memory.Bound{Bytes: bytes, Of: "memory of " + of}, func(reason error) {
 			running.fail(reason)
 			_ = running.Kill(h.ctx)
 		})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/racflow/racflow/engine/confine"
 )
 
 // ended is the end of one process, as its callers need to know it.
@@ -38,7 +40,7 @@ func (p *Process) exit(now instance) string {
 	how := "it does not even end when it is killed"
 	select {
 	case <-process.exited:
-		how = describeStatus(process.cmd.ProcessState.Sys().(syscall.WaitStatus), process.kills)
+		how = describeExit(process.exit, process.kills)
 		if at := p.out.panicked(); at != "" {
 			how += ", " + at
 		}
@@ -53,14 +55,14 @@ func (p *Process) exit(now instance) string {
 	return how
 }
 
-// describeStatus says how a process ended, before whose start the kernel had ended so many
+// describeExit says how a process ended, before whose start the kernel had ended so many
 // processes for lack of memory.
-func describeStatus(status syscall.WaitStatus, kills int64) string {
-	if !status.Signaled() {
-		return fmt.Sprintf("exit status %d", status.ExitStatus())
+func describeExit(exit confine.Exit, kills int64) string {
+	if exit.Signal == 0 {
+		return fmt.Sprintf("exit status %d", exit.Status)
 	}
-	how := fmt.Sprintf("killed by signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
-	if status.Signal() != syscall.SIGKILL {
+	how := fmt.Sprintf("killed by signal %d (%s)", exit.Signal, unix.SignalName(exit.Signal))
+	if exit.Signal != syscall.SIGKILL {
 		return how
 	}
 	return how + explainKill(kills)

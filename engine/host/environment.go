@@ -1,9 +1,11 @@
 package host
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/sdk/nodump"
 )
 
@@ -11,11 +13,14 @@ import (
 // it may hold secrets that belong to other stages.
 var (
 	passed = []string{
-		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", "RACFLOW_MODELS", nodump.Variable,
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, nodump.Variable,
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
 	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // and in lower case
 )
+
+// models is the folder that models are loaded to, and from.
+const models = "RACFLOW_MODELS"
 
 // environment filters the host's for a plugin; network adds the proxies.
 func environment(all []string, network bool) []string {
@@ -29,4 +34,29 @@ func environment(all []string, network bool) []string {
 		}
 	}
 	return kept
+}
+
+// confinedEnvironment is environment for a plugin that is confined by a policy: nothing in it names
+// a folder that the plugin cannot read. Certificates that it names become readable.
+func confinedEnvironment(all []string, policy *confine.Policy) []string {
+	var kept []string
+	for _, variable := range environment(all, false) {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "XDG_"):
+			continue // it gets folders of its own
+		case name == models && !slices.ContainsFunc(slices.Concat(policy.Read, policy.Write), func(dir string) bool { return isBelow(value, dir) }):
+			continue
+		case strings.HasPrefix(name, "SSL_CERT_"):
+			policy.Read = append(policy.Read, filepath.SplitList(value)...)
+		}
+		kept = append(kept, variable)
+	}
+	return kept
+}
+
+// isBelow reports whether a path is a folder or lies in it.
+func isBelow(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return dir != "" && err == nil && filepath.IsLocal(rel)
 }

@@ -115,7 +115,16 @@ func scripted(dir, command string) *program.Program {
 	if err != nil {
 		panic(err)
 	}
+	if p.Allow.Read, err = executables(); err != nil {
+		panic(err)
+	}
 	return &p
+}
+
+// executables are the programs that scripts of tests execute beside the system's.
+func executables() ([]string, error) {
+	self, err := os.Executable()
+	return []string{self}, err
 }
 
 // acting is a program that does what the test binary does with an argument: see TestMain.

@@ -34,8 +34,9 @@ type Spec struct {
 	Network  bool            // it gets the proxy settings of the environment
 	// Program is that of a third party's plugin; nil: a built-in stage.
 	Program *program.Program
-	Memory  int64 // bytes that the process and what it starts may have; 0: any
-	Debug   bool  // somebody looks at it with a debugger: it is not confined, and nothing has a time limit
+	Paths   []string // files and folders that its config names: a third party's plugin may read them
+	Memory  int64    // bytes that the process and what it starts may have; 0: any
+	Debug   bool     // somebody looks at it with a debugger: it is not confined, and nothing has a time limit
 }
 
 // ConfigError says that a stage refused its config.
@@ -178,7 +179,10 @@ func (p *Process) forget() error {
 
 // launch starts a process and configures it.
 func (p *Process) launch(ctx context.Context) (instance, error) {
-	l := launch{program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out}
+	l := launch{
+		program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out,
+		stateDir: p.spec.StateDir, paths: p.spec.Paths, services: p.spec.Host != nil,
+	}
 	if p.spec.Debug {
 		l.debugged()
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 
+	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/engine/host/memory"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk/wire"
@@ -26,13 +26,15 @@ import (
 // open as a life line, reads all output itself and passes on nothing but a
 // checked handshake line, and can always be killed.
 type runningProcess struct {
-	cmd      *exec.Cmd
+	prepared // by the time of Start
+	path     string
 	out      *output
 	lifeline *os.File
 	hello    *io.PipeReader // the handshake line, for go-plugin
-	ended    chan struct{}  // closed when it has ended
+	ended    chan struct{}  // closed when it has ended, and all that it has started
+	exit     confine.Exit   // how it has ended
 	exited   chan struct{}  // closed when its output has been read, too
-	begun    func(pid int) (ended func())
+	begun    func(*confine.Control) (ended func())
 	kills    int64 // what the kernel had ended for lack of memory before it began
 
 	mu     sync.Mutex
@@ -41,8 +43,15 @@ type runningProcess struct {
 	reason error // why it cannot be used
 }
 
-func newRunningProcess(cmd *exec.Cmd, out *output) *runningProcess {
-	return &runningProcess{cmd: cmd, out: out, ended: make(chan struct{}), exited: make(chan struct{}), begun: func(int) func() { return func() {} }}
+func newRunningProcess(path string, out *output) *runningProcess {
+	return &runningProcess{path: path, out: out, ended: make(chan struct{}), exited: make(chan struct{})}
+}
+
+// set gives it what is started. Kill may have been called before.
+func (p *runningProcess) set(next prepared) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prepared = next
 }
 
 var _ runner.Runner = (*runningProcess)(nil)
@@ -62,14 +71,12 @@ func (p *runningProcess) Start(context.Context) error {
 		return errors.Join(err, stdin.Close(), lifeline.Close(), stdout.Close(), stdoutEnd.Close())
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdoutEnd, stderrEnd
-	// A group of its own: Ctrl-C at the terminal is for racflow to handle, and
-	// what a plugin starts can be ended with it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = p.begin()
 	_ = errors.Join(stdin.Close(), stdoutEnd.Close(), stderrEnd.Close())
 	if err != nil {
 		_ = errors.Join(lifeline.Close(), stdout.Close(), stderr.Close())
-		p.fail(explainExec(p.cmd.Path, err))
+		p.close()
+		p.fail(explainExec(p.path, err))
 		return err
 	}
 	p.lifeline = lifeline
@@ -83,11 +90,11 @@ func (p *runningProcess) Start(context.Context) error {
 		_ = lines.Close()
 	})
 	reading.Go(func() { p.readStdout(stdout, helloEnd) })
-	ended := p.begun(p.cmd.Process.Pid)
+	ended := p.begun(p.control)
 	go func() {
-		_ = p.cmd.Wait()
+		p.exit = <-p.control.Ended()
 		ended()
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what it has started
+		p.close()
 		close(p.ended)
 		read := make(chan struct{})
 		go func() { reading.Wait(); close(read) }()
@@ -103,15 +110,21 @@ func (p *runningProcess) Start(context.Context) error {
 
 func (p *runningProcess) begin() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.killed {
+	killed := p.killed
+	p.mu.Unlock()
+	if killed {
 		return os.ErrProcessDone
 	}
 	p.kills, _ = memory.Kills()
-	if err := p.cmd.Start(); err != nil {
+	if err := p.control.Start(); err != nil { // it waits for a launcher, and Kill may be called meanwhile
 		return err
 	}
-	p.pid = p.cmd.Process.Pid
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid = p.control.PID()
+	if p.killed {
+		p.control.End()
+	}
 	return nil
 }
 
@@ -205,8 +218,8 @@ func (p *runningProcess) Kill(context.Context) error {
 		return nil
 	default:
 	}
-	if p.pid != 0 {
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	if p.control != nil {
+		p.control.End()
 	}
 	return nil
 }
@@ -225,7 +238,7 @@ func (p *runningProcess) Stdout() io.ReadCloser { return p.hello }
 func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name implements runner.Runner.
-func (p *runningProcess) Name() string { return p.cmd.Path }
+func (p *runningProcess) Name() string { return p.path }
 
 // ID implements runner.Runner.
 func (p *runningProcess) ID() string {

@@ -32,33 +32,40 @@ type services struct {
 
 // share makes what a process needs to reach h. remove ends it.
 func (s *services) share(dir string, h sdk.Host) (at *stagepb.HostAddress, remove func(), err error) {
-	if err := s.open(dir); err != nil {
-		return nil, nil, fmt.Errorf("offer the engine's services: %w", err)
+	opened, err := s.open(dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	token, remove := s.Share(h)
 	return &stagepb.HostAddress{
-		Address: "unix:" + filepath.Join(s.dir, "host"), Token: token,
+		Address: "unix:" + filepath.Join(opened, "host"), Token: token,
 		AuthorityPem: s.identity.authority, CertificatePem: s.identity.certificate, KeyPem: s.identity.key,
 	}, remove, nil
 }
 
-func (s *services) open(dir string) (err error) {
+// open returns the folder of the socket.
+func (s *services) open(dir string) (opened string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server != nil {
-		return nil
+		return s.dir, nil
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("offer the engine's services: %w", err)
+		}
+	}()
 	if s.dir, err = os.MkdirTemp(dir, "racflow"); err != nil {
-		return err
+		return "", err
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(s.dir, "host"), Net: "unix"})
 	if err != nil {
-		return err
+		return "", err
 	}
 	s.server = grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(credentials.NewTLS(s.identity.serving())))...)
 	s.Register(s.server)
 	go func() { _ = s.server.Serve(listener) }() // until close
-	return nil
+	return s.dir, nil
 }
 
 func (s *services) close() {

@@ -27,8 +27,12 @@ type launch struct {
 	program *program.Program // nil: the built-in stages
 	name    string           // of a built-in stage, for people who list processes
 	network bool
-	memory  int64 // bytes that it and all that it starts may hold; 0: any
-	out     *output
+	// Of a third party's:
+	stateDir string   // that it may change; empty: none
+	paths    []string // that it may read
+	services bool     // it gets the engine's
+	memory   int64    // bytes that it and all that it starts may hold; 0: any
+	out      *output
 
 	environment []string      // beside what every plugin gets
 	start       time.Duration // until it answers; 0: the host's
@@ -44,7 +48,7 @@ type process struct {
 
 // spawn starts a process and waits until it answers.
 func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
-	path, args, marks, hash := h.options.Self, []string{"plugin", l.name}, []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, ""
+	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.options.Self, ""
 	if l.program == nil {
 		marks = append(marks, wire.StageKey+"="+l.name)
 	} else {
@@ -52,18 +56,25 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		if hash, err = l.program.Check(); err != nil {
 			return nil, err
 		}
-		path, args = l.program.Path, nil
+		path = l.program.Path
 	}
-	// Not CommandContext: ctx bounds the start, and the process outlives it.
-	running := newRunningProcess(exec.Command(path, args...), l.out) //nolint:noctx
+	within := cmp.Or(l.start, h.limits.start)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
+	defer cancel()
+	running := newRunningProcess(path, l.out)
 	var sockets string
 	config := h.id.dialing.Clone() // go-plugin adds the plugin's certificate to it
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{},
-		RunnerFunc: func(_ hclog.Logger, prepared *exec.Cmd, dir string) (runner.Runner, error) {
+		RunnerFunc: func(_ hclog.Logger, offered *exec.Cmd, dir string) (runner.Runner, error) {
 			sockets = dir
-			running.cmd.Env = slices.Concat(environment(os.Environ(), l.network), prepared.Env, marks, l.environment)
+			next, err := h.prepare(ctx, l, dir)
+			if err != nil {
+				return nil, err
+			}
+			next.cmd.Env = slices.Concat(next.cmd.Env, offered.Env, marks, l.environment)
+			running.set(next)
 			h.bounded(running, l.memory, l.name)
 			return running, nil
 		},
@@ -77,10 +88,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		SkipHostEnv:      true,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
 	})
-	within := cmp.Or(l.start, h.limits.start)
 	c := &process{hash: hash, running: running, client: client}
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
-	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		running.fail(context.Cause(ctx))
 		_ = running.Kill(ctx)
@@ -107,8 +115,8 @@ func (c *process) explain(err error) error {
 	}
 	select {
 	case <-c.running.exited:
-		if state := c.running.cmd.ProcessState; state.Exited() {
-			reason = fmt.Errorf("%w (exit status %d)", reason, state.ExitCode())
+		if c.running.exit.Signal == 0 {
+			reason = fmt.Errorf("%w (exit status %d)", reason, c.running.exit.Status)
 		}
 	default:
 	}

@@ -106,8 +106,9 @@ func TestDeafProcessIsReplaced(t *testing.T) {
 
 func TestGivesUpOnAPluginThatWillNotStart(t *testing.T) {
 	h, _ := newHost(t)
-	plugin := acting(t, "plugin")
-	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir()), Program: plugin})
+	plugin, dir := acting(t, "plugin"), t.TempDir()
+	plugin.Allow.Write = []string{dir}
+	p := start(t, h, Spec{Config: echoConfigOf(t, dir), Program: plugin})
 	if err := os.Remove(plugin.Path); err != nil {
 		t.Fatal(err)
 	}

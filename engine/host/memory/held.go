@@ -51,8 +51,9 @@ func look(root string) (*table, error) {
 	return t, nil
 }
 
-// family returns a process with all that descend from it or are in its group.
-func (t *table) family(pid int) []int {
+// family returns a process with all that descend from it, are in its group, or have become
+// children of its keeper; 0: it has none.
+func (t *table) family(pid, keeper int) []int {
 	seen := map[int]bool{}
 	var all []int
 	var add func(int)
@@ -67,6 +68,11 @@ func (t *table) family(pid int) []int {
 		}
 	}
 	add(pid)
+	if keeper != 0 {
+		for _, child := range t.children[keeper] {
+			add(child)
+		}
+	}
 	for p, group := range t.groups {
 		if group == pid {
 			add(p)

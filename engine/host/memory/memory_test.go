@@ -131,7 +131,7 @@ func TestClock(t *testing.T) {
 	slept, wake := make(chan time.Duration), make(chan time.Time)
 	w.root, w.sleep = m.dir, func(d time.Duration) <-chan time.Time { slept <- d; return wake }
 	ended := make(chan error, 10)
-	remove := w.Add(10, Bound{100 << 20, "x"}, func(err error) { ended <- err })
+	remove := w.Add(10, 0, Bound{100 << 20, "x"}, func(err error) { ended <- err })
 	if d := <-slept; d < Every || len(ended) > 0 {
 		t.Errorf("the first look was followed by %v", d)
 	}
@@ -150,7 +150,7 @@ func TestClock(t *testing.T) {
 	w.Close()
 	unbounded := NewWatch(nil)
 	unbounded.root = m.dir
-	unbounded.Add(10, Bound{}, nil)
+	unbounded.Add(10, 0, Bound{}, nil)
 	unbounded.Close() // it never began
 	if unbounded.stop != nil {
 		t.Error("nothing is bounded, and it watches")
@@ -193,7 +193,7 @@ func TestReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	family := table.family(c.Process.Pid)
+	family := table.family(c.Process.Pid, 0)
 	for _, exact := range []bool{false, true} {
 		if n := table.held(family, exact); len(family) != 2 || n < 96<<20 || n > 512<<20 { // the race detector takes much of that
 			t.Errorf("%d processes hold %s, want 2 that hold 96 MiB and what they run with", len(family), Size(n))

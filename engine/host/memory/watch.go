@@ -39,6 +39,7 @@ type Bound struct {
 
 type member struct {
 	pid    int
+	keeper int // what it has started and left is a child of this process; 0: of none
 	bound  Bound
 	end    func(reason error)
 	ending bool // it was ended, and may not have noticed
@@ -59,12 +60,12 @@ func (w *Watch) Total(b Bound) {
 	w.begin()
 }
 
-// Add watches a process. end is called once, from another goroutine, when it has to end.
+// Add watches a process, and those children of its keeper's that it has left; 0: it has none. end is called once, from another goroutine, when it has to end.
 // remove says that it has ended.
-func (w *Watch) Add(pid int, b Bound, end func(reason error)) (remove func()) {
+func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := &member{pid: pid, bound: b, end: end}
+	m := &member{pid: pid, keeper: keeper, bound: b, end: end}
 	w.members[m] = true
 	w.begin()
 	return func() {
@@ -131,7 +132,7 @@ func (w *Watch) pass() error {
 	defer w.mu.Unlock()
 	var all []family
 	for m := range w.members {
-		f := family{member: m, pids: t.family(m.pid)}
+		f := family{member: m, pids: t.family(m.pid, m.keeper)}
 		f.bytes = t.held(f.pids, false)
 		if f.over(f.bytes) && len(f.pids) > 1 { // pages that are shared were counted several times
 			f.bytes = t.held(f.pids, true)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,9 @@ func init() {
 	}
 }
 
+// grace is how long a plugin may outlive racflow.
+const grace = 500 * time.Millisecond
+
 // run keeps one program from its start to its end.
 func run(host *os.File) error {
 	in := bufio.NewReader(host)
@@ -45,8 +49,11 @@ func run(host *os.File) error {
 		return reports.Encode(spec.Report{Failed: failure("become the subreaper of its processes", err)})
 	}
 	var over atomic.Bool
-	go func() { // racflow asks for the end, or is gone
-		_, _ = in.ReadByte()
+	go func() {
+		if _, err := in.ReadByte(); err != nil {
+			// racflow is gone, which the plugin sees by its standard input: it may end by itself.
+			time.Sleep(grace)
+		}
 		over.Store(true)
 		killChildren()
 	}()
