@@ -20,7 +20,7 @@ import (
 )
 
 const tampered = `required_plugins {
-  mine = { source = "ghcr.io/acme/racflow-plugin-mine", version = "~> 1.2" }
+  mine = { source = "ghcr.io/acme/racflow-plugin-mine", version = "~> 1.2", write = ["marks"] }
 }
 knowledge "k" {
   source { path = "rows.tsv" }
@@ -60,7 +60,8 @@ func installProgram(t *testing.T) *installed {
 			return err
 		})
 	})
-	i.mark = filepath.Join(i.dir, "executed")
+	i.mark = filepath.Join(i.dir, "marks", "executed")
+	do(os.Mkdir(filepath.Dir(i.mark), 0o700))
 	script := "#!/bin/sh\necho executed >> " + i.mark + "\n"
 	var packed bytes.Buffer
 	zipped := gzip.NewWriter(&packed)

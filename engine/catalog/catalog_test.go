@@ -30,8 +30,12 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: t.TempDir(), required: plugin.Requirement{Name: "mine", Source: "x/mine", Version: "1", Allow: program.Allow{Hosts: []string{"h:1"}}}}
-	m.mark = filepath.Join(m.dir, "executed")
+	m := &machine{t: t, dir: t.TempDir()}
+	m.mark = filepath.Join(m.dir, "marks", "executed")
+	m.required = plugin.Requirement{Name: "mine", Source: "x/mine", Version: "1", Allow: program.Allow{Write: []string{filepath.Dir(m.mark)}}}
+	if err := os.Mkdir(filepath.Dir(m.mark), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(m.dir, "config"))
 	t.Setenv("HOME", m.dir)
 	t.Setenv(store.Variable, filepath.Join(m.dir, "cache"))
@@ -163,7 +167,7 @@ func TestOrder(t *testing.T) {
 				}
 			case p == nil || why != nil || p.Origin != c.want || !strings.Contains(p.Path, string(filepath.Separator)+c.path+string(filepath.Separator)):
 				t.Errorf("%+v, %v", p, why)
-			case (len(p.Allow.Hosts) == 1) == c.unrequired:
+			case (len(p.Allow.Write) == 1) == c.unrequired:
 				t.Errorf("it may reach %+v", p.Allow)
 			}
 			known.Uses(sdk.KindSample)
