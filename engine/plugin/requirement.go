@@ -1,16 +1,15 @@
 package plugin
 
 import (
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/confine/proxy"
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/plugin/internal/literal"
 	"github.com/racflow/racflow/engine/program"
@@ -117,8 +116,7 @@ func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
 func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
 	texts, places, diags := literal.List(e)
 	for i, text := range texts {
-		host, port, err := net.SplitHostPort(text)
-		if n, bad := strconv.ParseUint(port, 10, 16); !diags.HasErrors() && (err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, "/*@ ")) {
+		if _, err := proxy.ParseHost(text); err != nil && !diags.HasErrors() {
 			diags = append(diags, literal.Error(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
 		}
 	}

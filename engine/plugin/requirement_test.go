@@ -19,7 +19,7 @@ required_plugins {
   mine = {
     source   = "ghcr.io/acme/racflow-plugin-mine"
     version  = "~> 1.2"
-    network  = ["api.example.com:443", "[::1]:80"]
+    network  = ["api.example.com:443", "*.example.com:443", "[::1]:80"]
     read     = ["models/", "/data"]
     write    = ["out"]
     confined = false
@@ -33,7 +33,7 @@ pipeline "p" {
 `))
 	want := []Requirement{
 		{Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "~> 1.2", Allow: program.Allow{
-			Hosts: []string{"api.example.com:443", "[::1]:80"}, Read: []string{"/work/models", "/data"}, Write: []string{"/work/out"}, Unconfined: true,
+			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/work/models", "/data"}, Write: []string{"/work/out"}, Unconfined: true,
 		}},
 		{Name: "dev"},
 		{Name: "packed", Source: "https://example.com/x.tar.gz", SHA256: map[string]string{"linux/amd64": "ab"}},
@@ -61,6 +61,8 @@ func TestMistakes(t *testing.T) {
 		`m = { network = ["h"] }`:                          "1:37 \"h\" is no host with a port. Write it as in \"api.example.com:443\"",
 		`m = { network = ["h:0"] }`:                        "1:37 \"h:0\" is no host",
 		`m = { network = ["*:443"] }`:                      "1:37 \"*:443\" is no host",
+		`m = { network = ["*.com:443"] }`:                  "1:37 \"*.com:443\" is no host",
+		`m = { network = ["a@b.example:443"] }`:            "1:37 \"a@b.example:443\" is no host",
 		`m = { network = [1] }`:                            "1:37 Write a text in quotes",
 		`m = { network = [for a in ["a"] : a] }`:           "1:36 Write a list of texts",
 		`m = { source = "a/b", source = "a/c" }`:           "1:42 source stands here twice",
