@@ -9,6 +9,10 @@ import (
 	"github.com/racflow/racflow/sdk/nodump"
 )
 
+// noBytecode keeps Python from writing beside the modules that it loads: what an installed plugin
+// has more than when it was locked is refused, and root may write there whatever the rights are.
+const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
+
 // What a plugin may see of racflow's environment. All else stays here, since
 // it may hold secrets that belong to other stages.
 var (
@@ -24,7 +28,7 @@ const models = "RACFLOW_MODELS"
 
 // environment filters the host's for a plugin; network adds the proxies.
 func environment(all []string, network bool) []string {
-	var kept []string
+	kept := []string{noBytecode}
 	for _, variable := range all {
 		name, _, _ := strings.Cut(variable, "=")
 		hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }

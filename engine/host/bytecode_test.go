@@ -1,0 +1,29 @@
+package host
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestNoBytecode loads a module as a plugin would. Nothing may appear beside it, or the installed
+// plugin is no longer what was locked.
+func TestNoBytecode(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "module.py"), []byte("x = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := exec.CommandContext(t.Context(), python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import module", dir)
+	load.Env = environment(nil, false)
+	if out, err := load.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "__pycache__")); err != nil || len(left) > 0 {
+		t.Errorf("left beside the module: %v, %v", left, err)
+	}
+}
