@@ -27,6 +27,6 @@
 // defined in sdk/proto and converted in sdk/wire, whose ends are sdk/serve and
 // sdk/remote; sdk/fuse and sdk/ballot hold the formulas that engine and
 // plugins share; sdk/lock keeps a file to one writer; sdk/answer reads what a
-// language model wrote; sdk/sdktest is the conformance suite that every plugin
-// must pass.
+// language model wrote; sdk/conformance is the suite that every plugin must pass, and sdk/sdktest
+// runs it in a Go test.
 package sdk

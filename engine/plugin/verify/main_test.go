@@ -69,7 +69,7 @@ func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 }
 
 // faults are what the stages of the plugin do wrong, each one thing.
-var faults = []string{"good", "changing", "crowded", "stops", "deaf", "talks", "prints", "leaks", "locks", "lingers"}
+var faults = []string{"good", "changing", "crowded", "stops", "deaf", "talks", "prints", "leaks", "locks", "lingers", "poisoned"}
 
 type settings struct {
 	Label string `config:"label,required" example:"card_lost" doc:"What it votes for."`
@@ -126,6 +126,11 @@ func (f *faulty) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error
 			return nil, ctx.Err()
 		}
 		switch f.fault {
+		case "poisoned":
+			if it.Text == "poison" && f.Token == "hunter2" {
+				fmt.Fprintln(os.Stderr, "that was too much")
+				os.Exit(3)
+			}
 		case "talks":
 			fmt.Fprintln(os.Stderr, "working on", it.ID)
 		case "prints":

@@ -2,9 +2,7 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -41,11 +39,13 @@ func Run(ctx context.Context, o Options, done func(stage string, r conformance.R
 	if o.rows == 0 {
 		o.rows = 10_000
 	}
-	offered := sdk.Plugin{Name: "racflow", Version: o.Version, Stages: o.Builtin}
-	if o.Program != nil {
-		o.Program.Allow = o.Config.Allow
-		if offered, err = describe(ctx, dir, *o.Program); err != nil {
-			return nil, err
+	offered, err := o.offers(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for name := range o.Config.Stages {
+		if o.Stage == "" && !slices.ContainsFunc(offered.Stages, func(s sdk.Stage) bool { return nameOf(s) == name }) {
+			return nil, fmt.Errorf("%s configures %s, and %s %s has no such stage; it has %s", FileName, name, offered.Name, offered.Version, names(offered.Stages))
 		}
 	}
 	report := &Report{Plugin: offered.Name, Version: offered.Version}
@@ -72,14 +72,18 @@ func names(stages []sdk.Stage) string {
 	return strings.Join(all, ", ")
 }
 
-// describe asks a program what it offers.
-func describe(ctx context.Context, dir string, p program.Program) (sdk.Plugin, error) {
+// offers is what the plugin says of itself, now that it may reach what the config allows.
+func (o Options) offers(ctx context.Context, dir string) (sdk.Plugin, error) {
+	if o.Program == nil {
+		return sdk.Plugin{Name: "racflow", Version: o.Version, Stages: o.Builtin}, nil
+	}
+	o.Program.Allow = o.Config.Allow
 	h, err := host.New(host.Options{StateDir: dir})
 	if err != nil {
 		return sdk.Plugin{}, err
 	}
 	defer h.Close()
-	return h.Describe(ctx, p)
+	return h.Describe(ctx, *o.Program)
 }
 
 // stage checks one stage. Where it does not start, nothing else is asked of it.
@@ -97,18 +101,7 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 		})
 		return out
 	}
-	settings := conformance.NewOptions()
-	settings.Within, settings.DenseOnly = o.Within, o.Config.DenseOnly
-	if o.Prompt > 0 {
-		settings.Promptly = o.Prompt
-	}
-	for at, reason := range o.Config.Without {
-		if stage, check, _ := strings.Cut(at, ": "); stage == out.Name {
-			settings.Without[check] = reason
-		}
-	}
-	v := &subject{program: o.Program, dir: dir, secrets: secrets, rows: o.rows, running: map[*conformance.Process]*running{}}
-	v.Subject = &conformance.Subject{Stage: s, Config: string(config), Start: v.start, Options: settings}
+	v := o.subject(dir, s, config, secrets)
 	conformance.Collect(ctx, dir, v.Subject, []conformance.Check{starts}, add)
 	if r := out.Results; len(r) == 1 && r[0].Status == conformance.Failed {
 		return out
@@ -126,7 +119,7 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 	if o.Check != "" {
 		return out
 	}
-	for _, path := range settings.Unmet() {
+	for _, path := range v.Options.Unmet() {
 		add(conformance.Result{
 			Name: path, Status: conformance.Failed, Messages: []string{"it is left out, but there is no such check"},
 			Why: "A check that is left out by a wrong name is made all the same.", Fix: "Correct or remove the name below \"without\".",
@@ -135,16 +128,19 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 	return out
 }
 
-var errNoStages = errors.New("verify.json names stages that the plugin does not have")
-
-// Unknown is an error where the config names stages that a report has not.
-func (r *Report) Unknown(c Config) error {
-	left := maps.Clone(c.Stages)
-	for _, s := range r.Stages {
-		delete(left, s.Name)
+// subject is a stage as these options want it checked.
+func (o Options) subject(dir string, s sdk.Stage, config []byte, secrets []string) *subject {
+	settings := conformance.NewOptions()
+	settings.Within, settings.DenseOnly = o.Within, o.Config.DenseOnly
+	if o.Prompt > 0 {
+		settings.Promptly = o.Prompt
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("%w: %s", errNoStages, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	for at, reason := range o.Config.Without {
+		if stage, check, _ := strings.Cut(at, ": "); stage == nameOf(s) {
+			settings.Without[check] = reason
+		}
 	}
-	return nil
+	v := &subject{program: o.Program, dir: dir, secrets: secrets, rows: o.rows, running: map[*conformance.Process]*running{}}
+	v.Subject = &conformance.Subject{Stage: s, Config: string(config), Start: v.start, Options: settings}
+	return v
 }

@@ -13,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // named is the test binary as the plugin of a name.
@@ -111,8 +114,47 @@ func TestGoodStage(t *testing.T) {
 	if all, failed, skipped := report.Count(); all != want || failed != 0 || skipped != 0 {
 		t.Errorf("%d checks, want %d; %d failed, %d skipped", all, want, failed, skipped)
 	}
+	misnamed := Config{Stages: map[string]json.RawMessage{"sample/goood": []byte("{}")}}
+	if _, err := Run(t.Context(), Options{Program: named(t, "mine"), Config: misnamed}, nil); err == nil || !strings.Contains(err.Error(), "verify.json configures sample/goood") {
+		t.Error(err)
+	}
 	if _, err := Run(t.Context(), Options{Program: named(t, "mine"), Stage: "sample/none"}, nil); err == nil || !strings.Contains(err.Error(), "it has sample/good, sample/changing") {
 		t.Error(err)
+	}
+}
+
+// TestReplay sends a request again to a stage that it ends, and to one that it does not, with the secret
+// that the file does not have.
+func TestReplay(t *testing.T) {
+	rows, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{{ID: "a", Text: "poison"}}}, sdk.Of(sdk.ColumnText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := replay.NewRequest(stagepb.Stage_Sample_FullMethodName, &stagepb.SampleRequest{Rows: rows}, func(s string) string { return s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stage, want := range map[string]string{"poisoned": "exit status 3", "good": ""} {
+		f := replay.File{
+			Plugin: "mine", Version: "0.1.0", Kind: sdk.KindSample, Stage: stage, Config: []byte(`{"label": "x", "token": "(secret)"}`), Request: request, How: "exit status 3",
+		}
+		o := Options{Program: named(t, "mine"), Config: Config{Stages: map[string]json.RawMessage{"sample/" + stage: []byte(`{"label": "y", "token": "hunter2"}`)}}}
+		report, err := Replay(t.Context(), o, f, func(_ string, r conformance.Result) {
+			if all := strings.Join(r.Messages, "\n"); (want == "") != (r.Status == conformance.Passed) || !strings.Contains(all, want) || r.Name != "replay of Sample" {
+				t.Errorf("%s: %+v", stage, r)
+			}
+		})
+		if err != nil || len(report.Stages[0].Results) != 1 {
+			t.Errorf("%s: %+v, %v", stage, report, err)
+		}
+		o.Config = Config{}
+		if _, err := Replay(t.Context(), o, f, func(string, conformance.Result) {}); stage == "good" && err != nil {
+			t.Errorf("without the secret, which is not required: %v", err)
+		}
+		f.Stage = "none"
+		if _, err := Replay(t.Context(), o, f, nil); err == nil || !strings.Contains(err.Error(), "has no stage sample/none") {
+			t.Error(err)
+		}
 	}
 }
 
