@@ -148,11 +148,11 @@ func (v *subject) deadline(t conformance.T) error {
 		return err
 	}
 	before := r.PID()
-	for _, left := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until one has all the time that it wants
 		ctx, cancel := context.WithTimeout(t.Context(), left)
 		_, err := l.Rows(ctx, 0, 2000)
 		cancel()
-		if code := sdk.CodeOf(err); err != nil && code != sdk.CodeDeadline {
+		if over = sdk.CodeOf(err) == sdk.CodeDeadline; err != nil && !over {
 			return fmt.Errorf("a call that had %v: %w", left, err)
 		}
 		if after := r.PID(); after != before {

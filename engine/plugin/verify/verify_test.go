@@ -84,7 +84,7 @@ func TestFaultyProcesses(t *testing.T) {
 		{"mine", "leaks", "bounded memory", "MiB at the end"},
 		{"mine", "locks", "killed and started again", "calls to a process that was killed"},
 		{"alone", "good", "ends with standard input", "it was still there after 1s"},
-		{"mine", "lingers", "ends when asked", "it was still there after 1s"},
+		{"mine", "lingers", "ends when asked", "after it was asked to end: it "},
 	} {
 		t.Run(c.stage+"/"+c.check, func(t *testing.T) {
 			t.Parallel()
