@@ -283,6 +283,20 @@ func TestModulesAreSeen(t *testing.T) {
 	}
 }
 
+// Python writes nothing beside what is locked, also where nothing else keeps it from that.
+func TestLockedStaysAsItIs(t *testing.T) {
+	h, _ := newHost(t)
+	for origin, want := range map[program.Origin]bool{program.Given: false, program.Locked: true} {
+		plugin := acting(t, "plugin")
+		plugin.Origin, plugin.Allow.Unconfined = origin, true
+		p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: plugin})
+		environment, err := ask(t, p, "environment")
+		if err != nil || strings.Contains(environment, "PYTHONDONTWRITEBYTECODE=1") != want {
+			t.Errorf("%s: %v, %s", origin, err, environment)
+		}
+	}
+}
+
 // A config is checked by the plugin's own process, which opens nothing and whose
 // errors tell no secret.
 func TestValidate(t *testing.T) {
