@@ -8,6 +8,11 @@
 // killed by its number, and all of them end with racflow, however that ends:
 // each watches its standard input, which the host holds open.
 //
+// A third party's plugin is confined as well as the system lets racflow (package confine): it reads the
+// system's programs, its own files, what the pipeline file allows it and the paths in its
+// config; HOME, TMPDIR and the working folder are its own and end with it; whatever it has started
+// ends with it, too.
+//
 // A request that ends its process is sent again, alone, and fails after the third
 // time; package retry then looks for the row to blame. The error says how the
 // process ended, and its last words. A process that ends 64 times in a row without

@@ -64,7 +64,7 @@ func become(s *spec.Spec) (doing string, err error) {
 	if s.Namespaces {
 		if err := raiseLoopback(); err != nil {
 			tell(spec.Report{Again: true})
-			return "", nil
+			return "", nil //nolint:nilerr // some systems let users make namespaces and do nothing in them
 		}
 		if s.Network {
 			if port, err = listen(); err != nil {
@@ -125,7 +125,7 @@ func raiseLoopback() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	request, err := unix.NewIfreq("lo")
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func listen() (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte(net.IPv4(127, 0, 0, 1).To4())}); err != nil {
 		return 0, err
 	}

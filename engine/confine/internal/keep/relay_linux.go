@@ -19,12 +19,12 @@ func relay(listener net.Listener, proxy string) {
 }
 
 func pass(from net.Conn, proxy string) {
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	to, err := net.Dial("unix", proxy) //nolint:noctx // the proxy is this racflow
 	if err != nil {
 		return
 	}
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = io.Copy(to, from); _ = to.(*net.UnixConn).CloseWrite() })
 	both.Go(func() { _, _ = io.Copy(from, to); _ = from.(*net.TCPConn).CloseWrite() })
