@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/cmd/racflow/faulty"
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/enginetest/faulty"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk/wire"
