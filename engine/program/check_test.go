@@ -207,18 +207,19 @@ func TestReadOnce(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"racflow-plugin-m/racflow-plugin-m": "#!", "racflow-plugin-m/a.py": "a = 1", "racflow-plugin-m/b.py": "a = 1"})
 	p := at(t, root+"/racflow-plugin-m")
-	module := root + "/racflow-plugin-m/a.py"
-	info, err := os.Stat(module)
-	if err != nil {
-		t.Fatal(err)
+	module, past := root+"/racflow-plugin-m/a.py", time.Now().Add(-time.Hour)
+	for _, name := range []string{"racflow-plugin-m", "a.py", "b.py"} {
+		if err := os.Chtimes(filepath.Join(root, "racflow-plugin-m", name), past, past); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var hashes []string
 	for i, change := range []func() error{
 		func() error { return nil },
 		func() error {
-			return errors.Join(os.WriteFile(module, []byte("a = 2"), 0o644), os.Chtimes(module, info.ModTime(), info.ModTime()))
+			return errors.Join(os.WriteFile(module, []byte("a = 2"), 0o644), os.Chtimes(module, past, past))
 		},
-		func() error { return os.Chtimes(module, info.ModTime(), info.ModTime().Add(time.Second)) },
+		func() error { return os.Chtimes(module, past, past.Add(time.Second)) },
 		func() error { return errors.Join(os.Remove(module), os.Symlink("b.py", module)) },
 	} {
 		err := change()
@@ -233,6 +234,27 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
+// A file that was written just now is read again each time: it may change and look the same.
+func TestFreshProgram(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "racflow-plugin-m")
+	p, now := Program{Name: "m", Path: path, Origin: Given}, time.Now().Add(time.Hour) // however busy the machine is
+	hashes := map[string]bool{}
+	for _, content := range []string{"#!/a", "#!/b"} {
+		if err := errors.Join(os.WriteFile(path, []byte(content), 0o755), os.Chtimes(path, now, now)); err != nil {
+			t.Fatal(err)
+		}
+		hash, err := p.Check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[hash] = true
+	}
+	if len(hashes) != 2 {
+		t.Error("a change was not seen")
+	}
+}
+
 // BenchmarkCheck is what the check of a program of 32 MB costs the first time, and then.
 func BenchmarkCheck(b *testing.B) {
 	dir := b.TempDir()
@@ -240,8 +262,9 @@ func BenchmarkCheck(b *testing.B) {
 	if err := os.WriteFile(path, make([]byte, 32<<20), 0o755); err != nil {
 		b.Fatal(err)
 	}
+	past := time.Now().Add(-time.Hour)
 	p, err := At(path)
-	if err != nil {
+	if err := errors.Join(err, os.Chtimes(path, past, past)); err != nil {
 		b.Fatal(err)
 	}
 	for name, forget := range map[string]bool{"first": true, "again": false} {

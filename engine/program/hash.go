@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // The beginnings of hashes.
@@ -44,6 +45,9 @@ var known = struct {
 	of map[string]hashed
 }{of: map[string]hashed{}}
 
+// settled is how long ago a file was written whose next change is seen by its time.
+const settled = 2 * time.Second
+
 type hashed struct {
 	parts []part
 	hash  string
@@ -61,6 +65,7 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 	}
 	var hash string
 	var err error
+	begin := time.Now()
 	if folder {
 		hash, err = hashTree(path, parts)
 	} else if hash, err = HashFile(path); err == nil {
@@ -68,6 +73,9 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if slices.ContainsFunc(parts, func(p part) bool { return begin.Sub(p.time) < settled }) {
+		return hash, nil // it may change again and look the same: times of files have steps
 	}
 	known.Lock()
 	known.of[key] = hashed{parts, hash}
