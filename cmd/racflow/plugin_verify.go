@@ -65,7 +65,7 @@ Exit code 0: no check failed; 1: one did, or there was nothing to check.`,
   racflow plugin verify builtin:elect/majority`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("name a plugin's program or the folder of its project, such as: racflow plugin verify .")
+				return errors.New("name a plugin's program or the folder of its project, such as: racflow plugin verify FOLDER")
 			}
 			return nil
 		},
