@@ -15,7 +15,6 @@ import (
 	"github.com/racflow/racflow/engine/plugin"
 	"github.com/racflow/racflow/engine/plugin/install"
 	"github.com/racflow/racflow/engine/plugin/lock"
-	"github.com/racflow/racflow/engine/plugin/registry"
 )
 
 // sourceFlags are those of racflow plugin install for a source.
@@ -29,12 +28,8 @@ func (f *sourceFlags) register(c *cobra.Command) {
 // install installs the plugin of SOURCE[@VERSION], and says how a file requires it.
 func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	source, version := cutVersion(text)
-	parsed, err := registry.Parse(source, ".")
-	if err != nil {
-		return err
-	}
-	if info, err := os.Stat(source); err == nil && info.IsDir() && parsed.Layout != "" {
-		if _, err := os.Stat(filepath.Join(parsed.Layout, "oci-layout")); errors.Is(err, os.ErrNotExist) {
+	if info, err := os.Stat(source); err == nil && info.IsDir() {
+		if _, err := os.Stat(filepath.Join(source, "oci-layout")); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%s holds no published plugin; if it is the project of one that you are writing, add --dev", source)
 		}
 	}

@@ -17,8 +17,17 @@ func (p *Process) PID() int {
 	return pid
 }
 
-// Kill ends the process that runs now, as the system would, without a word to it.
-func (p *Process) Kill() { _ = p.now().process.running.Kill(p.ctx) }
+// Kill ends the process that runs now, as the system would, without a word to it, and waits until it has ended.
+func (p *Process) Kill(ctx context.Context) error {
+	running := p.now().process.running
+	_ = running.Kill(ctx)
+	select {
+	case <-running.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // Alive reports whether the process gives a sign of life before ctx ends.
 func (p *Process) Alive(ctx context.Context) bool {

@@ -21,7 +21,7 @@ func TestProbe(t *testing.T) {
 	for what, end := range map[string]func() error{
 		"hang up":  func() error { return p.HangUp(ctx) },
 		"shutdown": func() error { return p.Shutdown(ctx) },
-		"kill":     func() error { p.Kill(); return nil },
+		"kill":     func() error { return p.Kill(t.Context()) },
 	} {
 		before := p.PID()
 		if err := end(); err != nil {

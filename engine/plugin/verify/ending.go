@@ -25,7 +25,9 @@ func (v *subject) killed(t conformance.T) error {
 	for range many {
 		calls.Go(func() error { return l.Same(ctx, 0, want) })
 	}
-	r.Kill()
+	if err := r.Kill(t.Context()); err != nil {
+		return fmt.Errorf("process %d was killed, and did not end: %w", before, err)
+	}
 	if err := calls.Wait(); err != nil {
 		return fmt.Errorf("calls to a process that was killed: %w", err)
 	}
