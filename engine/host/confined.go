@@ -11,7 +11,6 @@ import (
 	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/engine/confine/interpreter"
 	"github.com/racflow/racflow/engine/confine/proxy"
-	"github.com/racflow/racflow/engine/program"
 )
 
 // prepared is a process that is ready to be started.
@@ -80,9 +79,6 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		p.cmd.Env = environment(os.Environ(), l.network)
 	} else {
 		p.cmd.Env = confinedEnvironment(os.Environ(), &policy)
-	}
-	if l.program.Origin == program.Locked { // Python writes compiled modules beside its own where it may, and that is no part of what was locked
-		p.cmd.Env = append(p.cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
 	}
 	return p, nil
 }
