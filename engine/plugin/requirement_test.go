@@ -14,7 +14,7 @@ import (
 
 // What a file requires is read without the rest of it, which may be wrong.
 func TestRequirements(t *testing.T) {
-	got, diags := Requirements("/work/p.hcl", []byte(`
+	got, diags := Requirements("/files/p.hcl", []byte(`
 required_plugins {
   mine = {
     source   = "ghcr.io/acme/racflow-plugin-mine"
@@ -33,7 +33,7 @@ pipeline "p" {
 `))
 	want := []Requirement{
 		{Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "~> 1.2", Allow: program.Allow{
-			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/work/models", "/data"}, Write: []string{"/work/out"}, Unconfined: true,
+			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/files/models", "/data"}, Write: []string{"/files/out"}, Unconfined: true,
 		}},
 		{Name: "dev"},
 		{Name: "packed", Source: "https://example.com/x.tar.gz", SHA256: map[string]string{"linux/amd64": "ab"}},
