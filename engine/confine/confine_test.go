@@ -13,12 +13,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/racflow/racflow/engine/confine/proxy"
 )
 
 // TestMain makes the test binary the spy and the program that starts it, too.
@@ -41,7 +44,11 @@ type target struct {
 	Victim     int // a process of the user's
 	Own        string
 	Unconfined bool
-	Alone      bool // without namespaces
+	Alone      bool     // without namespaces
+	Hosts      []string // that the proxy allows
+	Local      []string // that are to be found in its network
+	Ask        []string // addresses, in place of all else
+	Advice     []string // what the proxy says
 	Reached    []string
 	Exit       Exit
 }
@@ -50,6 +57,10 @@ type target struct {
 func spy(raw string) {
 	var at target
 	must(json.Unmarshal([]byte(raw), &at))
+	if len(at.Ask) > 0 {
+		must(json.NewEncoder(os.Stdout).Encode(answering(at.Ask)))
+		os.Exit(7)
+	}
 	reached := []string{}
 	try := func(what string, do func() error) {
 		if do() == nil {
@@ -155,10 +166,21 @@ func employ(raw string) {
 	go answer(services)
 	self, err := os.Executable()
 	must(err)
-	cmd, c, err := Command(self, Policy{
+	policy := Policy{
 		Home: in("home"), Work: in("work"), Temp: in("tmp"), Sockets: in("sockets"), Services: in("services"),
 		Read: []string{filepath.Join(at.Dir, "allowed")}, Unconfined: at.Unconfined, Remove: []string{at.Own},
-	}, self, "spy", raw)
+	}
+	var mu sync.Mutex // of at.Advice
+	if len(at.Hosts) > 0 {
+		p, err := proxy.Listen(in("services"), "mine", at.Hosts, func(advice string) {
+			mu.Lock()
+			defer mu.Unlock()
+			at.Advice = append(at.Advice, advice)
+		})
+		must(err)
+		policy.Network, policy.Proxy, policy.Local = true, p.Path(), at.Local
+	}
+	cmd, c, err := Command(self, policy, self, "spy", raw)
 	must(err)
 	cmd.Dir, cmd.Env = in("work"), []string{"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "TMPDIR=" + in("tmp")}
 	out, err := os.CreateTemp(in("tmp"), "")
@@ -166,6 +188,7 @@ func employ(raw string) {
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	must(c.Start())
 	at.Exit = <-c.Ended()
+	mu.Lock() // for good
 	_, err = out.Seek(0, 0)
 	must(err)
 	must(json.NewDecoder(out).Decode(&at.Reached))
@@ -218,7 +241,7 @@ func TestSpy(t *testing.T) {
 			"unconfined":         {unconfined: true},
 		} {
 			t.Run(user+" "+name, func(t *testing.T) {
-				at := employed(t, user, c.unconfined, c.alone)
+				at := employed(t, user, target{Unconfined: c.unconfined, Alone: c.alone})
 				beyond := slices.DeleteFunc(slices.Clone(at.Reached), func(what string) bool { return slices.Contains(own, what) })
 				if len(at.Reached)-len(beyond) != len(own) {
 					t.Errorf("of its own it reaches only %q", at.Reached)
@@ -247,7 +270,7 @@ func TestSpy(t *testing.T) {
 }
 
 // employed runs the spy and returns what it says.
-func employed(t *testing.T, user string, unconfined, alone bool) target {
+func employed(t *testing.T, user string, at target) target {
 	dir, err := os.MkdirTemp("/tmp", "racflow-spy") // t.TempDir has a folder above it that is root's alone
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +295,7 @@ func employed(t *testing.T, user string, unconfined, alone bool) target {
 			t.Fatal(err)
 		}
 	}
-	at := target{Dir: dir, Own: filepath.Join(dir, "own", "of-plugin"), Unconfined: unconfined, Alone: alone, Abstract: "@" + filepath.Base(dir)}
+	at.Dir, at.Own, at.Abstract = dir, filepath.Join(dir, "own", "of-plugin"), "@"+filepath.Base(dir)
 	listen := func(network, address string) net.Listener {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
 		if err != nil {
@@ -304,7 +327,7 @@ func employed(t *testing.T, user string, unconfined, alone bool) target {
 		}
 	}()
 	as := func(args ...string) *exec.Cmd {
-		if alone {
+		if at.Alone {
 			args = append([]string{"unshare", "--user", "--map-root-user"}, args...)
 		}
 		if user == "plain" && os.Getuid() == 0 {

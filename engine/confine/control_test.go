@@ -153,11 +153,15 @@ func TestGaps(t *testing.T) {
 		policy Policy
 		want   []string // parts, in order
 	}{
-		"all of it":       {kernel: full},
-		"as wished":       {kernel: Kernel{}, policy: Policy{Unconfined: true}},
-		"another system":  {kernel: Kernel{}, want: []string{"nothing is enforced"}},
-		"no namespaces":   {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, want: []string{"sockets of your other programs"}},
-		"nor proxy":       {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, policy: Policy{Network: true}, want: []string{"every host at one TCP port", "sockets of your other programs"}},
+		"all of it":      {kernel: full},
+		"as wished":      {kernel: Kernel{}, policy: Policy{Unconfined: true}},
+		"another system": {kernel: Kernel{}, want: []string{"nothing is enforced"}},
+		"no namespaces":  {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, want: []string{"sockets of your other programs"}},
+		"nor proxy":      {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, policy: Policy{Network: true}, want: []string{"every host at one TCP port", "sockets of your other programs"}},
+		"nor a server's network": {
+			kernel: Kernel{Linux: true, Landlock: 10, Filter: true}, policy: Policy{Network: true, Local: []string{"localhost:8080", "[::1]:8080", "127.0.0.1:11434"}},
+			want: []string{"every host at the TCP ports 8080, 11434 and that of the proxy's relay"},
+		},
 		"the latest":      {kernel: Kernel{Linux: true, Landlock: 10, Filter: true}},
 		"no Landlock":     {kernel: Kernel{Linux: true, Namespaces: true, View: true, Filter: true}, want: []string{"change what it may only read", "signals", "memory"}},
 		"an old Landlock": {kernel: Kernel{Linux: true, Landlock: 3, Namespaces: true, View: true, Filter: true}, want: []string{"signals"}},

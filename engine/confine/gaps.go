@@ -1,5 +1,11 @@
 package confine
 
+import (
+	"net"
+	"slices"
+	"strings"
+)
+
 // Kernel says what can be enforced on this system.
 type Kernel struct {
 	Linux      bool
@@ -37,10 +43,22 @@ func (k Kernel) Gaps(p Policy) []string {
 	gap(k.Landlock > 0 && k.Landlock < landlockTruncate && !k.View, "it can empty files that it may not read")
 	gap(!k.Namespaces && !k.Filter, "it reaches the network")
 	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock < landlockTCP, "it reaches every host over TCP")
-	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock >= landlockTCP, "it reaches every host at one TCP port, that of the proxy's relay")
+	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock >= landlockTCP && len(p.Local) == 0, "it reaches every host at one TCP port, that of the proxy's relay")
+	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock >= landlockTCP && len(p.Local) > 0, "it reaches every host at the TCP ports "+ports(p.Local)+" and that of the proxy's relay")
 	gap(!k.View && k.Landlock < landlockUnix, "it can connect to the sockets of your other programs, such as those of a container engine or the desktop")
 	gap(!k.Namespaces && k.Landlock < landlockScope, "it can connect to abstract sockets")
 	gap(k.Landlock < landlockScope, "it can send signals to your other processes")
 	gap(k.Landlock == 0, "it can read the memory of your other processes that let it, and attach to them")
 	return gaps
+}
+
+// ports lists those of some hosts, each once.
+func ports(hosts []string) string {
+	var all []string
+	for _, host := range hosts {
+		if _, port, err := net.SplitHostPort(host); err == nil && !slices.Contains(all, port) {
+			all = append(all, port)
+		}
+	}
+	return strings.Join(all, ", ")
 }

@@ -46,7 +46,7 @@ func Command(self string, p Policy, path string, args ...string) (*exec.Cmd, *Co
 		socket: os.NewFile(uintptr(pair[0]), "keeper"), theirs: os.NewFile(uintptr(pair[1]), "racflow"),
 		spec: spec.Spec{
 			Path: path, Args: args, Read: p.Read, Write: p.Write, Home: p.Home, Work: p.Work, Temp: p.Temp,
-			Sockets: p.Sockets, Services: p.Services, Network: p.Network, Proxy: p.Proxy, Unconfined: p.Unconfined, Remove: p.Remove,
+			Sockets: p.Sockets, Services: p.Services, Network: p.Network, Proxy: p.Proxy, Local: p.Local, Unconfined: p.Unconfined, Remove: p.Remove,
 		},
 	}
 	c := Plain(cmd)

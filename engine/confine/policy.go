@@ -11,6 +11,7 @@ type Policy struct {
 	Services         string   // the folder with the socket of the engine's services; empty: none
 	Network          bool     // it may connect to Proxy, which HTTP_PROXY and HTTPS_PROXY name
 	Proxy            string   // the unix socket of the engine's proxy
+	Local            []string // HOST:PORT on this machine's loopback that Proxy connects to; it reaches them at the same address, without asking a proxy
 	Unconfined       bool     // it runs as the user, and what it starts still ends with it
 	Remove           []string // folders that are removed once it has ended
 }

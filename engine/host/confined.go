@@ -68,7 +68,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		if err != nil {
 			return p, err
 		}
-		policy.Network, policy.Proxy = true, passing.Path()
+		policy.Network, policy.Proxy, policy.Local = true, passing.Path(), proxy.Loopback(allow.Hosts)
 		p.close = func() { _ = errors.Join(passing.Close(), os.RemoveAll(own)) }
 	}
 	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {

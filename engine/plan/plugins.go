@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/confine"
+	"github.com/racflow/racflow/engine/confine/proxy"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/program"
 )
@@ -35,7 +36,7 @@ func plugins(p *pipeline.Pipeline) ([]Plugin, error) {
 			at = len(all)
 			all = append(all, Plugin{Program: *s.Program, Hash: hash, Memory: map[string]int64{}})
 			if !s.Program.Allow.Unconfined {
-				all[at].Gaps = confine.Probe().Gaps(confine.Policy{Network: len(s.Program.Allow.Hosts) > 0})
+				all[at].Gaps = confine.Probe().Gaps(confine.Policy{Network: len(s.Program.Allow.Hosts) > 0, Local: proxy.Loopback(s.Program.Allow.Hosts)})
 			}
 		}
 		if !slices.Contains(all[at].Stages, name) {

@@ -26,7 +26,7 @@ func TestPlugins(t *testing.T) {
 	}
 	mark := filepath.Join(t.TempDir(), "started")
 	mine, free := make("mine", "touch "+mark), make("free", "touch "+mark)
-	mine.Allow.Hosts, free.Allow.Unconfined = []string{"a.example.com:443"}, true
+	mine.Allow.Hosts, free.Allow.Unconfined = []string{"a.example.com:443", "localhost:11434"}, true
 	stage := func(kind sdk.Kind, name string, p *program.Program, memory int64) *pipeline.Stage {
 		return &pipeline.Stage{Block: string(kind), Kind: kind, Name: name, Program: p, Memory: memory, Enabled: true}
 	}
@@ -45,7 +45,7 @@ func TestPlugins(t *testing.T) {
 	if !slices.Equal(all[0].Stages, []string{"embed.k", "sample.s"}) || len(all[0].Memory) != 1 || all[0].Memory["sample.s"] != 1<<30 || !slices.Equal(all[1].Stages, []string{"sample.s"}) {
 		t.Errorf("%+v", all)
 	}
-	if want := confine.Probe().Gaps(confine.Policy{Network: true}); !slices.Equal(all[0].Gaps[:len(want)], want) || len(all[1].Gaps) > 0 {
+	if want := confine.Probe().Gaps(confine.Policy{Network: true, Local: []string{"localhost:11434"}}); !slices.Equal(all[0].Gaps[:len(want)], want) || len(all[1].Gaps) > 0 {
 		t.Errorf("not enforced of %q: %q", all[0].Gaps, all[1].Gaps)
 	}
 	if hash, err := program.HashFile(mine.Path); err != nil || all[0].Hash != "sha256:"+hash {

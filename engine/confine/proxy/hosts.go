@@ -71,6 +71,23 @@ func (h Host) Local() bool {
 	return h.name == "localhost" || err == nil && ours(address)
 }
 
+// Loopback returns those of a file's entries that lie on this machine's loopback, each in its
+// usual form. Clients ask no proxy for these: they connect to them.
+func Loopback(entries []string) []string {
+	var all []string
+	for _, text := range entries {
+		if h, err := ParseHost(text); err == nil && h.loopback() {
+			all = append(all, h.String())
+		}
+	}
+	return all
+}
+
+func (h Host) loopback() bool {
+	address, err := netip.ParseAddr(h.name)
+	return !h.wildcard && (h.name == "localhost" || err == nil && address.IsLoopback())
+}
+
 var errName = errors.New("that is no name of a host")
 
 // normalize makes one spelling of the several that a name or an address has.

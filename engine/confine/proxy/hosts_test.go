@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,13 @@ func TestParseHost(t *testing.T) {
 		if got := h.String(); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	entries := []string{"LOCALHOST:11434", "a.example:80", "127.0.0.1:8080", "[::1]:1", "[::ffff:127.0.0.2]:2", "10.0.0.1:80", "0.0.0.0:80", "*.localhost.example:80", "none"}
+	if got, want := Loopback(entries), []string{"localhost:11434", "127.0.0.1:8080", "[::1]:1", "127.0.0.2:2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

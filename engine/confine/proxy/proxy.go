@@ -22,7 +22,7 @@ import (
 
 const (
 	connections = 256         // of a plugin at a time; further ones wait
-	hosts       = 100         // refused ones that are reported
+	hosts       = 100         // that are reported
 	header      = 64 << 10    // bytes of a request's
 	patience    = time.Minute // for a request's header, and for a connection to be made
 )
@@ -44,7 +44,8 @@ type Proxy struct {
 // Listen makes a socket in dir, which has to be its owner's alone, and serves those who connect
 // to it. The name of the socket cannot be guessed. hosts are what ParseHost reads. refused is
 // called once for each other host that is asked for, with the line that would allow it to
-// the plugin of this name; the host's name is the plugin's own words.
+// the plugin of this name; the host's name is the plugin's own words. It is called once, too, for an
+// allowed host on the loopback that cannot be connected to: the plugin connects to what it takes for the host, and does not hear why.
 func Listen(dir, plugin string, allowed []string, refused func(advice string)) (*Proxy, error) {
 	return listen(dir, plugin, allowed, refused, dialer{proxies: userProxies()})
 }
@@ -59,7 +60,7 @@ func userProxies() func(*url.URL) (*url.URL, error) {
 
 func listen(dir, plugin string, allowed []string, refused func(advice string), d dialer) (*Proxy, error) {
 	p := &Proxy{
-		tunnels: tunnels{dialer: d, open: map[io.Closer]bool{}},
+		tunnels: tunnels{open: map[io.Closer]bool{}},
 		plugin:  plugin, refused: refused, path: filepath.Join(dir, strings.ToLower(rand.Text()[:16])), reported: map[string]bool{},
 	}
 	for _, text := range allowed {
@@ -90,7 +91,7 @@ func listen(dir, plugin string, allowed []string, refused func(advice string), d
 		},
 	}
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, plain) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, d, plain) }),
 		ReadHeaderTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: header, ErrorLog: quiet,
 	}
 	go func() { _ = p.server.Serve(limit(listener, connections)) }() // until Close
@@ -108,7 +109,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler) {
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain http.Handler) {
 	asked := r.Host
 	if r.Method != http.MethodConnect {
 		asked = r.URL.Host
@@ -131,7 +132,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler
 	}
 	r = r.WithContext(withHost(r.Context(), host))
 	if r.Method == http.MethodConnect {
-		p.tunnels.serve(w, r)
+		far, err := d.connect(r.Context())
+		if err == nil {
+			p.tunnels.serve(w, far)
+			return
+		}
+		if host.loopback() && r.Context().Err() == nil && p.first(host) {
+			p.refused(fmt.Sprintf("the plugin cannot reach %s: %v; is the server running?", host, err))
+		}
+		deny(w, http.StatusBadGateway, "racflow: "+err.Error())
 		return
 	}
 	plain.ServeHTTP(w, r)
@@ -139,13 +148,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler
 
 // refuse tells the plugin that it may not reach a host, and the first time whoever runs it.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
-	p.mu.Lock()
-	first := !p.reported[host.String()] && len(p.reported) < hosts
-	if first {
-		p.reported[host.String()] = true
-	}
-	p.mu.Unlock()
-	if first {
+	if p.first(host) {
 		var all []string
 		for _, h := range append(slices.Clone(p.allowed), host) {
 			all = append(all, fmt.Sprintf("%q", h))
@@ -158,6 +161,17 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 		return
 	}
 	http.Error(w, why, http.StatusForbidden)
+}
+
+// first reports whether nothing has been said of a host, and notes that now something is.
+func (p *Proxy) first(host Host) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.reported[host.String()] && len(p.reported) < hosts
+	if first {
+		p.reported[host.String()] = true
+	}
+	return first
 }
 
 // deny replies to CONNECT with a status line that says why.

@@ -70,6 +70,24 @@ func get(c *http.Client, address string) string {
 	return string(body)
 }
 
+// TestNoServer: that a server of this machine does not run is said once, to whoever runs the plugin.
+func TestNoServer(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	at := closed.Listener.Addr().String()
+	c, _, reported := start(t, dialer{proxies: none}, at)
+	for range 2 {
+		if got := get(c, "https://"+at); !strings.Contains(got, "refused") {
+			t.Error(got)
+		}
+	}
+	reported.Lock()
+	defer reported.Unlock()
+	if len(reported.all) != 1 || !strings.HasPrefix(reported.all[0], "the plugin cannot reach "+at+": ") || !strings.HasSuffix(reported.all[0], "; is the server running?") {
+		t.Errorf("%q", reported.all)
+	}
+}
+
 func TestReach(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "reached "+r.Host+r.URL.Path) })
 	plain, secure, other := httptest.NewServer(answer), httptest.NewTLSServer(answer), httptest.NewServer(answer)

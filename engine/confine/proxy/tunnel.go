@@ -9,7 +9,6 @@ import (
 
 // tunnels are the connections that CONNECT made.
 type tunnels struct {
-	dialer dialer
 	mu     sync.Mutex
 	closed bool
 	open   map[io.Closer]bool
@@ -39,13 +38,8 @@ func (t *tunnels) close() {
 	}
 }
 
-// serve connects a plugin with the host of the request until either ends.
-func (t *tunnels) serve(w http.ResponseWriter, r *http.Request) {
-	far, err := t.dialer.connect(r.Context())
-	if err != nil {
-		deny(w, http.StatusBadGateway, "racflow: "+err.Error())
-		return
-	}
+// serve connects a plugin with a host until either ends.
+func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 	defer far.Close() //nolint:errcheck // it may be closed already
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func become(s *spec.Spec) (doing string, err error) {
 			return "", nil //nolint:nilerr // some systems let users make namespaces and do nothing in them
 		}
 		if s.Network {
-			if port, err = listen(); err != nil {
+			if port, err = furnish(s.Local); err != nil {
 				return "listen for the plugin's connections", err
 			}
 		}
@@ -86,10 +85,10 @@ func become(s *spec.Spec) (doing string, err error) {
 	if err := limit(); err != nil {
 		return "limit it", err
 	}
-	if err := restrict(r, s.Namespaces, port); err != nil {
+	if err := restrict(r, s.Namespaces, ports(port, s.Local)); err != nil {
 		return "confine it by Landlock", err
 	}
-	if kernel.Filter, err = filter(s.Namespaces, s.Network); err != nil {
+	if kernel.Filter, err = filter(s.Namespaces, families(s)); err != nil {
 		return "filter its system calls", err
 	}
 	if s.Probe {
@@ -117,41 +116,4 @@ func environment(s *spec.Spec, port int) []string {
 		return slices.ContainsFunc(replaced, func(r string) bool { return strings.HasPrefix(r, name+"=") })
 	})
 	return append(kept, own...)
-}
-
-// raiseLoopback makes 127.0.0.1 usable in a new network.
-func raiseLoopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
-}
-
-// listen listens in the plugin's network and hands the listener to the keeper, which is in
-// racflow's and passes the connections on.
-func listen() (port int, err error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte(net.IPv4(127, 0, 0, 1).To4())}); err != nil {
-		return 0, err
-	}
-	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
-		return 0, err
-	}
-	at, err := unix.Getsockname(fd)
-	if err != nil {
-		return 0, err
-	}
-	tell(spec.Report{}, fd)
-	return at.(*unix.SockaddrInet4).Port, nil
 }

@@ -28,14 +28,14 @@ var forbidden = []uint32{
 }
 
 // filter forbids system calls to this thread and what it executes. Where the network is
-// not empty it forbids the sockets that reach it, but, if a proxy is allowed, those of TCP,
+// not the plugin's own it forbids the sockets that reach it, but those of TCP of some families,
 // which Landlock confines. It returns false where filters are not known to this program or kernel.
-func filter(isolated, network bool) (bool, error) {
+func filter(isolated bool, tcp []uint32) (bool, error) {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
 		return false, nil
 	}
-	raw, err := bpf.Assemble(program(arch, isolated, network))
+	raw, err := bpf.Assemble(program(arch, isolated, tcp))
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func filter(isolated, network bool) (bool, error) {
 	return err == nil, err
 }
 
-func program(arch uint32, isolated, network bool) []bpf.Instruction {
+func program(arch uint32, isolated bool, tcp []uint32) []bpf.Instruction {
 	refuse := func(errno uint32) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | errno}
 	}
@@ -79,10 +79,12 @@ func program(arch uint32, isolated, network bool) []bpf.Instruction {
 		for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
 			all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, allow)
 		}
-	case network:
+	case len(tcp) > 0:
 		const kind = 0xf // without the flags SOCK_CLOEXEC and SOCK_NONBLOCK
-		all = append(all,
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1}, refuse(uint32(unix.EACCES)),
+		for i, family := range tcp {
+			all = append(all, bpf.JumpIf{Cond: bpf.JumpEqual, Val: family, SkipTrue: uint8(len(tcp) - i)}) // to behind the refusal
+		}
+		all = append(all, refuse(uint32(unix.EACCES)),
 			bpf.LoadAbsolute{Off: argument + 8, Size: 4}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1}, refuse(uint32(unix.EACCES)),
 			bpf.LoadAbsolute{Off: argument + 16, Size: 4},

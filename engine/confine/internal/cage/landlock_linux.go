@@ -15,8 +15,8 @@ func landlockVersion() int {
 }
 
 // restrict lets this process touch only some places, signal only its like, and, unless its
-// network is empty anyway, connect only to one TCP port of no address in particular; 0: none.
-func restrict(r reach, isolated bool, port int) error {
+// network is its own anyway, connect only to some TCP ports, of no address in particular.
+func restrict(r reach, isolated bool, ports []uint16) error {
 	refer := landlockVersion() >= 2 // the library enforces nothing where this is asked for in vain
 	var rules []landlock.Rule
 	for _, p := range r.places {
@@ -43,8 +43,8 @@ func restrict(r reach, isolated bool, port int) error {
 	handled := []any{all.HandledAccessFS, all.Scoped}
 	if !isolated {
 		handled = append(handled, all.HandledAccessNet)
-		if port != 0 {
-			rules = append(rules, landlock.ConnectTCP(uint16(port)))
+		for _, port := range ports {
+			rules = append(rules, landlock.ConnectTCP(port))
 		}
 	}
 	return landlock.MustConfig(handled...).BestEffort().Restrict(rules...)

@@ -54,7 +54,7 @@ func startCage(s *spec.Spec) (pid int, first spec.Report, err error) {
 			return 0, first, err
 		}
 		s.Port = listener.Addr().(*net.TCPAddr).Port
-		go relay(listener, s.Proxy)
+		go relay(listener, s.Proxy, "")
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func startCage(s *spec.Spec) (pid int, first spec.Report, err error) {
 	if s.Namespaces {
 		cmd.SysProcAttr.Cloneflags = namespaces
 		// Who is not root loses what the maker of a namespace may do with exec, but for these.
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 	}
@@ -102,6 +102,7 @@ func answers(fd int, proxy string) (last spec.Report, err error) {
 		case n == 0:
 			return last, nil
 		}
+		last = spec.Report{}
 		if err := json.Unmarshal(message[:n], &last); err != nil {
 			return last, err
 		}
@@ -112,7 +113,7 @@ func answers(fd int, proxy string) (last spec.Report, err error) {
 		if err != nil {
 			return last, err
 		}
-		go relay(listener, proxy)
+		go relay(listener, proxy, last.Host)
 	}
 }
 

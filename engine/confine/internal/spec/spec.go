@@ -24,8 +24,9 @@ type Spec struct {
 	Read, Write       []string // files and folders
 	Home, Work, Temp  string
 	Sockets, Services string
-	Network           bool   // it reaches Proxy at 127.0.0.1
-	Proxy             string // a unix socket
+	Network           bool     // it reaches Proxy at 127.0.0.1
+	Proxy             string   // a unix socket
+	Local             []string // HOST:PORT on the loopback of racflow's machine, which Proxy connects to
 	Unconfined        bool
 	Remove            []string // folders that are removed when all is over
 	Probe             bool     // say what can be enforced, in place of starting a program
@@ -41,6 +42,7 @@ type Report struct {
 	Ended   *Ended   `json:",omitempty"`
 	Kernel  *Kernel  `json:",omitempty"` // of a probe
 	Again   bool     `json:",omitempty"` // namespaces cannot be used: try without
+	Host    string   `json:",omitempty"` // that the connections of the listener with this message are for; empty: the proxy itself
 }
 
 // Failure says why a program was not started.

@@ -1,0 +1,96 @@
+//go:build linux
+
+package confine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// answering returns which addresses answer to a client as most programs have it.
+func answering(addresses []string) []string {
+	reached := []string{}
+	for _, address := range addresses {
+		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, address, strings.NewReader("question"))
+		must(err)
+		reply, err := http.DefaultClient.Do(request)
+		if err != nil {
+			continue
+		}
+		said, err := io.ReadAll(reply.Body)
+		if reply.Body.Close() == nil && err == nil && string(said) == "question" {
+			reached = append(reached, address)
+		}
+	}
+	return reached
+}
+
+// server is one on this machine that says what it is told, at the first address that can be had; "": at none.
+func server(t *testing.T, addresses ...string) (port string) {
+	var l net.Listener
+	for _, address := range addresses {
+		var err error
+		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err == nil {
+			break
+		}
+	}
+	if l == nil {
+		return ""
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	})}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestLocal: a plugin reaches a server of this machine that its file allows, where clients look for it,
+// and no other one. The proxy decides that; without a network of its own Landlock does.
+func TestLocal(t *testing.T) {
+	kernel := Probe()
+	if kernel.Landlock < landlockTCP || !kernel.Filter {
+		t.Skipf("this kernel cannot enforce all of it: %+v", kernel)
+	}
+	one, other, unnamed := server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0")
+	low := server(t, "127.0.0.1:81", "127.0.0.1:82", "127.0.0.1:83", "127.0.0.1:0") // the first are for root alone
+	six := server(t, "[::1]:0")                                                     // where there is IPv6
+	for _, user := range []string{"self", "plain"} {
+		for _, alone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s alone=%v", user, alone), func(t *testing.T) {
+				if !alone && !kernel.Namespaces {
+					t.Skip("this system has no namespaces")
+				}
+				at := target{Alone: alone, Hosts: []string{"localhost:" + one, "127.0.0.1:" + low}}
+				want := []string{"http://127.0.0.1:" + one, "http://localhost:" + one, "http://127.0.0.1:" + low}
+				if six != "" {
+					at.Hosts = append(at.Hosts, "[::1]:"+six)
+					want = append(want, "http://[::1]:"+six)
+					if !alone {
+						want = append(want, "http://[::1]:"+one) // wherever the server listens
+					}
+				}
+				at.Local, at.Ask = slices.Clone(at.Hosts), append(slices.Clone(want), "http://127.0.0.1:"+unnamed)
+				if !alone {
+					at.Local = append(at.Local, "127.0.0.1:"+other) // the proxy knows better
+					at.Ask = append(at.Ask, "http://127.0.0.1:"+other)
+				}
+				at = employed(t, user, at)
+				if !slices.Equal(at.Reached, want) {
+					t.Errorf("it reaches %q, want %q", at.Reached, want)
+				}
+				if refused := len(at.Advice) == 1 && strings.Contains(at.Advice[0], "may not reach 127.0.0.1:"+other+";"); refused == alone {
+					t.Errorf("the proxy says %q", at.Advice)
+				}
+			})
+		}
+	}
+}
