@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -298,6 +300,16 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = string(values[0])
 		case "environment":
 			answer = strings.Join(os.Environ(), "\n")
+		case "get":
+			reply, err := http.Get(strings.TrimPrefix(it.Text, "get ")) //nolint:noctx // as a plugin's author may write it
+			if err != nil {
+				return nil, err
+			}
+			said, err := io.ReadAll(reply.Body)
+			if err := errors.Join(err, reply.Body.Close()); err != nil {
+				return nil, err
+			}
+			answer = string(said)
 		case "pid":
 			answer = fmt.Sprint(os.Getpid())
 		case "hold", "keep": // so many MiB, until the process ends

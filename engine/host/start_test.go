@@ -4,7 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
+	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 )
@@ -294,6 +299,30 @@ func TestLockedStaysAsItIs(t *testing.T) {
 		if err != nil || !strings.Contains(environment, noBytecode) {
 			t.Errorf("unconfined %v: %v, %s", unconfined, err, environment)
 		}
+	}
+}
+
+// A server of this machine that the file allows is where it always is, and no other server.
+func TestServerOfThisMachine(t *testing.T) {
+	if kernel := confine.Probe(); !kernel.Namespaces && kernel.Landlock < 4 {
+		t.Skipf("nothing keeps a plugin from the network here: %+v", kernel)
+	}
+	h, _ := newHost(t)
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+	allowed, other := httptest.NewServer(answer), httptest.NewServer(answer)
+	t.Cleanup(allowed.Close)
+	t.Cleanup(other.Close)
+	_, port, _ := net.SplitHostPort(allowed.Listener.Addr().String()) // it is one
+	plugin := acting(t, "plugin")
+	plugin.Allow.Hosts = []string{"localhost:" + port}
+	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: plugin})
+	for _, address := range []string{allowed.URL, "http://localhost:" + port} {
+		if said, err := ask(t, p, "get "+address); err != nil || said != "hello" {
+			t.Errorf("%s says %q, %v", address, said, err)
+		}
+	}
+	if said, err := ask(t, p, "get "+other.URL); err == nil {
+		t.Errorf("another server says %q", said)
 	}
 }
 
