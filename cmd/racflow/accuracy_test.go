@@ -34,12 +34,20 @@ func TestAccuracy(t *testing.T) {
 			if _, err := os.Stat(input); err != nil {
 				t.Skip("the data is not here: ", err)
 			}
-			dir := t.TempDir()
+			dir, file := t.TempDir(), intent(t)
 			embedder := []string{"-var", "embedder=" + test.embedder}
 			if test.embedder == "minilm" {
 				embedder = withRememberedMiniLM(t, dir)
+				content, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				file = filepath.Join(dir, "intent.hcl")
+				if err := os.WriteFile(file, append([]byte(rememberedReach), content...), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			out, err := racflow(t, dir, append([]string{"eval", "--json", "-var", "train=" + train, "--input", input, intent(t)}, embedder...)...).Output()
+			out, err := racflow(t, dir, append([]string{"eval", "--json", "-var", "train=" + train, "--input", input, file}, embedder...)...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}

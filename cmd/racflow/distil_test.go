@@ -182,7 +182,7 @@ func (d *distilling) answer(pipeline string, known, items [][]string, args ...st
 
 func (d *distilling) student(known, items [][]string) map[string]bool {
 	d.t.Helper()
-	write(d.t, d.dir, "p.hcl", fmt.Sprintf(distilFile, ""))
+	write(d.t, d.dir, "p.hcl", rememberedReach+fmt.Sprintf(distilFile, ""))
 	return d.answer("student", known, items)
 }
 
@@ -193,7 +193,7 @@ func (d *distilling) teacher(election string, models []string, confident string,
 	for _, model := range models {
 		voters += fmt.Sprintf("  sample %q {\n    use = \"recorded\"\n    config { path = var.answers }\n  }\n", model)
 	}
-	write(d.t, d.dir, "p.hcl", fmt.Sprintf(distilFile, voters))
+	write(d.t, d.dir, "p.hcl", rememberedReach+fmt.Sprintf(distilFile, voters))
 	right = d.answer("teacher", known, items, "-var", "election="+election)
 	for rows := json.NewDecoder(bytes.NewReader(d.run("export", "newest", "--state", sharedState(), "--confident", confident))); rows.More(); {
 		var r distil.Row

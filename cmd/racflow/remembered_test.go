@@ -100,8 +100,15 @@ func (r *remembered) Embed(ctx context.Context, role sdk.Role, texts []string) (
 	return all, gob.NewEncoder(r.file).Encode(some)
 }
 
+// rememberedReach is what a file says for the plugin to find its model, and the vectors of earlier tests.
+const rememberedReach = `
+required_plugins {
+  remembered = { confined = false }
+}
+`
+
 // withRememberedMiniLM returns arguments with which a run embeds by minilm, each text
-// once in all tests. A test is skipped where the model is not there.
+// once in all tests; the file says rememberedReach. A test is skipped where the model is not there.
 func withRememberedMiniLM(t *testing.T, dir string) []string {
 	t.Helper()
 	if m, err := model.Find("minilm"); err != nil {

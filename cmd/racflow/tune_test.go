@@ -190,6 +190,9 @@ func TestTune(t *testing.T) {
 	train, rows := sharedData(t, "rage/train.tsv"), sharedData(t, "rage/clinc_gold_test_public.tsv")
 	s := newTuneSet(t, train, rows)
 	s.args = append(s.args, withRememberedMiniLM(t, s.dir)...)
+	if err := os.WriteFile(filepath.Join(s.dir, "cascade.hcl"), []byte(rememberedReach+cascade), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, election := range []string{"soft", "weighted"} {
 		t.Run(election, func(t *testing.T) {
 			choice := []string{"-var", "election=" + election}
