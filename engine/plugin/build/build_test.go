@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +51,8 @@ func TestErrors(t *testing.T) {
 	const module = "module example.org/racflow-plugin-mine\n\ngo 1.26.0\n"
 	const needs = module + "\nrequire github.com/racflow/racflow v0.0.1-never\n"
 	const use = "package main\n\nimport _ \"github.com/racflow/racflow/sdk\"\n\nfunc main() {}\n"
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer refusing.Close()
 	for _, row := range []struct {
 		name  string
 		files map[string]string
@@ -64,6 +68,8 @@ func TestErrors(t *testing.T) {
 		{"wrong code", map[string]string{"go.mod": module, "main.go": "package main\n\nfunc main() { return 1 }\n"}, nil, []string{"build the plugin", "main.go:3"}},
 		{"module off", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "off", "GOFLAGS": ""}, []string{"get the modules", "go env GOPROXY"}},
 		{"no such version", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "file://" + filepath.ToSlash(t.TempDir()), "GOFLAGS": "", "GONOSUMDB": "*"},
+			[]string{"get the modules", "v0.0.1-never", "-replace"}},
+		{"refused version", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": refusing.URL, "GOFLAGS": "", "GONOSUMDB": "*"},
 			[]string{"get the modules", "v0.0.1-never", "-replace"}},
 		{"newer Go", map[string]string{"go.mod": strings.Replace(module, "1.26.0", "1.99.0", 1), "main.go": "package main\n\nfunc main() {}\n"}, map[string]string{"GOTOOLCHAIN": "local"},
 			[]string{"1.99", "GOTOOLCHAIN"}},

@@ -62,7 +62,7 @@ func adviceFor(said string) string {
 	for _, about := range []struct{ sign, advice string }{
 		{`requires go >= |toolchain not available|invalid go version`,
 			"The plugin needs a newer Go: install it from https://go.dev/dl, or let the go command get it with GOTOOLCHAIN=auto."},
-		{`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|404|no such file)`,
+		{`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)`,
 			"There is no such version of racflow's module where GOPROXY looks. Take another with: go get github.com/racflow/racflow@latest; " +
 				"or a checkout: go mod edit -replace github.com/racflow/racflow=FOLDER"},
 		{`module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`,
