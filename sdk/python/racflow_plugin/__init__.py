@@ -28,14 +28,20 @@ from . import _process
 _process.prepare()  # before anything that a plugin imports prints, or has a secret
 
 from ._arguments import argument  # noqa: E402
+from ._candidates import Candidate  # noqa: E402
 from ._context import Context  # noqa: E402
+from ._densestore import DenseStore  # noqa: E402
+from ._documents import Document, Passage  # noqa: E402
 from ._errors import ArgumentError, Cancelled, Invalid, Refused, StageError, Stopped, Transient, Unavailable  # noqa: E402
 from ._host import Call, Host, key_of  # noqa: E402
-from ._results import Addition, Chunk, Draw, Message, Pending, Prompt, Ranked, Sample, Verdict, each, normalize  # noqa: E402
-from ._rows import Answer, Candidate, Document, Passage, Rejection, Row, Rows, TrainingRow  # noqa: E402
-from ._densestore import DenseStore  # noqa: E402
-from ._stage import Plugin, Setup  # noqa: E402
+from ._plugin import Plugin  # noqa: E402
+from ._records import Addition, Answer, Chunk, Draw, Message, Pending, Prompt, Ranked, Rejection, Sample, Verdict  # noqa: E402
+from ._results import each  # noqa: E402
+from ._rows import Row, Rows  # noqa: E402
+from ._stage import Setup  # noqa: E402
 from ._store import Collection, Entry, Filter, Hit, Hits, Page, Query, Scan, Search  # noqa: E402
+from ._training import TrainingRow  # noqa: E402
+from ._vectors import normalize  # noqa: E402
 
 __all__ = [
     "Addition", "Answer", "ArgumentError", "Call", "Cancelled", "Candidate", "Chunk", "Collection", "Context", "DenseStore", "Document",

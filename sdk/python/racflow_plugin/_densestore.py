@@ -13,8 +13,8 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+from ._columns import numpy
 from ._errors import Invalid, StageError, Transient
-from ._rows import numpy
 from ._store import Collection, Entry, Hit, Hits, Page
 
 

@@ -6,174 +6,15 @@ numpy, too, which is imported when the first of them is asked for.
 from __future__ import annotations
 
 import itertools
-import json
 import typing
 from functools import cached_property
 
+from ._candidates import Candidate, Candidates
+from ._columns import column, metadata_of, numpy, offsets, vectors_of
 from ._errors import Invalid, StageError
-
-_UNSCORED = float("nan")
-
-
-def numpy():
-    """The module numpy. What needs it says so when it is missing."""
-    try:
-        import numpy
-    except ImportError as error:
-        raise StageError(f"numpy could not be imported, which arrays of columns need: {error}; install it beside the plugin") from error
-    return numpy
-
-
-def column(name: str, values, n: int, missing) -> list:
-    """The values of a column as a list; missing ones are those of a column that is absent."""
-    if not values:
-        return [missing] * n
-    if len(values) != n:
-        raise Invalid(f"column {name} has {len(values)} values for {n} rows")
-    return list(values)
-
-
-def offsets(name: str, values, n: int, elements: int) -> list[int]:
-    """The offsets of a column of lists."""
-    values = list(values)
-    if not values and not elements:
-        return [0] * (n + 1)
-    if len(values) != n + 1 or values[0] != 0 or values[-1] != elements or any(a > b for a, b in itertools.pairwise(values)):
-        raise Invalid(f"column {name}: {len(values)} offsets do not divide {elements} elements among {n} rows")
-    return values
-
-
-def metadata(raw: bytes) -> dict:
-    return json.loads(raw) if raw else {}
-
-
-class Candidate:
-    """An entry of the knowledge that a search proposes for a row."""
-
-    __slots__ = ("_of", "_at")
-
-    def __init__(self, of: "_Candidates", at: int):
-        self._of, self._at = of, at
-
-    @property
-    def id(self) -> str:
-        return self._of.ids[self._at]
-
-    @property
-    def label(self) -> str:
-        return self._of.labels[self._at]
-
-    @property
-    def text(self) -> str:
-        """Without reads=["candidate_texts"] it is empty, and so are context and meta."""
-        return self._of.texts[self._at]
-
-    @property
-    def context(self) -> str:
-        return self._of.contexts[self._at]
-
-    @property
-    def meta(self) -> dict:
-        return metadata(self._of.metas[self._at])
-
-    @property
-    def score(self) -> float:
-        """After fusion, or the reranker's; comparable only within one method."""
-        return self._of.scores[self._at]
-
-    @property
-    def dense(self) -> float:
-        """The cosine of the vectors; NaN: the dense search did not score it."""
-        return self._of.dense[self._at]
-
-    @property
-    def lexical(self) -> float:
-        """BM25; NaN: the lexical search did not score it."""
-        return self._of.lexical[self._at]
-
-    def __repr__(self) -> str:
-        return f"Candidate(id={self.id!r}, label={self.label!r}, score={self.score:g})"
-
-
-class _Candidates:
-    """The candidates of all rows of a batch."""
-
-    def __init__(self, name: str, message, n: int):
-        self.name, self.message, self.total = name, message, len(message.label)
-        self.offsets = offsets(name, message.offsets, n, self.total)
-
-    def of(self, row: int) -> list[Candidate]:
-        return [Candidate(self, at) for at in range(self.offsets[row], self.offsets[row + 1])]
-
-    def _column(self, name: str, missing) -> list:
-        return column(f"{self.name}.{name}", getattr(self.message, name), self.total, missing)
-
-    @cached_property
-    def labels(self) -> list[str]:
-        names = list(self.message.names)
-        try:
-            return [names[at] for at in self.message.label]
-        except IndexError:
-            raise Invalid(f"column {self.name}: a label that is not among {len(names)} names") from None
-
-    @cached_property
-    def ids(self) -> list[str]:
-        lengths, text = self._column("id_bytes", 0), self.message.ids
-        ends = list(itertools.accumulate(lengths, initial=0))
-        if text.isascii():
-            return [text[a:b] for a, b in itertools.pairwise(ends)]
-        raw = text.encode()
-        return [raw[a:b].decode() for a, b in itertools.pairwise(ends)]
-
-    @cached_property
-    def texts(self) -> list[str]:
-        return self._column("text", "")
-
-    @cached_property
-    def contexts(self) -> list[str]:
-        return self._column("context", "")
-
-    @cached_property
-    def metas(self) -> list[bytes]:
-        return self._column("meta", b"")
-
-    @cached_property
-    def scores(self) -> list[float]:
-        return self._column("score", 0.0)
-
-    @cached_property
-    def dense(self) -> list[float]:
-        return self._column("dense", _UNSCORED)
-
-    @cached_property
-    def lexical(self) -> list[float]:
-        return self._column("lexical", _UNSCORED)
-
-    @cached_property
-    def arrays(self) -> dict:
-        np = numpy()
-        return {name: np.array(getattr(self, name), dtype=np.float32) for name in ("scores", "dense", "lexical")}
-
-    def array(self, name: str, row: int):
-        return self.arrays[name][self.offsets[row]:self.offsets[row + 1]]
-
-
-class Answer(typing.NamedTuple):
-    """A label with its weight within one sample."""
-
-    label: str  # or a text, where the prompt has passages; empty: none of the labels fits
-    weight: float = 1.0  # 0 to 1e100
-    accepted: bool = False  # set by racflow
-    reason: str = ""  # why it is not accepted
-    reading: str = ""  # how a text was read that is not the label letter by letter
-    explanation: str = ""  # why, in the model's own words
-
-
-class Rejection(typing.NamedTuple):
-    """An answer of this voter that was not accepted."""
-
-    text: str
-    reason: str
+from ._prompts import prompts_of
+from ._records import Rejection
+from ._votes import samples_of
 
 
 class Row:
@@ -195,7 +36,7 @@ class Row:
     @property
     def meta(self) -> dict:
         """Strings, numbers and booleans by name."""
-        return metadata(self._of.metas[self.index])
+        return metadata_of(self._of.metas[self.index])
 
     @property
     def vector(self) -> "memoryview | None":
@@ -317,16 +158,16 @@ class Rows(typing.Sequence[Row]):
         return np.asarray(flat).reshape(len(self), self._message.dimension)
 
     @cached_property
-    def candidates(self) -> _Candidates:
-        return _Candidates("candidates", self._read("candidates", "candidate_texts").candidates, len(self))
+    def candidates(self) -> Candidates:
+        return Candidates("candidates", self._read("candidates", "candidate_texts").candidates, len(self))
 
     @cached_property
-    def prototypes(self) -> _Candidates:
-        return _Candidates("prototypes", self._read("prototypes").prototypes, len(self))
+    def prototypes(self) -> Candidates:
+        return Candidates("prototypes", self._read("prototypes").prototypes, len(self))
 
     @cached_property
-    def random(self) -> _Candidates:
-        return _Candidates("random", self._read("random").random, len(self))
+    def random(self) -> Candidates:
+        return Candidates("random", self._read("random").random, len(self))
 
     @cached_property
     def labels(self) -> list[str]:
@@ -335,12 +176,10 @@ class Rows(typing.Sequence[Row]):
 
     @cached_property
     def prompts(self) -> list[list]:
-        from ._results import prompts_of
         return prompts_of(self._read("prompts").prompts, len(self))
 
     @cached_property
     def samples(self) -> list[list]:
-        from ._results import samples_of
         return samples_of(self._read("samples").samples, len(self))
 
     @cached_property
@@ -353,105 +192,3 @@ class Rows(typing.Sequence[Row]):
         at = offsets("rejected", message.offsets, len(self), len(message.text))
         reasons = column("rejected.reason", message.reason, len(message.text), "")
         return [[Rejection(message.text[k], reasons[k]) for k in range(a, b)] for a, b in itertools.pairwise(at)]
-
-
-def vectors_of(message) -> "memoryview | None":
-    """All vectors of rows, one after the other; None: there are none."""
-    if not message.vectors:
-        return None
-    if len(message.vectors) != 4 * message.dimension * message.n:
-        raise Invalid(f"column vectors has {len(message.vectors)} bytes for {message.n} rows of dimension {message.dimension}")
-    return memoryview(message.vectors).cast("f")
-
-
-class TrainingRow(typing.NamedTuple):
-    """What a stage learns from. text, vector and samples are there where fit_reads names them."""
-
-    id: str
-    label: str
-    text: str
-    vector: "memoryview | None"
-    samples: list
-    held_out: bool  # it is one of the knowledge, kept out of what the voters saw
-
-
-def training_rows(message) -> typing.Iterator[TrainingRow]:
-    from ._results import samples_of
-    n, vectors = message.n, vectors_of(message)
-    texts, samples = column("text", message.text, n, ""), samples_of(message.samples, n)
-    labels, held = column("label", message.label, n, ""), column("held_out", message.held_out, n, False)
-    for i, id in enumerate(message.id):
-        vector = None if vectors is None else vectors[i * message.dimension:(i + 1) * message.dimension]
-        yield TrainingRow(id, labels[i], texts[i], vector, samples[i], held[i])
-
-
-class Document(typing.NamedTuple):
-    """A text as a source has it."""
-
-    id: str
-    text: str
-    meta: dict
-
-
-class Passage(typing.NamedTuple):
-    """A chunk with its document, which is the same object for all of its passages. Positions count characters."""
-
-    document: Document
-    start: int
-    end: int
-    header: tuple[int, int] | None  # a part of the document before start that the passage repeats
-    meta: dict
-
-    @property
-    def text(self) -> str:
-        """Its text, with its header."""
-        before = self.document.text[self.header[0]:self.header[1]] if self.header else ""
-        return before + self.document.text[self.start:self.end]
-
-
-def documents_of(message) -> list[Document]:
-    n = message.n
-    if len(message.id) != n:
-        raise Invalid(f"column id has {len(message.id)} values for {n} rows")
-    texts, metas = column("text", message.text, n, ""), column("meta", message.meta, n, b"")
-    return [Document(id, text, metadata(meta)) for id, text, meta in zip(message.id, texts, metas)]
-
-
-def passages_of(message) -> list[Passage]:
-    documents, chunks = documents_of(message), message.chunks
-    total = len(chunks.start)
-    at = offsets("chunks", chunks.offsets, len(documents), total)
-    starts, ends, metas = column("chunks.start", chunks.start, total, 0), column("chunks.end", chunks.end, total, 0), column("chunks.meta", chunks.meta, total, b"")
-    heads, tails = column("chunks.header_start", chunks.header_start, total, 0), column("chunks.header_end", chunks.header_end, total, 0)
-    passages = []
-    for document, (a, b) in zip(documents, itertools.pairwise(at)):
-        place = characters(document.text, [*starts[a:b], *ends[a:b], *heads[a:b], *tails[a:b]])
-        for k in range(a, b):
-            header = (place[heads[k]], place[tails[k]]) if tails[k] else None
-            passages.append(Passage(document, place[starts[k]], place[ends[k]], header, metadata(metas[k])))
-    return passages
-
-
-def characters(text: str, places: list[int]) -> dict[int, int]:
-    """Numbers of bytes of a text as numbers of its characters."""
-    if text.isascii():
-        return {place: place for place in places}
-    raw, found, before, count = text.encode(), {}, 0, 0
-    for place in sorted(set(places)):
-        try:
-            count += len(raw[before:place].decode())
-        except UnicodeDecodeError:
-            raise Invalid(f"byte {place} of a text cuts a character in two") from None
-        found[place], before = count, place
-    return found
-
-
-def utf8(text: str, places: list[int]) -> dict[int, int]:
-    """Numbers of characters of a text as numbers of its bytes."""
-    if text.isascii():
-        return {place: place for place in places}
-    found, before, count = {}, 0, 0
-    for place in sorted(set(places)):
-        count += len(text[before:place].encode())
-        found[place], before = count, place
-    return found

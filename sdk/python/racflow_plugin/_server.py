@@ -10,24 +10,26 @@ from concurrent import futures
 
 import grpc
 
-from . import _results, _rows, _store, _wire
+from . import _chunks, _documents, _prompts, _rankings, _store, _training, _vectors, _votes, _wire
 from ._context import Context
 from ._errors import Invalid, StageError, argument_errors, failure
 from ._host import Host
-from ._results import Failed, Pending
-from ._stage import Plugin, Setup, Stage, caller
+from ._records import Draw, Pending
+from ._results import Failed, listed
+from ._rows import Rows
+from ._stage import Setup, Stage, Stages, caller
 
 _log = logging.getLogger("racflow")
 _CLOSING = 0.2  # seconds that calls have left when the process is to end
 
 # How the rows of a request and the results of a stage are read and written.
-_BATCHES: dict[str, typing.Callable] = {"Prompt": _results.prompts, "Sample": _results.samples, "Elect": _results.verdicts, "Rerank": _results.rankings}
-_DOCUMENTS = {"Chunk": (_rows.documents_of, _results.chunks), "Enrich": (_rows.passages_of, _results.additions)}
+_BATCHES: dict[str, typing.Callable] = {"Prompt": _prompts.prompts, "Sample": _votes.samples, "Elect": _votes.verdicts, "Rerank": _rankings.rankings}
+_DOCUMENTS = {"Chunk": (_documents.documents_of, _chunks.chunks), "Enrich": (_documents.passages_of, _chunks.additions)}
 _KINDS = {"Prompt": "prompt", "Sample": "sample", "Elect": "elect", "Rerank": "rerank", "Chunk": "chunk", "Enrich": "enrich", "Embed": "embed"}
 
 
 class Server:
-    def __init__(self, plugin: Plugin):
+    def __init__(self, plugin: Stages):
         self._plugin, self._lock = plugin, threading.Lock()
         self._active: set[Context] = set()
         self._stage: typing.Any = None
@@ -153,7 +155,7 @@ class Server:
             if not isinstance(dimension, int) or dimension <= 0:
                 raise StageError(f"the attribute dimension of an embedder is the length of its vectors, and it is {dimension!r}")
             reply.dimension = dimension
-        if isinstance(getattr(stage, "draw", None), _results.Draw):
+        if isinstance(getattr(stage, "draw", None), Draw):
             reply.random, reply.random_parts, reply.random_shared, reply.random_seed = stage.draw.count, stage.draw.parts, stage.draw.shared, stage.draw.seed
         if hasattr(stage, "resolved"):
             reply.resolved_json = json.dumps(stage.resolved(), separators=(",", ":")).encode()
@@ -209,22 +211,22 @@ class Server:
 
     def _rows(self, reply, context: Context, request, name: str) -> None:
         self._need(_KINDS[name])
-        rows = _rows.Rows(request.rows, self._info.reads)
+        rows = Rows(request.rows, self._info.reads)
         results = self._call(_KINDS[name], getattr(request, "handle", ""), context, (rows,))
-        self._fill(reply, results, lambda results, failed, out: _BATCHES[name](_results.listed(results, len(rows)), failed, rows, out))
+        self._fill(reply, results, lambda results, failed, out: _BATCHES[name](listed(results, len(rows)), failed, rows, out))
 
     def _documents(self, reply, context: Context, request, name: str) -> None:
         self._need(_KINDS[name])
         decode, encode = _DOCUMENTS[name]
         given = decode(request.rows)
         results = self._call(_KINDS[name], getattr(request, "handle", ""), context, (given,))
-        self._fill(reply, results, lambda results, failed, out: encode(_results.listed(results, len(given)), failed, given, out))
+        self._fill(reply, results, lambda results, failed, out: encode(listed(results, len(given)), failed, given, out))
 
     def _embed(self, reply, context: Context, request, name: str) -> None:
         self._need("embed")
         texts, role = list(request.texts), "query" if request.role == _wire.Role.Value("ROLE_QUERY") else "passage"
         results = self._call("embed", request.handle, context, (texts,), role=role)
-        self._fill(reply, results, lambda results, failed, out: _results.embeddings(results, failed, len(texts), self._stage.dimension, out))
+        self._fill(reply, results, lambda results, failed, out: _vectors.embeddings(results, failed, len(texts), self._stage.dimension, out))
 
     def _fit(self, reply, context: Context, requests) -> None:
         if not self._info.fits:
@@ -232,7 +234,7 @@ class Server:
 
         def rows():
             for request in requests:
-                yield from _rows.training_rows(request.rows)
+                yield from _training.training_rows(request.rows)
             # To gRPC a stream that broke off may look like its end, for a moment. racflow takes what was written
             # for learnt only when it has had the reply, so this spares work and no more.
             context.check()

@@ -10,10 +10,11 @@ import math
 import typing
 
 from . import _wire
-from ._errors import Invalid, StageError, valid
-from ._results import Failed, listed, metadata, pack, some
-from ._rows import column, metadata as metadata_of, vectors_of
+from ._columns import column, metadata, metadata_of, some, vectors_of
+from ._errors import Invalid, valid
+from ._results import Failed, listed
 from ._stage import caller
+from ._vectors import pack
 
 _UNSCORED = float("nan")
 _DEEPEST = 32  # nesting of a filter

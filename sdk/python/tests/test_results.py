@@ -4,7 +4,8 @@ import unittest
 from racflow_plugin import (
     Addition, Answer, Candidate, Chunk, Invalid, Plugin, Prompt, Ranked, Sample, Transient, Verdict, _wire, each, normalize,
 )
-from racflow_plugin._rows import Rows, characters, utf8
+from racflow_plugin._columns import characters, utf8
+from racflow_plugin._rows import Rows
 from tests.wire import serving
 
 try:
