@@ -82,7 +82,7 @@ type plugged struct {
 	Error   string `json:"error,omitempty"` // why it may not be started
 }
 
-// ofFile lists what a file requires, and what is being developed.
+// ofFile lists the plugins that a file requires and those in development.
 func ofFile(ctx context.Context, known *catalog.Catalog, path string) ([]catalog.Plugin, error) {
 	src, err := bounded.Read(ctx, path, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func ofFile(ctx context.Context, known *catalog.Catalog, path string) ([]catalog
 	return known.For(filepath.Dir(path), required).Plugins(), nil
 }
 
-// onMachine lists what is being developed, and what is installed.
+// onMachine lists the plugins in development and the installed ones.
 func onMachine(known *catalog.Catalog) ([]plugged, error) {
 	installed, err := known.Installed()
 	listed := pluggedIn(installed)

@@ -81,6 +81,9 @@ func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	const again = "run racflow plugin init with this file"
 	name := required.Name
 	locked := c.locked.Plugin(name)
+	another := func(protocol int) error {
+		return fmt.Errorf("the plugin %q, version %s, speaks version %d of racflow's protocol, and this racflow speaks version %d: use another version of the plugin or of racflow", name, locked.Version, protocol, wire.ProtocolVersion)
+	}
 	switch {
 	case required.Source == "":
 		return fmt.Errorf("the file requires the plugin %q without saying where it comes from, so it has to be one that is being developed: name its folder with Options.Plugins or in %s, install it with racflow plugin install FOLDER --dev, or give the entry a source", name, pluginsVariable)
@@ -93,7 +96,7 @@ func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	case locked.Constraint != required.Version:
 		return fmt.Errorf("the plugin %q is locked at version %s, which was chosen by %q, and the file now has %q: %s", name, locked.Version, locked.Constraint, required.Version, again)
 	case locked.Protocol != wire.ProtocolVersion:
-		return fmt.Errorf("the plugin %q, version %s, speaks version %d of racflow's protocol, and this racflow speaks version %d: use another version of the plugin or of racflow", name, locked.Version, locked.Protocol, wire.ProtocolVersion)
+		return another(locked.Protocol)
 	case locked.Program() == "":
 		return fmt.Errorf("the plugin %q, version %s, has no program for %s/%s: take another version, or ask its author for one", name, locked.Version, runtime.GOOS, runtime.GOARCH)
 	case c.store == nil:
@@ -113,7 +116,7 @@ func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	case err != nil:
 		return err
 	case protocol != wire.ProtocolVersion:
-		return fmt.Errorf("the plugin %q, version %s, speaks version %d of racflow's protocol, and this racflow speaks version %d: use another version of the plugin or of racflow", name, locked.Version, protocol, wire.ProtocolVersion)
+		return another(protocol)
 	}
 	p.Version, p.Allow = locked.Version, required.Allow
 	r.program, r.offered = p, offered

@@ -71,14 +71,14 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		policy.Network, policy.Proxy, policy.Local = true, passing.Path(), proxy.Loopback(allow.Hosts)
 		p.close = func() { _ = errors.Join(passing.Close(), os.RemoveAll(own)) }
 	}
+	passed := environment(os.Environ(), l.network)
+	if !policy.Unconfined {
+		passed = confinedEnvironment(os.Environ(), &policy) // before the policy is handed over: it adds to it
+	}
 	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {
 		p.close()
 		return prepared{}, err
 	}
-	if policy.Unconfined {
-		p.cmd.Env = environment(os.Environ(), l.network)
-	} else {
-		p.cmd.Env = confinedEnvironment(os.Environ(), &policy)
-	}
+	p.cmd.Env = passed
 	return p, nil
 }

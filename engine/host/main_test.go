@@ -300,6 +300,12 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = string(values[0])
 		case "environment":
 			answer = strings.Join(os.Environ(), "\n")
+		case "certificates":
+			read, err := os.ReadFile(os.Getenv("SSL_CERT_FILE"))
+			if err != nil {
+				return nil, err
+			}
+			answer = string(read)
 		case "get":
 			reply, err := http.Get(strings.TrimPrefix(it.Text, "get ")) //nolint:noctx // as a plugin's author may write it
 			if err != nil {

@@ -326,6 +326,20 @@ func TestServerOfThisMachine(t *testing.T) {
 	}
 }
 
+// A confined plugin reads the certificates that the environment names, wherever they lie.
+func TestCertificatesAreReadable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trusted.pem")
+	if err := os.WriteFile(file, []byte("trusted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file)
+	h, _ := newHost(t)
+	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: acting(t, "plugin")})
+	if got, err := ask(t, p, "certificates"); err != nil || got != "trusted" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // A config is checked by the plugin's own process, which opens nothing and whose
 // errors tell no secret.
 func TestValidate(t *testing.T) {

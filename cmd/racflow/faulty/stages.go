@@ -109,7 +109,7 @@ func (f embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]fl
 	})
 }
 
-// keeper makes a fault for what is put, and for what is searched for.
+// keeper fails where poisoned entries are put or searched for.
 type keeper struct {
 	sdk.Store
 	*faulty

@@ -107,7 +107,8 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *lock.Plugin)
 	return in.choose(ctx, w, repo, before)
 }
 
-// meets reports whether what is locked meets what is wanted; with Locked, also by the letter.
+// meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock has to
+// have the same constraint, too.
 func (in *Installer) meets(w Wanted, p lock.Plugin) bool {
 	ok, err := registry.Matches(w.Version, p.Version)
 	if w.Version == "" {
@@ -214,7 +215,7 @@ func (in *Installer) add(ctx context.Context, release *registry.Release, p *lock
 	return err == nil, errors.Join(err, layer.Close())
 }
 
-// note takes over what a description says, and compares it with what is known.
+// note copies name, version and protocol from a description to p. It fails where they contradict p.
 func note(description []byte, p *lock.Plugin) error {
 	said, protocol, err := store.Decode(description)
 	if err != nil {
