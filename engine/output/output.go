@@ -25,6 +25,13 @@ type File struct {
 	committed bool
 }
 
+// BusyError says that another process, or another Open of this one, is writing a file.
+type BusyError struct{ Name string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("another process is writing %s: wait until it has ended, or choose another file", e.Name)
+}
+
 // Open makes a file ready to be written, and changes nothing of it yet. The name
 // - is standard output, as is a name that leads there; then everything goes to
 // stdout. It refuses a file that another process is writing, one that cannot be
@@ -73,7 +80,7 @@ func (f *File) claim() error {
 	}
 	f.file, err = lock.Open(part, os.O_WRONLY|os.O_CREATE, 0o666)
 	if errors.Is(err, lock.ErrBusy) {
-		return fmt.Errorf("another process is writing %s: wait until it has ended, or choose another file", f.name)
+		return &BusyError{f.name}
 	}
 	if err == nil {
 		if f.left, err = prepare(f.file, before); err != nil {

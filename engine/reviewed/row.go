@@ -1,0 +1,128 @@
+package reviewed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Row is a decision.
+type Row struct {
+	ID         string // what ID returns for its text or what it replaces
+	Text       string // empty only in a row that drops another
+	Label      string // empty: the row that it replaces is dropped
+	Reviewer   string // who decided; empty: not known
+	ReviewedAt time.Time
+	Run, Item  string // that it was decided about; empty: none
+	Was        string // the answer or label before; empty: none
+	Replaces   string // the id of a row of another source; empty: the row is one more
+}
+
+// Drops reports whether the row only takes another one away.
+func (r Row) Drops() bool { return r.Label == "" && r.Replaces != "" }
+
+// ID names a decision after what it is about: the row that it replaces or, where that is
+// empty, the text.
+func ID(text, replaces string) string {
+	if replaces != "" {
+		text = replaces
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "r-" + hex.EncodeToString(sum[:6])
+}
+
+// written is a row as a line has it.
+type written struct {
+	ID         string  `json:"id"`
+	Text       string  `json:"text"`
+	Label      *string `json:"label"`
+	Reviewer   string  `json:"reviewer"`
+	ReviewedAt string  `json:"reviewed_at"`
+	Run        string  `json:"run,omitempty"`
+	Item       string  `json:"item,omitempty"`
+	Was        string  `json:"was,omitempty"`
+	Replaces   string  `json:"replaces,omitempty"`
+}
+
+// line is the row as a line of the file, with its end.
+func (r Row) line() ([]byte, error) {
+	w := written{ID: ID(r.Text, r.Replaces), Text: r.Text, Reviewer: r.Reviewer, Run: r.Run, Item: r.Item, Was: r.Was, Replaces: r.Replaces}
+	if r.Label != "" {
+		w.Label = &r.Label
+	}
+	if !r.ReviewedAt.IsZero() {
+		w.ReviewedAt = r.ReviewedAt.UTC().Format(time.RFC3339)
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	err := e.Encode(w)
+	return line.Bytes(), err
+}
+
+// MarshalJSON writes the row as a line of the file, without its end.
+func (r Row) MarshalJSON() ([]byte, error) {
+	line, err := r.line()
+	return bytes.TrimSuffix(line, []byte("\n")), err
+}
+
+// UnmarshalJSON reads a line of the file. Its id is not read: it follows from the rest, which a
+// person may have edited.
+func (r *Row) UnmarshalJSON(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("it is not valid UTF-8")
+	}
+	var w written
+	if err := json.Unmarshal(line, &w); err != nil {
+		return explained(err)
+	}
+	*r = Row{ID: ID(w.Text, w.Replaces), Text: w.Text, Reviewer: w.Reviewer, Run: w.Run, Item: w.Item, Was: w.Was, Replaces: w.Replaces}
+	if w.Label != nil {
+		r.Label = *w.Label
+	}
+	if w.ReviewedAt != "" {
+		var err error
+		if r.ReviewedAt, err = time.Parse(time.RFC3339, w.ReviewedAt); err != nil {
+			if r.ReviewedAt, err = time.Parse(time.DateOnly, w.ReviewedAt); err != nil {
+				return fmt.Errorf("reviewed_at is %q: write a time as 2026-11-23T10:00:00Z, or a day as 2026-11-23", w.ReviewedAt)
+			}
+		}
+	}
+	return r.check()
+}
+
+// explained says of an error of encoding/json what is wrong with a line.
+func explained(err error) error {
+	if kind := new(json.UnmarshalTypeError); errors.As(err, &kind) {
+		if kind.Field == "" {
+			return errors.New("it is not a JSON object")
+		}
+		return fmt.Errorf("%q is not a string", kind.Field)
+	}
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+		return fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, err)
+	}
+	return err
+}
+
+// check says why a row is no decision.
+func (r Row) check() error {
+	switch {
+	case r.Drops():
+		return nil
+	case strings.TrimSpace(r.Text) == "":
+		return errors.New("it has no text")
+	case r.Label == "":
+		return errors.New(`it has no label: without one, "replaces" has to name the row that is dropped`)
+	}
+	return nil
+}
