@@ -25,5 +25,6 @@ log.`,
 	}
 	root.AddCommand(newInit(), newRun(), newAsk(), newEval(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
 		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExport(), newStore(), newCache(), newVersion())
+	completions(root)
 	return root
 }
