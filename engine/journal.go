@@ -88,7 +88,7 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	}
 	in := p.input()
 	m.Columns = &manifest.Columns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
-	m.Answers = p.answers(r.Labels())
+	m.Answers = p.Answers(r.Labels())
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, manifest.Knowledge(g))
 	}
@@ -143,9 +143,9 @@ func modelOf(c pipeline.Config) string {
 	return named.Model
 }
 
-// answers says what the pipeline answers with, where these are the labels of what it
+// Answers says what the pipeline answers with, where these are the labels of what it
 // searches.
-func (p *Pipeline) answers(labels []string) manifest.Answers {
+func (p *Pipeline) Answers(labels []string) manifest.Answers {
 	has := func(block string) bool {
 		return slices.ContainsFunc(p.chosen.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == block })
 	}

@@ -33,8 +33,8 @@ type Result = result.Result
 // Candidate is an entry that was found for an item.
 type Candidate = result.Candidate
 
-// row checks what a reader of rows checks. A bad item fails alone.
-func (i Item) row(line int) source.Row {
+// Row is the item as a row of an input: it checks what a reader of rows checks. A bad item fails alone.
+func (i Item) Row(line int) source.Row {
 	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta}
 	switch {
 	case strings.TrimSpace(i.Text) == "":
@@ -99,7 +99,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	} else {
 		var r *run.Run
 		if r, err = p.Start(ctx); err == nil {
-			totals, err = r.Items(ctx, each(ctx, items), p.counting(), send)
+			totals, err = r.Items(ctx, each(ctx, items), p.Counting(), send)
 		}
 	}
 	if err == nil && totals.Left > 0 { // the other voters have no answers
@@ -118,7 +118,7 @@ func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) 
 		for item := range items {
 			line++
 			select {
-			case rows <- item.row(line):
+			case rows <- item.Row(line):
 			case <-ctx.Done():
 				return
 			}
@@ -140,7 +140,7 @@ func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) 
 // Answer takes one item through the pipeline. Where the item fails, the error is
 // its Result's.
 func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
-	one, err := p.AnswerRow(ctx, item.row(1))
+	one, err := p.AnswerRow(ctx, item.Row(1))
 	if err != nil {
 		return Result{}, err
 	}
@@ -165,7 +165,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		}
 		given = true
 		return row, nil
-	}, p.counting(), func(batch []outcome.Result) error {
+	}, p.Counting(), func(batch []outcome.Result) error {
 		if len(batch) > 0 { // else the run breaks off
 			answered = batch[0]
 		}
@@ -184,7 +184,7 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Found(ctx, item.row(1))
+	found, err := r.Found(ctx, item.Row(1))
 	if err != nil {
 		return nil, err
 	}

@@ -78,9 +78,9 @@ func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipe
 	}, nil
 }
 
-// counting is the journal of items that come one after the other and are not kept; nil:
+// Counting is the journal of items that come one after the other and are not kept; nil:
 // there is none.
-func (p *Pipeline) counting() run.Journal {
+func (p *Pipeline) Counting() run.Journal {
 	if p.spender == nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	var book *journal.Journal
 	twice := p.spender != nil && p.rereadable()
 	if p.spender != nil && !twice {
-		kept = p.counting()
+		kept = p.Counting()
 	}
 	if o.Journal && p.rereadable() {
 		if book, err = p.journal(ctx, last, &begun); err != nil {

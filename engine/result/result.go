@@ -123,11 +123,9 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Votes: []Vote{}, Fields: r.Fields, Usage: r.Usage,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
 	}
-	for _, v := range votes {
-		out.Votes = append(out.Votes, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})
-	}
+	out.Votes = Votes(r.Votes)
 	if price != nil {
 		for voter, usage := range r.Usages {
 			out.Cost += price(voter, usage)
@@ -149,6 +147,15 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 		out.Candidates = Candidates(r.Candidates)
 	}
 	return out
+}
+
+// Votes are those of an item.
+func Votes(votes []outcome.Vote) []Vote {
+	all := []Vote{}
+	for _, v := range outcome.Heaviest(votes) {
+		all = append(all, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})
+	}
+	return all
 }
 
 // Candidates are those of an item, best first.

@@ -21,9 +21,10 @@ type Journal interface {
 
 // answered is what became of a batch.
 type answered struct {
-	results       []outcome.Result // without those that are left
-	earlier, left int
-	err           error
+	results []outcome.Result // without those that are left
+	left    []int            // positions of these in the batch
+	earlier int
+	err     error
 }
 
 // answer takes the items that the journal has no answer to through the stages, and
@@ -43,11 +44,11 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	r.graph.Run(ctx, records)
 	var a answered
 	var fresh []outcome.Result
-	for _, rec := range records {
+	for i, rec := range records {
 		result, left := r.graph.Result(rec)
 		switch {
 		case left:
-			a.left++
+			a.left = append(a.left, i)
 			continue
 		case rec.Earlier != nil:
 			a.earlier++

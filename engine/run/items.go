@@ -76,7 +76,7 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 				totals.Add(result)
 			}
 			totals.Earlier += batch.earlier
-			totals.Left += batch.left
+			totals.Left += len(batch.left)
 			if err := sink(batch.results); err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ type Record struct {
 	verdict sdk.Verdict
 	flagged bool
 	texts   bool                 // its candidates are shown, so they have texts
+	follow  func(Step)           // hears of each stage that is done with it; nil: nobody does
 	ballots map[int][]sdk.Sample // by stage: what voters returned; nil: not kept
 }
 
@@ -31,6 +32,7 @@ type output struct {
 	refused    bool             // a voter's service refuses the item, so that it abstains
 	missing    *outcome.Failure // the stage had to stop, or needs one that had to
 	withheld   bool             // Options.Ask does not want the voter asked
+	idle       bool             // the stage's when rule does not hold
 	filter     *sdk.Filter      // of a retrieve stage: what it searches for this item
 	vector     []float32
 	candidates []sdk.Candidate

@@ -90,23 +90,38 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 // Found returns what the last retrieve or rerank stage leaves for an item, best first,
 // with texts. No stage is called that this one does not need.
 func (g *Graph) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
+	found, errs := g.FoundAll(ctx, []source.Row{row})
+	return found[0], errs[0]
+}
+
+// FoundAll is Found for rows that travel together: what is left for each, or why there is nothing.
+func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
+	found, errs = make([][]sdk.Candidate, len(rows)), make([]error, len(rows))
 	if g.found < 0 {
-		return nil, errors.New("the pipeline has no retrieve block that is used")
+		for i := range errs {
+			errs[i] = errors.New("the pipeline has no retrieve block that is used")
+		}
+		return found, errs
 	}
-	if row.Err != nil {
-		return nil, row.Err
+	records := make([]*Record, len(rows))
+	for i, row := range rows {
+		records[i] = g.NewRecord(row)
+		records[i].texts = true
 	}
-	rec := g.NewRecord(row)
-	rec.texts = true
 	stages := append(slices.Clip(g.stages[g.found].in.needs), g.found)
-	g.run(ctx, []*Record{rec}, func(i int) bool { return slices.Contains(stages, i) })
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	g.run(ctx, records, func(i int) bool { return slices.Contains(stages, i) })
+	for i, rec := range records {
+		if err := ctx.Err(); err != nil {
+			errs[i] = err
+		} else if rec.Row.Err != nil {
+			errs[i] = rec.Row.Err
+		} else if f := cmp.Or(rec.failure(stages), rec.missing(stages)); f != nil {
+			errs[i] = f
+		} else {
+			found[i] = rec.outputs[g.found].candidates
+		}
 	}
-	if f := cmp.Or(rec.failure(stages), rec.missing(stages)); f != nil {
-		return nil, f
-	}
-	return rec.outputs[g.found].candidates, nil
+	return found, errs
 }
 
 // Around returns a candidate of the last retrieve or rerank stage with the text of up to n

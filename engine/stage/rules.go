@@ -88,6 +88,7 @@ func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 				continue
 			}
 			if !ok {
+				rec.outputs[s.index].idle = true
 				if s.mayHold(rec) {
 					s.allowed([]*Record{rec})
 				}

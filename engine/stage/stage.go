@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -41,7 +42,9 @@ func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage in
 			if g.options.Ballots && i == g.elect {
 				g.keepBallots(good)
 			}
+			start := time.Now()
 			s.run(ctx, good)
+			s.tell(good, time.Since(start))
 		})
 	}
 	wg.Wait()

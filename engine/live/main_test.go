@@ -1,0 +1,95 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/plugins"
+)
+
+var builtin engine.Builtin
+
+func TestMain(m *testing.M) {
+	builtin = engine.Serve(plugins.All())
+	os.Exit(m.Run())
+}
+
+// intent is a pipeline of a folder's rows.
+const intent = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "intent" {
+  retrieve "near" {
+    from  = knowledge.k
+    top_k = 3
+  }
+  sample "vote" { use = "neighbours" }
+  elect "e" {
+    use    = "soft"
+    accept = "answer in labels"
+  }
+}
+`
+
+const fruit = "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
+
+// folder writes files, and returns options with a state folder beside them.
+func folder(t testing.TB, files map[string]string) (string, Options) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	return dir, Options{Engine: engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}}
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// started opens and starts the pipelines of files in a folder.
+func started(t testing.TB, o Options, files ...string) *Set {
+	t.Helper()
+	s, err := Open(context.Background(), files, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ask answers a text, or fails.
+func ask(t testing.TB, p *Pipeline, text string) string {
+	t.Helper()
+	r, err := p.Answer(t.Context(), engine.Item{Text: text})
+	if err == nil && r.Error != nil {
+		err = r.Error
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return string(r.Answer)
+}
+
+func many(n int, row func(int) string) string {
+	var b strings.Builder
+	b.WriteString("text\tlabel\n")
+	for i := range n {
+		fmt.Fprintln(&b, row(i))
+	}
+	return b.String()
+}

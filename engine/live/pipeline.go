@@ -1,0 +1,115 @@
+package live
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/run"
+)
+
+// Errors of requests that the pipeline has not begun.
+var (
+	ErrBusy     = errors.New("too many requests are waiting: try again later")
+	ErrStarting = errors.New("the pipeline is being started: try again later")
+	errClosed   = errors.New("the pipeline has been closed")
+)
+
+// Pipeline is a pipeline that is kept open. Its methods may be called by several goroutines at
+// once.
+type Pipeline struct {
+	set        *Set
+	file, name string
+	options    engine.Options
+	queue      queue
+	line       atomic.Int64 // of the item that came last
+
+	rebuilding chan struct{} // holds the rebuild under way
+
+	mu         sync.Mutex
+	opened     *version           // checked by Open, and not started yet; nil: it has been
+	now        *version           // what serves; nil: nothing yet
+	versions   map[*version]bool  // all that have not ended
+	definition *pipeline.Pipeline // of now, or of what is to be it
+	busy       bool               // a rebuild is under way
+	failure    error              // of the last rebuild; nil: it was none
+	closed     bool
+}
+
+func newPipeline(s *Set, file, name string, o engine.Options) *Pipeline {
+	p := &Pipeline{set: s, file: file, name: name, options: o, rebuilding: make(chan struct{}, 1), versions: map[*version]bool{}}
+	p.queue.pipeline = p
+	if p.queue.limit = s.options.Queue; p.queue.limit == 0 {
+		p.queue.limit = defaultQueue
+	}
+	return p
+}
+
+// Status is how a pipeline fares.
+type Status struct {
+	Ready      bool
+	Since      time.Time // when what serves took over
+	Rebuilding bool
+	Error      string // why the last rebuild failed; empty: it did not
+	Waiting    int    // requests that no batch has yet
+	Working    int    // those under way
+	Knowledge  []run.Generation
+	Labels     []string
+	Answers    manifest.Answers // empty: not known before it is ready
+}
+
+// Name is that of the pipeline block.
+func (p *Pipeline) Name() string { return p.name }
+
+// Definition is the pipeline block as it is served.
+func (p *Pipeline) Definition() *pipeline.Pipeline {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.definition
+}
+
+// Status says how the pipeline fares.
+func (p *Pipeline) Status() Status {
+	waiting, working := p.queue.counts()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Status{Ready: p.now != nil && !p.closed, Rebuilding: p.busy, Waiting: waiting, Working: working}
+	if p.failure != nil {
+		s.Error = p.failure.Error()
+	}
+	if v := p.now; v != nil {
+		s.Since, s.Knowledge, s.Labels, s.Answers = v.since, v.run.Generations(), v.run.Labels(), v.Answers(v.run.Labels())
+	}
+	return s
+}
+
+// serving is the version that serves, kept open until its done is called.
+func (p *Pipeline) serving() (*version, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return nil, errClosed
+	case p.now == nil:
+		return nil, ErrStarting
+	}
+	p.now.use() // it is not retired before another one has taken its place
+	return p.now, nil
+}
+
+func (p *Pipeline) close() {
+	p.mu.Lock()
+	p.closed = true
+	all := slices.Collect(maps.Keys(p.versions))
+	p.mu.Unlock()
+	p.queue.close()
+	for _, v := range all {
+		v.close()
+	}
+}

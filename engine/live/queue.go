@@ -1,0 +1,184 @@
+package live
+
+import (
+	"context"
+	"sync"
+
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/stage"
+	"github.com/racflow/racflow/sdk"
+)
+
+// queue holds requests until a batch takes them.
+type queue struct {
+	pipeline *Pipeline
+	limit    int
+
+	mu      sync.Mutex
+	waiting []*request
+	batches int // under way
+	working int // requests in them
+	closed  bool
+}
+
+// request is one item that somebody waits for.
+type request struct {
+	ctx    context.Context
+	row    source.Row
+	kind   kind
+	follow func(stage.Step) // of kind follows
+
+	result outcome.Result
+	found  []sdk.Candidate
+	err    error
+	done   chan struct{} // closed when these are set
+
+	batch *batch // nil: it waits
+}
+
+// kind is what is wanted of an item. Those of one kind travel together.
+type kind int
+
+const (
+	answers kind = iota
+	finds
+	follows // alone, since it is told of its own time
+)
+
+// batch is requests that travel together.
+type batch struct {
+	requests []*request
+	waited   int // requests that somebody still waits for
+	end      context.CancelFunc
+}
+
+// do puts a request into the queue and waits until it is done, or its context has ended.
+func (q *queue) do(r *request) error {
+	r.done = make(chan struct{})
+	if err := q.add(r); err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-r.ctx.Done():
+		q.forget(r)
+		return r.ctx.Err()
+	}
+}
+
+func (q *queue) add(r *request) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return errClosed
+	case len(q.waiting) >= q.limit:
+		return ErrBusy
+	}
+	q.waiting = append(q.waiting, r)
+	q.begin()
+	return nil
+}
+
+// forget drops a request that nobody waits for any more. A batch whose requests all are such ends.
+func (q *queue) forget(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if b := r.batch; b != nil {
+		if b.waited--; b.waited == 0 {
+			b.end()
+		}
+		return
+	}
+	for i, w := range q.waiting {
+		if w == r {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// begin sends batches on their way while fewer are than keep the stages busy. The caller holds mu.
+func (q *queue) begin() {
+	for len(q.waiting) > 0 && !q.closed {
+		v, err := q.pipeline.serving()
+		if err != nil {
+			for _, r := range q.waiting {
+				r.err = err
+				close(r.done)
+			}
+			q.waiting = nil
+			return
+		}
+		size, batches := v.room()
+		if q.batches >= batches {
+			v.done()
+			return
+		}
+		q.send(v, q.next(size))
+	}
+}
+
+// next takes the requests of a batch: those that have waited longest and are of one kind. The
+// caller holds mu.
+func (q *queue) next(size int) []*request {
+	n := 1
+	for n < min(len(q.waiting), size) && q.waiting[n].kind == q.waiting[0].kind && q.waiting[0].kind != follows {
+		n++
+	}
+	taken := append([]*request(nil), q.waiting[:n]...)
+	clear(q.waiting[:n]) // the array is kept for those that come
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+	return taken
+}
+
+// send begins a batch. The caller holds mu.
+func (q *queue) send(v *version, requests []*request) {
+	ctx, end := context.WithCancel(context.WithoutCancel(requests[0].ctx)) // with its values
+	b := &batch{requests: requests, waited: len(requests), end: end}
+	for _, r := range requests {
+		r.batch = b
+	}
+	q.batches++
+	q.working += len(requests)
+	stop := context.AfterFunc(q.pipeline.set.ctx, end)
+	go func() {
+		v.work(ctx, b)
+		stop()
+		end()
+		q.mu.Lock()
+		q.batches--
+		q.working -= len(requests)
+		for _, r := range requests {
+			close(r.done)
+		}
+		q.begin()
+		q.mu.Unlock()
+		v.done()
+	}()
+}
+
+func (q *queue) counts() (waiting, working int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting), q.working
+}
+
+// close refuses what waits and what will come. Batches under way end with the set.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	for _, r := range q.waiting {
+		r.err = errClosed
+		close(r.done)
+	}
+	q.waiting = nil
+}

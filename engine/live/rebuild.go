@@ -1,0 +1,61 @@
+package live
+
+import (
+	"context"
+)
+
+// Rebuild opens the file anew and brings its knowledge up to date now; what served before serves
+// meanwhile. nil: another version has taken over, or nothing has changed. Where the file or a
+// source is wrong, what serves stays, and Status has the error, too.
+func (p *Pipeline) Rebuild(ctx context.Context) error {
+	select {
+	case p.rebuilding <- struct{}{}:
+		defer func() { <-p.rebuilding }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case p.set.building <- struct{}{}:
+		defer func() { <-p.set.building }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.note(func() { p.busy = true })
+	err := p.rebuild(ctx)
+	p.note(func() { p.busy, p.failure = false, err })
+	return err
+}
+
+func (p *Pipeline) note(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+func (p *Pipeline) rebuild(ctx context.Context) (err error) {
+	var next *version
+	p.note(func() { next, p.opened = p.opened, nil })
+	if next == nil {
+		if next, err = p.open(); err != nil {
+			return err
+		}
+	}
+	if err := next.start(ctx); err != nil {
+		next.done()
+		return err
+	}
+	p.swap(next)
+	return nil
+}
+
+// swap has a version take over.
+func (p *Pipeline) swap(next *version) {
+	p.mu.Lock()
+	before := p.now
+	p.now, p.definition = next, next.Definition()
+	p.mu.Unlock()
+	if before != nil {
+		before.done()
+	}
+	p.set.log.Info("a version of the pipeline serves", "pipeline", p.name)
+}
