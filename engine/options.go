@@ -32,6 +32,7 @@ type Options struct {
 	Plugins []string // folders of plugins that are being developed, beside those of the environment
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
 
+	Dir      string              // that relative paths in Vars, VarFiles and Input begin at; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
 	VarFiles []string            // files of variables; later ones win
 	Set      []pipeline.Override // arguments of blocks

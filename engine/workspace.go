@@ -128,9 +128,12 @@ func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline
 
 // LoadOptions are what Read loads files with, for tools that load texts.
 func (w *Workspace) LoadOptions() (pipeline.Options, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return pipeline.Options{}, err
+	dir := w.options.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return pipeline.Options{}, err
+		}
 	}
 	prices, err := price.Open()
 	return pipeline.Options{

@@ -17,23 +17,14 @@ import (
 )
 
 func newRunsShow() *cobra.Command {
-	var state, item string
+	var state string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show what was run and what came of it, or of one item",
+		Short: "Show what was run and what came of it",
 		Long: `Show what was run and what came of it: file, variables, input, knowledge and stages;
 how many items were answered, what that took, and the accuracy where the input
-says what is expected. ID may be newest.
-
-With --item ID, or --item and a line of the input, show what came of that item: its
-answer, its votes, and what was seen. The journal has that of items that are flagged,
-failed, wrong or without an answer, and with --keep all of every item: the ids and
-scores of the candidates, hashes of the prompts, and where replies are in the response
-cache. Texts are found again: those of the candidates in the generation of the
-knowledge, prompts by writing them anew and comparing the hashes, replies in the
-cache. What is not there any more is said. No service is called, and no knowledge is
-built.`,
+says what is expected. ID may be newest. racflow explain shows what made one answer.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one run, or newest; racflow runs list shows them")
@@ -51,9 +42,6 @@ built.`,
 			}
 			defer j.Close(nil) //nolint:errcheck // it was only read
 			reportChanged(c.ErrOrStderr(), j)
-			if item != "" {
-				return showItem(c, state, j, item, asJSON)
-			}
 			shown := runShown{runLine: listed(kept.Info(id)), Manifest: j.Manifest, Totals: kept.End(id)}
 			shown.measure(j)
 			if asJSON {
@@ -63,7 +51,6 @@ built.`,
 		},
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
-	c.Flags().StringVar(&item, "item", "", "show one item: its `ID`, or its line in the input")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return c
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -22,6 +23,23 @@ const (
 	Failed             // a stage failed, or the row cannot be used
 	Unreached          // the run ended before it
 )
+
+var statusNames = [...]string{Answered: "answered", Provisional: "provisional", Failed: "failed", Unreached: "not reached"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Status) UnmarshalText(text []byte) error {
+	at := slices.Index(statusNames[:], string(text))
+	if at < 0 {
+		return fmt.Errorf("%q is not what an item comes to", text)
+	}
+	*s = Status(at)
+	return nil
+}
 
 // Item is a row of a run's input with what became of it.
 type Item struct {
@@ -48,7 +66,7 @@ func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error
 				yield(Item{}, err)
 				return
 			}
-			if !yield(j.item(row), nil) {
+			if !yield(j.Item(row), nil) {
 				return
 			}
 		}
@@ -83,7 +101,8 @@ func (j *Journal) Kept() iter.Seq[Item] {
 	}
 }
 
-func (j *Journal) item(row source.Row) Item {
+// Item is a row of the input with what became of it.
+func (j *Journal) Item(row source.Row) Item {
 	item := Item{Row: row, Status: Unreached}
 	for _, status := range []Status{Answered, Failed, Provisional} {
 		if row.Err != nil && status != Failed {

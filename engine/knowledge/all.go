@@ -48,10 +48,7 @@ func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	e := &k.all
 	e.once.Do(func() {
 		e.err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
-			e.entries = append(e.entries, sdk.Candidate{
-				ID: entry.ID, Text: entry.Text, Label: entry.Label, Context: entry.Context, Meta: entry.Meta,
-				Dense: sdk.Unscored, Lexical: sdk.Unscored,
-			})
+			e.entries = append(e.entries, candidate(entry))
 		})
 		slices.SortFunc(e.entries, units.InOrder)
 	})

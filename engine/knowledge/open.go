@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -88,8 +87,9 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 }
 
 // Reopen returns a generation of a block's knowledge as it was when content was the hash of what it
-// was made from (see Generation), to be read and not searched. It builds nothing: a generation
-// that is not there any more, or was made from something else since, is an error.
+// was made from (see Generation), to be read and not searched. Labels is nil: ReadLabels returns
+// them. It builds nothing: a generation that is not there any more, or was made from
+// something else since, is an error.
 func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, collection, content string) (*Knowledge, error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -105,19 +105,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, 
 	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: all[at].Dimension, Analyzer: block.Analyzer}); err != nil {
 		return nil, err
 	}
-	k := &Knowledge{block: block, store: store, entries: collection, content: content}
-	entries, err := k.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	labels := map[string]bool{}
-	for i := range entries {
-		if entries[i].Label != "" {
-			labels[entries[i].Label] = true
-		}
-	}
-	k.Labels = slices.Sorted(maps.Keys(labels))
-	return k, nil
+	return &Knowledge{block: block, store: store, entries: collection, content: content}, nil
 }
 
 // maxTries is how often a build starts over that no other one kept out.

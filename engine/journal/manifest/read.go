@@ -72,5 +72,5 @@ func (m Manifest) Rows() (*source.Reader, error) {
 		return nil, fmt.Errorf("run %s has no texts, and its input %s has changed since: put the old file back, or run it again", m.ID, m.Input.Path)
 	}
 	c := m.Columns
-	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Label: c.Label, Meta: []string{}}, nil)
+	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Label: c.Label, Meta: []string{}, Fields: true}, nil)
 }

@@ -18,7 +18,7 @@ func TestShowsWhatWasSeen(t *testing.T) {
 	}
 	show := func() string {
 		t.Helper()
-		c := racflow(t, p.dir, "runs", "show", "newest", "--item", "q1")
+		c := racflow(t, p.dir, "explain", "newest", "q1")
 		c.Env = append(os.Environ(), "RESUME_KEY=sk-resume-hush")
 		out, err := c.Output()
 		if err != nil {
