@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -72,6 +73,8 @@ type Options struct {
 	// that of a knowledge by its name, "embed.intents"): it is not confined and has no time
 	// limits, and Events.Debugging is called before it is opened.
 	Debug string
+
+	Observe observe.Observer // is told of batches, calls and requests (package telemetry); nil: nobody is
 
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events

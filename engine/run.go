@@ -25,6 +25,7 @@ type Item struct {
 	Text  string // UTF-8, at most source.MaxRow bytes
 	Label string // that is expected; empty: not known
 	Meta  sdk.Meta
+	Trace sdk.Trace // that it is a part of, such as sdk.TraceOf a context; zero: none
 }
 
 // Result is what became of an item, as a line of the JSONL that racflow run writes.
@@ -35,7 +36,7 @@ type Candidate = result.Candidate
 
 // Row is the item as a row of an input: it checks what a reader of rows checks. A bad item fails alone.
 func (i Item) Row(line int) source.Row {
-	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta}
+	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta, Trace: i.Trace}
 	switch {
 	case strings.TrimSpace(i.Text) == "":
 		row.Err = errors.New("the text is empty")

@@ -36,8 +36,9 @@ type Row struct {
 	ID      string // empty: the row has none
 	Text    string
 	Label   string
-	Context string // says where the text stands; empty: nothing
-	Gold    []Gold // what should be found for it; nil: that is not known
+	Context string    // says where the text stands; empty: nothing
+	Gold    []Gold    // what should be found for it; nil: that is not known
+	Trace   sdk.Trace // of a request that it came with; zero: none
 	Meta    sdk.Meta
 	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if
 	// the Mapping asks for them.

@@ -1,0 +1,77 @@
+package observe
+
+import (
+	"context"
+	"time"
+
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Observer is told what the engine does. Its methods are called by several goroutines at
+// once. Where a field or option of this type is nil, nobody is told.
+//
+// A stage is named as everywhere: "sample.knn", "retrieve.near"; the embedder and the store
+// of a knowledge "embed.intents" and "store.intents".
+type Observer interface {
+	// Batch says that items begin their way through the stages of a pipeline together. The
+	// stages get the context that it returns. done is called once, with the results of those
+	// that were answered or failed; the others were left.
+	Batch(ctx context.Context, pipeline string, items []Item) (within context.Context, done func([]outcome.Result))
+	// Call says that a stage is called. The call gets the context that it returns, and done is
+	// called at its end.
+	Call(ctx context.Context, c Call) (within context.Context, done func(Done))
+	// Request says that a stage wants to send a request to a service. sent is called when it
+	// may do so, unless it may not, and then done at the end.
+	Request(ctx context.Context, r Request) (sent func(), done func(Reply))
+	// CacheHits says how many replies of a service a stage took from the response cache.
+	CacheHits(pipeline, stage string, hits int)
+	// Retried says that a stage is called again after a failure that may pass.
+	Retried(pipeline, stage string)
+	// Restarted says that the process of a stage ended and was started again.
+	Restarted(stage, why string)
+	// Knowledge says that a knowledge was brought up to date with its sources, or could not be.
+	Knowledge(name string, took time.Duration, err error)
+	// Queued says that so many more items wait to be taken into a batch of a pipeline that is
+	// being served, or fewer where it is negative.
+	Queued(pipeline string, items int)
+	// Swapped says that a pipeline that is being served now answers from newer knowledge, or
+	// from a changed file.
+	Swapped(pipeline string)
+}
+
+// Item is one of a batch.
+type Item struct {
+	ID    string
+	Trace sdk.Trace // that its caller gave; zero: none
+}
+
+// Call is one call of a stage with some items.
+type Call struct {
+	Pipeline, Stage string
+	Use             string   // the plugin stage
+	Model           string   // that its config names; empty: none
+	Kind            sdk.Kind // empty: a retrieve stage
+	Rows            int
+}
+
+// Done says how a call of a stage ended.
+type Done struct {
+	RowErrors int   // rows that failed; others may not have
+	Err       error // set: all failed
+}
+
+// Request is one request to a service.
+type Request struct {
+	Pipeline, Stage, Use, Model string
+	Kind                        sdk.Kind
+	Endpoint                    string // the service's address, without a secret
+}
+
+// Reply says how a request ended.
+type Reply struct {
+	Status sdk.Status // 0: it was not sent, and Err says why
+	Usage  sdk.Usage  // as the service reported it
+	Cost   float64    // of it, by the stage's price
+	Err    error
+}

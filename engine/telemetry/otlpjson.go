@@ -1,0 +1,143 @@
+package telemetry
+
+import (
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The form of OTLP/JSON: ids in hex, 64-bit integers as strings, enumerations as numbers.
+type (
+	jsonRequest struct {
+		ResourceSpans []jsonResourceSpans `json:"resourceSpans"`
+	}
+	jsonResourceSpans struct {
+		Resource   jsonAttributes   `json:"resource"`
+		ScopeSpans []jsonScopeSpans `json:"scopeSpans"`
+	}
+	jsonAttributes struct {
+		Attributes []jsonAttribute `json:"attributes,omitempty"`
+	}
+	jsonScopeSpans struct {
+		Scope jsonScope  `json:"scope"`
+		Spans []jsonSpan `json:"spans"`
+	}
+	jsonScope struct {
+		Name    string `json:"name"`
+		Version string `json:"version,omitempty"`
+	}
+	jsonSpan struct {
+		TraceID                string          `json:"traceId"`
+		SpanID                 string          `json:"spanId"`
+		TraceState             string          `json:"traceState,omitempty"`
+		ParentSpanID           string          `json:"parentSpanId,omitempty"`
+		Flags                  uint32          `json:"flags,omitempty"`
+		Name                   string          `json:"name"`
+		Kind                   int             `json:"kind"`
+		StartTimeUnixNano      string          `json:"startTimeUnixNano"`
+		EndTimeUnixNano        string          `json:"endTimeUnixNano"`
+		Attributes             []jsonAttribute `json:"attributes,omitempty"`
+		DroppedAttributesCount int             `json:"droppedAttributesCount,omitempty"`
+		Events                 []jsonEvent     `json:"events,omitempty"`
+		Links                  []jsonLink      `json:"links,omitempty"`
+		DroppedLinksCount      int             `json:"droppedLinksCount,omitempty"`
+		Status                 jsonStatus      `json:"status"`
+	}
+	jsonEvent struct {
+		TimeUnixNano string          `json:"timeUnixNano"`
+		Name         string          `json:"name"`
+		Attributes   []jsonAttribute `json:"attributes,omitempty"`
+	}
+	jsonLink struct {
+		TraceID string `json:"traceId"`
+		SpanID  string `json:"spanId"`
+	}
+	jsonStatus struct {
+		Message string `json:"message,omitempty"`
+		Code    int    `json:"code,omitempty"`
+	}
+	jsonAttribute struct {
+		Key   string         `json:"key"`
+		Value map[string]any `json:"value"`
+	}
+)
+
+// linesOf puts spans together as a collector gets them. All are of one provider: they have
+// one resource and one scope.
+func linesOf(spans []sdktrace.ReadOnlySpan) jsonRequest {
+	first := spans[0]
+	all := make([]jsonSpan, len(spans))
+	for i, s := range spans {
+		all[i] = spanOf(s)
+	}
+	scope := jsonScope{Name: first.InstrumentationScope().Name, Version: first.InstrumentationScope().Version}
+	return jsonRequest{[]jsonResourceSpans{{
+		Resource:   jsonAttributes{attributesOf(first.Resource().Attributes())},
+		ScopeSpans: []jsonScopeSpans{{scope, all}},
+	}}}
+}
+
+func spanOf(s sdktrace.ReadOnlySpan) jsonSpan {
+	of := s.SpanContext()
+	j := jsonSpan{
+		TraceID: of.TraceID().String(), SpanID: of.SpanID().String(), TraceState: of.TraceState().String(), Flags: uint32(of.TraceFlags()),
+		Name: s.Name(), Kind: kindOf(s.SpanKind()), StartTimeUnixNano: nano(s.StartTime()), EndTimeUnixNano: nano(s.EndTime()),
+		Attributes: attributesOf(s.Attributes()), DroppedAttributesCount: s.DroppedAttributes(), DroppedLinksCount: s.DroppedLinks(),
+	}
+	if s.Parent().SpanID().IsValid() {
+		j.ParentSpanID = s.Parent().SpanID().String()
+	}
+	for _, e := range s.Events() {
+		j.Events = append(j.Events, jsonEvent{nano(e.Time), e.Name, attributesOf(e.Attributes)})
+	}
+	for _, l := range s.Links() {
+		j.Links = append(j.Links, jsonLink{l.SpanContext.TraceID().String(), l.SpanContext.SpanID().String()})
+	}
+	if j.Status.Message = s.Status().Description; s.Status().Code == codes.Error {
+		j.Status.Code = 2
+	}
+	return j
+}
+
+func nano(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
+
+// kindOf is the number of a kind in OTLP, which has its own order.
+func kindOf(k trace.SpanKind) int {
+	switch k {
+	case trace.SpanKindServer:
+		return 2
+	case trace.SpanKindClient:
+		return 3
+	}
+	return 1
+}
+
+func attributesOf(all []attribute.KeyValue) []jsonAttribute {
+	out := make([]jsonAttribute, len(all))
+	for i, a := range all {
+		out[i] = jsonAttribute{string(a.Key), valueOf(a.Value)}
+	}
+	return out
+}
+
+func valueOf(v attribute.Value) map[string]any {
+	switch v.Type() {
+	case attribute.BOOL:
+		return map[string]any{"boolValue": v.AsBool()}
+	case attribute.INT64:
+		return map[string]any{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
+	case attribute.FLOAT64:
+		return map[string]any{"doubleValue": v.AsFloat64()}
+	case attribute.STRINGSLICE:
+		var values []map[string]any
+		for _, s := range v.AsStringSlice() {
+			values = append(values, map[string]any{"stringValue": s})
+		}
+		return map[string]any{"arrayValue": map[string]any{"values": values}}
+	}
+	return map[string]any{"stringValue": v.String()}
+}
