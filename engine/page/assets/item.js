@@ -1,0 +1,123 @@
+import { element, quoted, visible, badge, meter, percent, rounded, money, plural } from "./base.js";
+import { table } from "./table.js";
+
+// item fills a place with one item and what made its answer: package explain's Item, as JSON.
+// What is not known of it is left out. options: votes or lists that are false are left out,
+// where the page shows them elsewhere; level is that of its headings (4).
+export function item(place, it, options = {}) {
+  const level = "h" + (options.level || 4);
+  const part = (title, ...children) => element("section", {}, element(level, {}, title), children);
+  const parts = [
+    element("div", { class: "said", tabindex: it.text.length > 1500 ? "0" : null, role: it.text.length > 1500 ? "region" : null, "aria-label": it.text.length > 1500 ? "The text of the item" : null }, quoted(it.text)),
+    summary(it),
+    it.error && part("Why it failed", element("pre", { tabindex: "0" }, visible((it.error.stage ? it.error.stage + ": " : "") + it.error.message))),
+    options.votes !== false && it.votes?.length && part("Votes", votes(it)),
+    it.rules?.length && part("Rules that decided something", element("ul", {}, it.rules.map(rule))),
+    it.retries?.length && part("Asked again", element("ul", {}, it.retries.map(retry))),
+    it.citations?.length && part("What the answer cites", citations(it)),
+    options.lists !== false && lists(it).map((list) => part(list.title, candidates(list))),
+    it.prompts?.length && part("Prompts", it.prompts.flatMap(prompts)),
+    it.replies?.length && part("Replies", it.replies.map((r, i) => element("details", {}, element("summary", {}, `${r.voter}, reply ${i + 1}`), element("pre", { tabindex: "0" }, visible(r.text))))),
+    costs(it) && part("What it cost", costs(it)),
+    it.fields && Object.keys(it.fields).length > 0 && part("Other columns of the input", facts(Object.entries(it.fields))),
+    it.gone?.length && part("Not there any more", element("ul", {}, it.gone.map((g) => element("li", {}, visible(g))))),
+  ];
+  place.replaceChildren(element("div", { class: "item" }, parts.flat().filter(Boolean)));
+}
+
+// answer is a label or text that was answered, or that there is none.
+export function answer(text) {
+  return text ? quoted(text) : element("span", { class: "muted" }, "no answer");
+}
+
+function facts(pairs) {
+  return element("dl", { class: "facts" }, pairs.map(([name, value]) => [
+    element("dt", {}, visible(name)), element("dd", {}, value instanceof Node ? value : quoted(typeof value === "string" ? value : JSON.stringify(value)))]));
+}
+
+function summary(it) {
+  const right = it.expected && !it.error ? (it.answer === it.expected ? badge("as expected", "good") : badge("not as expected", "bad")) : null;
+  const pairs = [];
+  if (!it.error && !it.candidates?.length) pairs.push(["answer", element("span", {}, answer(it.answer), " ", right, it.flagged && badge("flagged", "warn"))]);
+  if (it.decided) pairs.push(["decided", `by ${visible(it.decided.by)} on ${visible(it.decided.at).slice(0, 10)}`]);
+  if (it.expected) pairs.push(["expected", it.expected]);
+  if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
+  if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
+  if (it.runner_up) pairs.push(["runner-up", it.runner_up]);
+  if (it.reason) pairs.push(["why no answer", it.reason]);
+  if (it.missing?.length) pairs.push(["without the voters", it.missing.join(", ")]);
+  return facts(pairs);
+}
+
+function votes(it) {
+  const most = Math.max(...it.votes.map((v) => v.weight), 1e-9);
+  const any = (key) => it.votes.some((v) => v[key]);
+  const notes = (v) => [v.model && "by " + v.model, v.reading && "read: " + v.reading, v.explanation].filter(Boolean).join("; ");
+  return table({
+    caption: "Votes", hideCaption: true, size: 100, rows: it.votes,
+    columns: [
+      { name: "Voter", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
+      { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && v.answer === it.answer ? badge("elected", "accent") : null, " ", it.expected && v.answer === it.expected ? badge("expected", "good") : null] },
+      { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / Math.max(most, 1), v.weight.toFixed(3)) },
+      { name: "Counts", value: (v) => (v.accepted ? "yes" : "no"), cell: (v) => (v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
+      (any("model") || any("reading") || any("explanation")) && { name: "Note", class: "text", cell: (v) => quoted(notes(v)) },
+    ].filter(Boolean),
+  }).element;
+}
+
+function lists(it) {
+  const all = (it.lists || []).map((l) => ({ title: `Found by ${l.stage}`, ...l }));
+  if (!all.length && it.candidates?.length) all.push({ title: "Found", stage: "", candidates: it.candidates });
+  return all;
+}
+
+// place says where a passage is from.
+export function origin(meta) {
+  if (!meta?.path) return "";
+  const lines = meta.first_line ? `:${meta.first_line}${meta.last_line ? "-" + meta.last_line : ""}` : meta.first_page ? `, page ${meta.first_page}` : "";
+  return meta.path + lines + (meta.headings ? "  " + meta.headings : "");
+}
+
+function candidates({ title, candidates: found = [] }) {
+  const any = (key) => found.some((c) => c[key] !== undefined && c[key] !== null && c[key] !== "");
+  const ranked = found.map((c, i) => ({ ...c, rank: i + 1 }));
+  const score = (name, key) => any(key) && { name, number: true, value: (c) => c[key] ?? -Infinity, cell: (c) => (c[key] === undefined || c[key] === null ? "" : rounded(c[key], 4)) };
+  return table({
+    caption: title, hideCaption: true, size: 10, rows: ranked, empty: "It found nothing.",
+    columns: [
+      { name: "Rank", number: true, value: (c) => -c.rank, cell: (c) => c.rank },
+      score("Score", "score"), score("Dense", "dense"), score("Lexical", "lexical"),
+      any("label") && { name: "Label", class: "label", value: (c) => c.label || "", cell: (c) => quoted(c.label || "") },
+      {
+        name: "Text", class: "text", cell: (c) => [
+          origin(c.meta) ? element("div", { class: "muted" }, quoted(origin(c.meta))) : null,
+          c.text ? element("div", { class: "clip" }, quoted(c.text)) : element("span", { class: "muted" }, "(text not kept) ", quoted(c.id))],
+      },
+    ].filter(Boolean),
+  }).element;
+}
+
+function citations(it) {
+  return element("ul", {}, it.citations.map((c) => element("li", {}, `[${c.number}] `, quoted(origin(c) || c.id))));
+}
+
+function prompts({ stage, prompts: all = [] }) {
+  return all.map((p, i) => {
+    const messages = p.messages?.length ? p.messages : [{ role: "", text: p.text || "" }];
+    return element("details", {}, element("summary", {}, all.length > 1 ? `${stage}, prompt ${i + 1} of ${all.length}` : stage),
+      messages.map((m) => [m.role ? element("p", { class: "role" }, m.role) : null, element("pre", { tabindex: "0" }, visible(m.text || m.content || ""))]));
+  });
+}
+
+function rule(r) {
+  return element("li", {}, element("code", {}, visible(r.stage)), ": ", visible(r.what || r.rule), r.text ? [" — ", element("code", {}, visible(r.rule + " = " + r.text))] : null);
+}
+
+function retry(r) {
+  return element("li", {}, element("code", {}, visible(r.stage)), ": ", visible(r.why), r.times > 1 ? `, ${plural(r.times, "time")}` : "");
+}
+
+function costs(it) {
+  const voters = Object.entries(it.cost || {}).filter(([, cost]) => cost > 0);
+  return voters.length ? facts(voters.map(([voter, cost]) => [voter, money(cost)])) : null;
+}
