@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/doctor/confident"
@@ -12,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -54,7 +56,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 			if block.Chunk == nil { // else what is embedded is shorter than the texts
 				from.Embed = p.embedding(block)
 			}
-			if votes > 0 && block.Source.Documents == nil {
+			if votes > 0 && block.Documents() == nil {
 				from.Votes = func(ctx context.Context) ([]confident.Row, error) { return w.votes(ctx, path, block, votes) }
 			}
 		} else {
@@ -76,17 +78,17 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 // set reads a knowledge.
 func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor.Set, error) {
 	name := fmt.Sprintf("knowledge %q", block.Name)
-	if block.Source.Documents == nil {
-		return readSet(name, block.Source, 0, false)
+	if block.Documents() == nil {
+		return readKnowledge(name, block, false)
 	}
-	folder, err := document.Open(*block.Source.Documents)
+	folder, err := document.Open(*block.Documents())
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close() //nolint:errcheck // it was only read
 	files, err := folder.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", block.Source.Path, err)
+		return nil, fmt.Errorf("read %s: %w", block.Main().Path, err)
 	}
 	var invalid []doctor.Place
 	var texts iter.Seq2[string, string] = func(yield func(string, string) bool) {
@@ -102,9 +104,57 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 			}
 		}
 	}
-	set := doctor.OfDocuments(name, block.Source.Path, texts)
+	set := doctor.OfDocuments(name, block.Main().Path, texts)
 	set.Refuse(invalid...)
 	return set, ctx.Err()
+}
+
+// readKnowledge reads the rows of a knowledge, with what people have decided about them.
+func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.Set, error) {
+	decided, errs := reviewed.Read(block.Reviewed())
+	replaced := map[string]doctor.Row{}
+	var added []doctor.Row
+	for _, r := range decided {
+		row := doctor.Row{ID: r.ID, Entry: r.ID, File: block.Reviewed(), Line: r.Line, Text: r.Text, Label: r.Label}
+		switch {
+		case r.Drops():
+			replaced[r.Replaces] = doctor.Row{}
+		case r.Replaces != "":
+			replaced[r.Replaces] = row
+		default:
+			added = append(added, row)
+		}
+	}
+	var all *doctor.Set
+	for _, s := range block.Sources {
+		if s.Reviewed {
+			continue
+		}
+		set, err := readSet(name, s, 0, quick && len(replaced) == 0) // a quick look has no ids
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = set
+		} else {
+			all.Join(set)
+		}
+	}
+	if len(replaced) > 0 {
+		all.Revise(func(entry string) (doctor.Row, bool) {
+			row, ok := replaced[entry]
+			return row, ok
+		})
+	}
+	all.Decide(added)
+	for _, err := range errs {
+		place := doctor.Place{File: block.Reviewed(), Note: err.Error()}
+		if line := new(reviewed.LineError); errors.As(err, &line) {
+			place.Line, place.Note = line.Line, line.Err.Error()
+		}
+		all.Refuse(place)
+	}
+	return all, nil
 }
 
 // readSet reads rows; limit 0: all.
@@ -120,7 +170,13 @@ func readSet(name string, s pipeline.Source, limit int, quick bool) (*doctor.Set
 }
 
 func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
-	return readSet("the input", p.input(), p.workspace.options.Limit, quick)
+	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick)
+	if err == nil {
+		for i := range set.Rows {
+			set.Rows[i].Entry = "" // they are none of a knowledge
+		}
+	}
+	return set, err
 }
 
 // embedding embeds passages as the knowledge's embedder does before it has learnt from them.
@@ -145,10 +201,10 @@ func (p *Pipeline) glance(ctx context.Context) {
 	}
 	o := doctor.Options{Quick: true}
 	for _, block := range p.chosen.Knowledge() {
-		if block.Source.Documents != nil || !source.Regular(block.Source.Path) {
+		if block.Documents() != nil || slices.ContainsFunc(block.Sources, func(s pipeline.Source) bool { return !s.Reviewed && !source.Regular(s.Path) }) {
 			continue
 		}
-		if set, err := readSet(fmt.Sprintf("knowledge %q", block.Name), block.Source, 0, true); err == nil {
+		if set, err := readKnowledge(fmt.Sprintf("knowledge %q", block.Name), block, true); err == nil {
 			o.Knowledge = append(o.Knowledge, doctor.Source{Set: set})
 		}
 	}

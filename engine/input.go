@@ -107,8 +107,10 @@ func (p *Pipeline) Reads() []string {
 	}
 	read(p.InputPath())
 	for _, k := range p.chosen.Knowledge() {
-		if all = append(all, k.Source.Path); k.Source.Documents == nil {
-			read(k.Source.Path)
+		for _, s := range k.Sources {
+			if all = append(all, s.Path); s.Documents == nil && !s.Reviewed {
+				read(s.Path)
+			}
 		}
 	}
 	return all

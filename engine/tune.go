@@ -150,7 +150,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	if _, err := found.run(ctx, v, held, o, results, nil); err != nil {
 		return nil, err
 	}
-	source := v.chosen.Knowledge()[len(v.chosen.Knowledge())-1].Source.Path
+	source := v.chosen.Knowledge()[len(v.chosen.Knowledge())-1].Main().Path
 	digest, err := tune.Digest(source)
 	if err != nil {
 		return nil, err
@@ -197,8 +197,10 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 		return metric, "", folds, err
 	}
 	for _, k := range p.chosen.Knowledge() {
-		if other, err := tune.Digest(k.Source.Path); err == nil && other == digest && k.Source.Form.Shares(p.input().Form) {
-			p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
+		for _, s := range k.Sources {
+			if other, err := tune.Digest(s.Path); err == nil && other == digest && s.Form.Shares(p.input().Form) {
+				p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
+			}
 		}
 	}
 	var rows []source.Row

@@ -78,11 +78,14 @@ func (s *Set) unit() string {
 }
 
 // known finds rows of the input whose texts a knowledge has. Only those with a label make a
-// figure better than it is.
+// figure better than it is, and not one whose text people have decided about: it is not scored.
 func known(input, knowledge *Set) (f Finding, found bool) {
-	has := make(map[uint64]int, len(knowledge.Rows))
+	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
 	for i, r := range knowledge.Rows {
 		has[r.key] = i
+		if r.Reviewed {
+			decided[r.key] = true
+		}
 	}
 	labelled := 0
 	for _, r := range input.Rows {
@@ -90,7 +93,7 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 			continue
 		}
 		labelled++
-		if at, ok := has[r.key]; ok {
+		if at, ok := has[r.key]; ok && !decided[r.key] {
 			f.Count++
 			if other := knowledge.Rows[at]; len(f.Rows) < maxPlaces {
 				f.Rows = append(f.Rows, r.place(fmt.Sprintf("as %s:%d", other.File, other.Line)))

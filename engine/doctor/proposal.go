@@ -49,6 +49,9 @@ func Propose(s *Set) *Proposal {
 	}
 	removed, notes := s.removed(to)
 	for i, row := range s.Rows {
+		if row.added {
+			continue // it stays in its own file
+		}
 		if removed[i] {
 			p.Removed++
 			continue
@@ -100,7 +103,9 @@ func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
 		var labels []string
 		for _, i := range group {
 			label := cmp.Or(to[s.Rows[i].Label], s.Rows[i].Label)
-			if _, seen := first[label]; seen {
+			if _, seen := first[label]; seen && s.Rows[i].added {
+				continue
+			} else if seen {
 				removed[i] = true
 				gone[label] = append(gone[label], fmt.Sprintf("%s:%d", s.Rows[i].File, s.Rows[i].Line))
 				continue

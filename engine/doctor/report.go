@@ -26,6 +26,7 @@ type Place struct {
 	Label    string `json:"label,omitempty"`
 	Proposal string `json:"proposal,omitempty"` // the label that it may have instead
 	Note     string `json:"note,omitempty"`     // what it has to do with the finding
+	Entry    string `json:"entry,omitempty"`    // of a row of a knowledge: the id of its entry
 }
 
 // Finding is what one check found.

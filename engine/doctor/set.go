@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,13 +31,18 @@ type Set struct {
 	disputed  map[int]bool
 }
 
-// Row is a row of a set. Its text is missing in a quick look.
+// Row is a row of a set. Texts and ids are missing in a quick look.
 type Row struct {
 	ID, File, Text, Label string
 	Line                  int
 	Fields                []source.Field
+	Entry                 string // the id of its entry in the knowledge, which its own may be
+	// Reviewed says that a person has decided its label: an item with its text is answered by
+	// that, and not scored.
+	Reviewed bool
 
-	key uint64 // of the normalised text
+	key   uint64 // of the normalised text
+	added bool   // it is a decision beside the rows of files
 }
 
 // Limits of a Set.
@@ -49,6 +55,7 @@ const (
 func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool) (*Set, error) {
 	s := &Set{Name: name, Path: path, Mapping: m}
 	labels := map[string]string{} // a label is kept once
+	entries := map[string]bool{}
 	for n := 0; limit == 0 || n < limit; n++ {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -75,11 +82,50 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 		one := Row{File: file, Line: line, Label: label, key: keyOf(row.Text)}
 		if !quick {
 			one.ID, one.Text, one.Fields = row.ID, row.Text, row.Fields
+			one.Entry = source.EntryID(row, row.Hash(), entries)
+			entries[one.Entry] = true
 		}
 		s.Rows = append(s.Rows, one)
 	}
 	s.Columns = r.Columns()
 	return s, nil
+}
+
+// Join adds the rows of another source of the same knowledge.
+func (s *Set) Join(other *Set) {
+	s.Rows = append(s.Rows, other.Rows...)
+	for _, name := range other.Columns {
+		if !slices.Contains(s.Columns, name) {
+			s.Columns = append(s.Columns, name)
+		}
+	}
+	s.Refuse(other.Invalid...)
+	s.Bad += other.Bad - len(other.Invalid)
+}
+
+// Decide adds rows that people have decided to those of the other sources.
+func (s *Set) Decide(rows []Row) {
+	for _, r := range rows {
+		r.Reviewed, r.added, r.key = true, true, keyOf(r.Text)
+		s.Rows = append(s.Rows, r)
+	}
+}
+
+// Revise puts a row in the place of each one that f has one for, by the id of its entry; one
+// without a text drops it.
+func (s *Set) Revise(f func(entry string) (r Row, ok bool)) {
+	kept := s.Rows[:0]
+	for _, old := range s.Rows {
+		r, ok := f(old.Entry)
+		switch {
+		case !ok:
+			kept = append(kept, old)
+		case r.Text != "":
+			old.Text, old.Label, old.Reviewed, old.key = r.Text, r.Label, true, keyOf(r.Text)
+			kept = append(kept, old)
+		}
+	}
+	s.Rows = kept
 }
 
 // OfDocuments makes a set of documents.
@@ -93,7 +139,7 @@ func OfDocuments(name, path string, all iter.Seq2[string, string]) *Set {
 
 // place shows a row.
 func (r Row) place(note string) Place {
-	return Place{File: r.File, Line: r.Line, Text: short(r.Text), Label: r.Label, Note: note}
+	return Place{File: r.File, Line: r.Line, Text: short(r.Text), Label: r.Label, Note: note, Entry: r.Entry}
 }
 
 func short(text string) string {

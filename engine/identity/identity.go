@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -41,7 +42,14 @@ func Parts(p *pipeline.Pipeline) map[string]string {
 // Block is a digest of what a knowledge block says of its entries. Beside it they
 // depend on the source's content and on the Output of the block's stages.
 func Block(k *pipeline.Knowledge) string {
-	return digest(newReader("knowledge").value(k))
+	read := newReader("knowledge").fields(reflect.ValueOf(k).Elem(), false)
+	if all, ok := read["Sources"].([]any); ok { // one alone is digested as ever
+		read["Source"] = all[0]
+		if delete(read, "Sources"); len(all) > 1 {
+			read["Sources"] = all[1:]
+		}
+	}
+	return digest(read)
 }
 
 // Process is a stage that runs.

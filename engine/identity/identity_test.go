@@ -149,18 +149,24 @@ func TestBlock(t *testing.T) {
 	block := func() *pipeline.Knowledge {
 		return &pipeline.Knowledge{
 			Name: "k", Analyzer: "standard",
-			Source: pipeline.Source{Path: "/docs", Documents: &document.Set{Path: "/docs"}},
-			Chunk:  &pipeline.Stage{Block: "chunk", Use: "markdown"},
-			Enrich: []*pipeline.Stage{{Block: "enrich", Name: "where", Use: "path", Enabled: true, Embedded: true}, {Block: "enrich", Name: "off", Use: "keywords"}},
-			Embed:  &pipeline.Stage{Block: "embed", Use: "hashing", Config: pipeline.Config{Identity: []byte(`{"dimension":8}`)}},
-			Store:  &pipeline.Stage{Block: "store", Use: "local"},
+			Sources: []pipeline.Source{{Path: "/docs", Documents: &document.Set{Path: "/docs"}}},
+			Chunk:   &pipeline.Stage{Block: "chunk", Use: "markdown"},
+			Enrich:  []*pipeline.Stage{{Block: "enrich", Name: "where", Use: "path", Enabled: true, Embedded: true}, {Block: "enrich", Name: "off", Use: "keywords"}},
+			Embed:   &pipeline.Stage{Block: "embed", Use: "hashing", Config: pipeline.Config{Identity: []byte(`{"dimension":8}`)}},
+			Store:   &pipeline.Stage{Block: "store", Use: "local"},
 		}
 	}
 	before := Block(block())
 	for name, change := range map[string]func(*pipeline.Knowledge){
-		"path":     func(k *pipeline.Knowledge) { k.Source.Path = "/other" },
-		"column":   func(k *pipeline.Knowledge) { k.Source.Context = "title" },
-		"exclude":  func(k *pipeline.Knowledge) { k.Source.Documents.Exclude = []string{"*.txt"} },
+		"path": func(k *pipeline.Knowledge) { k.Sources[0].Path = "/other" },
+		"a second source": func(k *pipeline.Knowledge) {
+			k.Sources = append(k.Sources, pipeline.Source{Path: "/more"})
+		},
+		"decisions": func(k *pipeline.Knowledge) {
+			k.Sources = append(k.Sources, pipeline.Source{Path: "/reviewed.jsonl", Reviewed: true})
+		},
+		"column":   func(k *pipeline.Knowledge) { k.Sources[0].Context = "title" },
+		"exclude":  func(k *pipeline.Knowledge) { k.Sources[0].Documents.Exclude = []string{"*.txt"} },
 		"chunker":  func(k *pipeline.Knowledge) { k.Chunk.Use = "sentences" },
 		"no chunk": func(k *pipeline.Knowledge) { k.Chunk = nil },
 		"config":   func(k *pipeline.Knowledge) { k.Embed.Config.Identity = []byte(`{"dimension":9}`) },

@@ -64,7 +64,7 @@ func newShelf(t *testing.T, files map[string]string) *shelf {
 	b := newBench(t)
 	s := &shelf{bench: b, dir: filepath.Join(t.TempDir(), "docs"), chunker: &words{}}
 	b.stages.chunker = s.chunker
-	b.block.Source = pipeline.Source{Path: s.dir, Documents: &document.Set{Path: s.dir, Max: 1000}}
+	b.block.Sources[0] = pipeline.Source{Path: s.dir, Documents: &document.Set{Path: s.dir, Max: 1000}}
 	b.block.Chunk = &pipeline.Stage{Block: "chunk", Use: "words"}
 	s.write(files)
 	return s
@@ -284,7 +284,7 @@ func TestChunksGoOn(t *testing.T) {
 func TestRowsAreCut(t *testing.T) {
 	s := newShelf(t, nil)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
-	s.block.Source = pipeline.Source{Path: path, Form: source.Form{Format: source.JSONL}, ID: "id", Text: "text", Label: "label"}
+	s.block.Sources[0] = pipeline.Source{Path: path, Form: source.Form{Format: source.JSONL}, ID: "id", Text: "text", Label: "label"}
 	rows := `{"id":"x","text":"a b","label":"l","kind":"k"}` + "\n" + `{"text":"c"}` + "\n" + `{"id":"y"}` + "\n"
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestRowsAreCut(t *testing.T) {
 	if _, cut, embedded := s.look(knowledge.Options{}); !slices.Equal(cut, []string{"x"}) || !slices.Equal(embedded, []string{"a", "d"}) {
 		t.Errorf("a changed row: cut %q, embedded %q", cut, embedded)
 	}
-	s.block.Source.Path = "-"
+	s.block.Sources[0].Path = "-"
 	if k, _, embedded := s.look(knowledge.Options{Stdin: strings.NewReader(rows)}); !slices.Equal(embedded, []string{"a", "b", "c"}) || k.Report.Entries != 3 {
 		t.Errorf("standard input: embedded %q, %+v", embedded, k.Report)
 	}

@@ -103,9 +103,9 @@ func TestVectorsAreKept(t *testing.T) {
 }
 
 func (s *shelf) exclude(pattern string) {
-	set := *s.block.Source.Documents
+	set := *s.block.Sources[0].Documents
 	set.Exclude = append(set.Exclude, pattern)
-	s.block.Source.Documents = &set
+	s.block.Sources[0].Documents = &set
 }
 
 func (s *shelf) embed(config string) {
@@ -122,9 +122,9 @@ func (s *shelf) move() {
 	if err := os.Rename(s.dir, to); err != nil {
 		s.t.Fatal(err)
 	}
-	set := *s.block.Source.Documents
-	set.Path, s.dir, s.block.Source.Path = to, to, to
-	s.block.Source.Documents = &set
+	set := *s.block.Sources[0].Documents
+	set.Path, s.dir, s.block.Sources[0].Path = to, to, to
+	s.block.Sources[0].Documents = &set
 }
 
 // What an enricher adds is part of what is embedded, where its block says so.
@@ -176,7 +176,7 @@ func TestVectorsOfPartsOfABatch(t *testing.T) {
 	b := newBench(t)
 	b.embedder.strict = true
 	o := knowledge.Options{Vectors: keptVectors(t)}
-	if err := os.WriteFile(b.block.Source.Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600); err != nil {
+	if err := os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{2, 0} {

@@ -14,7 +14,7 @@ func TestContext(t *testing.T) {
 	b := newBench(t)
 	plain, _ := b.open("1\tab\tcards", "2\tcd\t")
 	name, _ := plain.Generation()
-	b.block.Source.Context, b.block.Source.Label = "label", "none"
+	b.block.Sources[0].Context, b.block.Sources[0].Label = "label", "none"
 	k, embedded := b.open("1\tab\tcards", "2\tcd\t")
 	if want := []string{"cards\nab", "cd"}; !slices.Equal(embedded, want) {
 		t.Errorf("embedded %q, want %q", embedded, want)

@@ -682,8 +682,8 @@ func TestPlanAsksNobody(t *testing.T) {
 func TestRowsAreEnriched(t *testing.T) {
 	e := newEnriched(t, nil)
 	e.block.Chunk, e.stages.chunker = nil, nil
-	e.block.Source = newBench(t).block.Source
-	e.block.Source.Context = "label"
+	e.block.Sources[0] = newBench(t).block.Sources[0]
+	e.block.Sources[0].Context = "label"
 	k, embedded := e.open("1\tab\tcards", "2\tcd\tcards", "3\tb\t")
 	same(t, "embedded", embedded, "cards\nof 1\nab\n---\nabab", "cards\nof 2\ncd\n---\ncdcd", "of 3\nb\n---\nbb")
 	if found := find(t, k, "cdcd"); len(found) != 1 || found[0].Context != "cards\nof 2\n---\ncdcd" {
@@ -691,7 +691,7 @@ func TestRowsAreEnriched(t *testing.T) {
 	}
 	// The centroids follow when an addition that was missing is there.
 	e.adder.kept, e.adder.fail = nil, func(p sdk.Passage) error { return errors.New("no") }
-	e.block.Source.Context, e.stage.Name = "", "again"
+	e.block.Sources[0].Context, e.stage.Name = "", "again"
 	k, _ = e.open("1\tab\tcards", "2\tcd\tcards", "3\tb\t")
 	centroid := func() float32 {
 		found, err := k.Prototypes(t.Context(), [][]float32{{1, 1, 0, 0}}, 1)

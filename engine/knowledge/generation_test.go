@@ -146,9 +146,9 @@ func TestABuildRemovesWhatItReplaces(t *testing.T) {
 	}{
 		{"another analyzer", func(b *bench) { b.block.Analyzer = "code" }, true},
 		{"another model", func(b *bench) { b.embedder.fingerprint = "another" }, true},
-		{"other columns", func(b *bench) { b.block.Source.Meta = []string{"label"} }, true},
+		{"other columns", func(b *bench) { b.block.Sources[0].Meta = []string{"label"} }, true},
 		{"another embedder", func(b *bench) { b.block.Embed.Use = "words" }, false},
-		{"another source", func(b *bench) { b.block.Source.Path += ".tsv" }, false},
+		{"another source", func(b *bench) { b.block.Sources[0].Path += ".tsv" }, false},
 		{"another file", func(b *bench) { b.block.Range.Filename = "other.hcl" }, false},
 		{"other rows", func(b *bench) {}, false},
 		{"a store that keeps it", func(b *bench) {
@@ -277,14 +277,14 @@ func TestIncompleteGenerations(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	b := newBench(t)
 	rows := []string{"1\ta\tx", "2\tb\ty"}
-	own := b.block.Source.Path
+	own := b.block.Sources[0].Path
 	b.open(rows...)
 	b.block.Embed.Use = "words"
 	b.open(rows...)
-	b.block.Source.Path += ".tsv"
+	b.block.Sources[0].Path += ".tsv"
 	b.open(rows...)
 	b.wantStates("to another source", "standard letters other", "standard words current", "standard words other")
-	b.block.Source.Path = own
+	b.block.Sources[0].Path = own
 	b.wantStates("to the first source", "standard letters old", "standard words current", "standard words other")
 	h := b.history()
 	if some, all := h.Superseded(false), h.Superseded(true); len(some) != 1 || some[0].Embedder != "letters" || len(all) != 2 {
@@ -364,7 +364,7 @@ func TestNotesOfAnOlderVersion(t *testing.T) {
 		t.Errorf("embedded %q", embedded)
 	}
 	b.wantStates("after a change", "standard letters current")
-	b.block.Source.Path += ".tsv"
+	b.block.Sources[0].Path += ".tsv"
 	b.open("1\ta\tx")
 	if n := len(b.history().Superseded(false)); n != 0 {
 		t.Errorf("%d of another source are superseded", n)

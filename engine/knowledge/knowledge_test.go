@@ -179,7 +179,7 @@ func newBench(t *testing.T) *bench {
 		t: t, embedder: e, stages: starter{t: t, memory: enginetest.Memory(), embedder: e},
 		block: &pipeline.Knowledge{
 			Name:     "k",
-			Source:   pipeline.Source{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"},
+			Sources:  []pipeline.Source{{Path: filepath.Join(dir, "rows.tsv"), ID: "id", Text: "text", Label: "label"}},
 			Embed:    &pipeline.Stage{Block: "embed", Use: "letters"},
 			Store:    &pipeline.Stage{Block: "store", Use: "memory"},
 			Analyzer: "standard",
@@ -191,7 +191,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	b.t.Helper()
 	content := strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n") + "\n"
-	if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 	b.embedder.passages = nil
@@ -207,7 +207,7 @@ func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 // it, as they do when a run ends.
 func (b *bench) openFailing(content string) (err error) {
 	b.t.Helper()
-	if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 	b.embedder.passages = nil
@@ -399,7 +399,7 @@ func TestFaults(t *testing.T) {
 		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
 		var told []string
 		for _, f := range k.Report.Invalid {
-			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
+			told = append(told, strings.TrimPrefix(f.String(), b.block.Sources[0].Path))
 		}
 		want := []string{":3: it has no text", `:4: its id "1" stands on line 2 already; ids must be unique`}
 		if d := cmp.Diff(want, told); d != "" || k.Report.Entries != 2 {
@@ -417,7 +417,7 @@ func TestRefusedRows(t *testing.T) {
 		t.Helper()
 		var told []string
 		for _, f := range k.Report.Invalid {
-			told = append(told, strings.TrimPrefix(f.String(), b.block.Source.Path))
+			told = append(told, strings.TrimPrefix(f.String(), b.block.Sources[0].Path))
 		}
 		r := k.Report
 		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
@@ -466,7 +466,7 @@ func (s strict) Put(ctx context.Context, collection string, entries []sdk.Entry)
 
 func TestRowsWithoutIDs(t *testing.T) {
 	b := newBench(t)
-	b.block.Source.ID = "nothing"
+	b.block.Sources[0].ID = "nothing"
 	b.open("-\ta\tx", "-\tb\tx", "-\tb\tx", "-\tc\ty")
 	k, embedded := b.open("-\tb\tx", "-\tb\tx", "-\tc\ty", "-\td\ty")
 	if d := cmp.Diff([]string{"d"}, embedded); d != "" || k.Report.Removed != 1 {
@@ -493,7 +493,7 @@ func TestLongTexts(t *testing.T) {
 func TestSourceErrors(t *testing.T) {
 	b := newBench(t)
 	for name, content := range map[string]string{"empty": "", "only a header": "id\ttext\tlabel\n", "no header": "1\ta\tx\n", "utf-16": "\xff\xfea\x00"} {
-		if err := os.WriteFile(b.block.Source.Path, []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{})
@@ -533,7 +533,7 @@ func TestEmbeddingIsTriedAgain(t *testing.T) {
 func TestPlanWritesNothing(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")
-	if err := os.WriteFile(b.block.Source.Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600); err != nil {
+	if err := os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -556,7 +556,7 @@ func TestTwoBuilders(t *testing.T) {
 	for i := range 2000 {
 		rows = append(rows, fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("a", i%7+1)+strings.Repeat("b", i%5), i%3))
 	}
-	if err := os.WriteFile(b.block.Source.Path, []byte(strings.Join(rows, "\n")), 0o600); err != nil {
+	if err := os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	errs := make(chan error)

@@ -49,7 +49,7 @@ func TestAll(t *testing.T) {
 // Rows stand in the order of their ids. Contexts count, terms do not.
 func TestAllRows(t *testing.T) {
 	b := newBench(t)
-	b.block.Source.Context, b.block.Source.Label = "label", "none"
+	b.block.Sources[0].Context, b.block.Sources[0].Label = "label", "none"
 	k, _ := b.open("2\tab\tcards", "1\tçd\t")
 	all, err := k.All(t.Context())
 	if err != nil || !slices.EqualFunc(all, []string{"1", "2"}, func(c sdk.Candidate, id string) bool { return c.ID == id }) {

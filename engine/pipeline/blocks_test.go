@@ -54,13 +54,13 @@ pipeline "p" {
 		t.Fatal(diags)
 	}
 	k, stages := file.Knowledge[0], file.Pipelines[0].Stages
-	source, input, r, rerank, sample := k.Source, file.Pipelines[0].Input, stages[0].Retrieve.Ranking, stages[1], stages[2]
+	source, input, r, rerank, sample := k.Sources[0], file.Pipelines[0].Input, stages[0].Retrieve.Ranking, stages[1], stages[2]
 	kept := file.Pipelines[0].Journal
 	got := map[string]any{
 		"journal.sync": kept.Sync, "journal.keep": kept.Keep, "journal.runs": kept.Runs, "cache.vector_bytes": file.Cache.Vectors,
 		"limit.concurrency": file.Limits[0].Concurrency,
-		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.html": file.Knowledge[1].Source.Documents.HTML, "source.max_bytes": file.Knowledge[1].Source.Documents.Max,
-		"source.header": source.Form.Header == nil, "input.header": input.Form.Header == nil,
+		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.html": file.Knowledge[1].Sources[0].Documents.HTML, "source.max_bytes": file.Knowledge[1].Sources[0].Documents.Max,
+		"source.reviewed": source.Reviewed, "source.header": source.Form.Header == nil, "input.header": input.Form.Header == nil,
 		"input.id": input.ID, "input.text": input.Text, "input.label": input.Label, "input.gold": input.Gold,
 		"enrich.enabled": k.Enrich[0].Enabled, "enrich.embed": k.Enrich[0].Embedded, "enrich.lexical": k.Enrich[0].Lexical,
 		"store.analyzer": k.Analyzer,
@@ -95,8 +95,8 @@ pipeline "p" {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if file.Knowledge[1].Source.Documents.Max != document.MaxBytes {
-		t.Errorf("documents have at most %d bytes", file.Knowledge[1].Source.Documents.Max)
+	if file.Knowledge[1].Sources[0].Documents.Max != document.MaxBytes {
+		t.Errorf("documents have at most %d bytes", file.Knowledge[1].Sources[0].Documents.Max)
 	}
 }
 

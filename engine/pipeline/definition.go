@@ -49,13 +49,40 @@ type Variable struct {
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
 	Name     string    `identity:"-,its collections are called by it"`
-	Source   Source    `identity:"knowledge"`
+	Sources  []Source  `identity:"knowledge"` // of rows several; the one that is reviewed is the last
 	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
 	Enrich   []*Stage  `identity:"knowledge"` // add to entries, in file order, disabled ones too
 	Embed    *Stage    `identity:"knowledge"`
 	Store    *Stage    `identity:"run"`       // it keeps what it gets, and searches it in its own way
 	Analyzer string    `identity:"knowledge"` // of the lexical side
 	Range    hcl.Range `identity:"-,a position"`
+}
+
+// Main is the source by which a knowledge is called: the first one in the file.
+func (k *Knowledge) Main() Source {
+	if len(k.Sources) == 0 { // the file has a mistake
+		return Source{}
+	}
+	return k.Sources[0]
+}
+
+// Documents says which files are read whole, one after the other the entries of the knowledge;
+// nil: it is made of rows.
+func (k *Knowledge) Documents() *document.Set { return k.Main().Documents }
+
+// Reviewed is the file of people's decisions; empty: the knowledge has none.
+func (k *Knowledge) Reviewed() string {
+	for _, s := range k.Sources {
+		if s.Reviewed {
+			return s.Path
+		}
+	}
+	return ""
+}
+
+// Stdin reports whether a source is standard input.
+func (k *Knowledge) Stdin() bool {
+	return slices.ContainsFunc(k.Sources, func(s Source) bool { return s.Path == "-" })
 }
 
 // Stages returns the stages of the block that there are and that are enabled.
@@ -104,7 +131,10 @@ type Source struct {
 	// Documents says which files are read whole, instead of as rows, so that none
 	// of the columns above counts; nil: the source holds rows.
 	Documents *document.Set `identity:"knowledge"`
-	Range     hcl.Range     `identity:"-,a position"`
+	// Reviewed says that the rows are people's decisions, as package reviewed has them; then none
+	// of the columns above counts, and the file need not exist.
+	Reviewed bool      `identity:"knowledge"`
+	Range    hcl.Range `identity:"-,a position"`
 }
 
 // Mapping says which columns of a source of rows mean what.

@@ -23,9 +23,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	}
 	l.add(diags)
 	cut := len(content.Blocks.OfType("chunk")) > 0
-	if s := l.single(b, content.Blocks, "source"); s != nil {
-		k.Source = l.readSource(s, "", cut)
-	}
+	k.Sources = l.readSources(b, content.Blocks.OfType("source"), cut)
 	if cut {
 		k.Chunk = l.readStage(l.single(b, content.Blocks, "chunk"), place{})
 	}

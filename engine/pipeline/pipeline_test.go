@@ -167,9 +167,9 @@ func TestLoad(t *testing.T) {
 	k := file.Knowledge[0]
 	source := Source{
 		Path: filepath.Join(root, "elsewhere/given.csv"), Form: source.Form{Format: source.CSV}, ID: "nr", Text: "text", Label: "label",
-		Context: "title", Meta: []string{"lang"}, Range: k.Source.Range,
+		Context: "title", Meta: []string{"lang"}, Range: k.Sources[0].Range,
 	}
-	if d := cmp.Diff(source, k.Source); d != "" {
+	if d := cmp.Diff(source, k.Sources[0]); d != "" {
 		t.Errorf("source (-want +got):\n%s", d)
 	}
 	if k.Analyzer != "code" || k.Embed.Use != "minilm" || k.Embed.Batch != 8 || k.Embed.Kind != sdk.KindEmbed || k.Store.Use != "milvus" {
@@ -450,7 +450,7 @@ pipeline "p" {
 -- `+test.path+` --
 text
 `)
-			s := file.Knowledge[0].Source
+			s := file.Knowledge[0].Sources[0]
 			if (s.Documents != nil) != test.documents || test.documents && (s.Documents.Path != filepath.Join(root, test.path) || s.Text != "") {
 				t.Errorf("source %+v", s)
 			}

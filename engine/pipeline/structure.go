@@ -62,8 +62,10 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 		stdin = append(stdin, "the input")
 	}
 	for _, k := range p.Knowledge() {
-		if k.Source.Path == "-" {
-			stdin = append(stdin, fmt.Sprintf("knowledge %q", k.Name))
+		for _, s := range k.Sources {
+			if s.Path == "-" {
+				stdin = append(stdin, fmt.Sprintf("knowledge %q", k.Name))
+			}
 		}
 	}
 	if len(stdin) > 1 {

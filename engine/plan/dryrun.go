@@ -81,7 +81,7 @@ func (p *Plan) impossible() string {
 		switch {
 		case slices.ContainsFunc(r.Asks, func(a enrich.Asks) bool { return a.Passages > 0 }):
 			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
-		case k.Source.Path == "-":
+		case k.Stdin():
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
 		case k.Store.Info.Network && r.Added+r.Changed+r.Removed > 0:
 			return fmt.Sprintf("knowledge %q is out of date on its server; a run brings it up to date", k.Name)

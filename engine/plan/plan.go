@@ -115,7 +115,7 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 			}
 		}
 		switch {
-		case block.Source.Path == "-":
+		case block.Stdin():
 		case block.Embed.Info.Network:
 			var t Texts
 			r, err = build.Texts(ctx, block, launch.Knowledge(block, o.Launch), foresee, func(text string) {

@@ -60,7 +60,7 @@ func (l *Generations) Add(name, store string, h *generation.History) {
 		one := row{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
 			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
-			Source: g.Path, Embedder: g.Embedder, Config: g.Config, Resolved: g.Resolved, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
+			Source: strings.Join(append([]string{g.Path}, g.Beside...), " + "), Embedder: g.Embedder, Config: g.Config, Resolved: g.Resolved, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
 		}
 		if h.Doubt == nil {
 			one.Current = &g.Current

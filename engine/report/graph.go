@@ -26,7 +26,7 @@ func Graph(w io.Writer, f *pipeline.File) error {
 			between += fmt.Sprintf(" --> %sn%d[\"enrich %s: %s\"]", id, j, label(e.Name), label(e.Use))
 		}
 		g.line("    %ss[/\"%s\"/]%s --> %se[\"embed: %s\"] --> %sd[(\"store: %s\")]",
-			id, label(sourceOf(k)), between, id, label(k.Embed.Use), id, label(k.Store.Use))
+			id, label(sourcesOf(k)), between, id, label(k.Embed.Use), id, label(k.Store.Use))
 		g.line("  end")
 	}
 	for i, p := range f.Pipelines {
@@ -37,13 +37,22 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	return err
 }
 
+// sourcesOf names what a knowledge is made of.
+func sourcesOf(k *pipeline.Knowledge) string {
+	var all []string
+	for _, s := range k.Sources {
+		all = append(all, sourceOf(s))
+	}
+	return strings.Join(all, " + ")
+}
+
 // sourceOf names a source: a glob by all of it that distinguishes its files.
-func sourceOf(k *pipeline.Knowledge) string {
-	base := filepath.Base(k.Source.Path)
-	if k.Source.Documents == nil {
+func sourceOf(s pipeline.Source) string {
+	base := filepath.Base(s.Path)
+	if s.Documents == nil {
 		return base
 	}
-	for dir := filepath.Dir(k.Source.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(s.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
 		base = filepath.Join(filepath.Base(dir), base)
 		if !document.IsGlob(filepath.Base(dir)) {
 			return base

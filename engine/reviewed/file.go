@@ -38,6 +38,7 @@ func Read(path string) ([]Row, []error) {
 	var errs []error
 	at := map[string]int{} // id -> position in rows, from 1
 	for i, l := range lines {
+		l.row.Line = i + 1
 		switch before := at[l.row.ID]; {
 		case l.blank():
 		case l.err != nil:

@@ -66,7 +66,7 @@ func TestLine(t *testing.T) {
 				t.Errorf("got  %swant %s", got, test.line)
 			}
 			want := test.row
-			want.ID, want.ReviewedAt = reviewed.ID(want.Text, want.Replaces), want.ReviewedAt.UTC()
+			want.ID, want.ReviewedAt, want.Line = reviewed.ID(want.Text, want.Replaces), want.ReviewedAt.UTC(), 1
 			rows, errs := reviewed.Read(path)
 			if len(errs) > 0 || len(rows) != 1 || rows[0] != want {
 				t.Errorf("read: %+v, %v", rows, errs)

@@ -22,6 +22,7 @@ type Row struct {
 	Run, Item  string // that it was decided about; empty: none
 	Was        string // the answer or label before; empty: none
 	Replaces   string // the id of a row of another source; empty: the row is one more
+	Line       int    // where Read found it, from 1
 }
 
 // Drops reports whether the row only takes another one away.

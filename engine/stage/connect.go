@@ -140,9 +140,9 @@ func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 		default:
 			continue
 		}
-		from := "row of " + block.Source.Path
+		from := "row of " + block.Main().Path
 		advice := `name the column that holds it with label = "..." in the source block, or`
-		if block.Source.Documents != nil {
+		if block.Documents() != nil {
 			from, advice = "document", "let it read rows with labels, or"
 		}
 		return fmt.Errorf(`knowledge %q: no %s has a label, %s; %s have questions answered from passages, by a prompt with use = "answer" and voters that read it`,

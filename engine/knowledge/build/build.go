@@ -16,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
-	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -218,12 +217,8 @@ func (b *builder) read(ctx context.Context) (err error) {
 // digest identifies what the source holds; empty where that is not known before it is
 // read.
 func (b *builder) digest(ctx context.Context) (string, error) {
-	if b.Block.Source.Documents == nil {
-		digest, err := source.Digest(b.Block.Source.Path)
-		if err != nil {
-			err = &units.SourceError{Range: b.Block.Source.Range, Err: err}
-		}
-		return digest, err
+	if b.Block.Documents() == nil {
+		return units.Digest(b.Block)
 	}
 	if err := b.read(ctx); err != nil {
 		return "", err

@@ -77,7 +77,7 @@ func redo(hash []byte) []byte {
 
 // documentCount says how many documents the entries are made of; 0: they are rows.
 func (w *walk) documentCount() int {
-	if w.Chunker == nil && w.Block.Source.Documents == nil {
+	if w.Chunker == nil && w.Block.Documents() == nil {
 		return 0
 	}
 	return len(w.Source.Units) - len(w.unusable)

@@ -18,7 +18,7 @@ type measure struct {
 
 func (b *builder) measure(doing string, of []units.Unit) *measure {
 	m := &measure{step: progress.Step{Doing: doing, Name: b.Block.Name, Unit: "row", Total: int64(len(of))}}
-	if m.size = b.Source.Size; b.Block.Source.Documents == nil {
+	if m.size = b.Source.Size; b.Block.Documents() == nil {
 		m.size = func(string) int64 { return 1 }
 		return m
 	}

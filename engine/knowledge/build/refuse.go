@@ -72,14 +72,14 @@ func (w *walk) leaveOut(stock *units.Stock, held int) (stale []string, err error
 	})
 	if held+r.Added-r.Removed == 0 {
 		what := "row"
-		if w.Block.Source.Documents != nil {
+		if w.Block.Documents() != nil {
 			what = "document"
 		}
-		err := fmt.Errorf("no %s of %s can be used", what, w.Block.Source.Path)
+		err := fmt.Errorf("no %s of %s can be used", what, w.Block.Main().Path)
 		if len(invalid) > 0 {
 			err = fmt.Errorf("%w. The first error: %s", err, invalid[0])
 		}
-		return nil, &units.SourceError{Range: w.Block.Source.Range, Err: err}
+		return nil, &units.SourceError{Range: w.Block.Main().Range, Err: err}
 	}
 	if len(invalid) == 0 {
 		return nil, nil

@@ -113,7 +113,7 @@ func list(ctx context.Context, block *pipeline.Knowledge, store stages.Store, cu
 	return h, nil
 }
 
-func (h *History) sameSource(g Generation) bool { return g.Path == h.block.Source.Path }
+func (h *History) sameSource(g Generation) bool { return g.Path == h.block.Main().Path }
 
 // Current returns the generation that has the block's fingerprint, or nil if
 // there is none or it is not known.

@@ -26,7 +26,7 @@ const hashLength = 12
 // stages must not have learnt yet: what has learnt has another fingerprint.
 func Name(block *pipeline.Knowledge, s stages.Set) string {
 	parts := []any{layout, identity.Block(block), identity.Output(s.Embedder), s.Embedder.Dimension()}
-	if block.Source.Documents != nil {
+	if block.Documents() != nil {
 		parts = append(parts, document.Version)
 	}
 	if s.Chunker != nil {

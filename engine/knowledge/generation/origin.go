@@ -22,6 +22,7 @@ type Origin struct {
 
 	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
+	Beside   []string        `json:"beside,omitempty"`   // paths of the other sources
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
 	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
 	Resolved json.RawMessage `json:"resolved,omitempty"` // what the embedder chose for arguments that were left to it
@@ -58,8 +59,11 @@ type Plugin struct {
 // OriginOf says what a generation of a block is made from, and by which plugins.
 func OriginOf(block *pipeline.Knowledge, s stages.Set) Origin {
 	o := Origin{
-		Definition: identity.Block(block), File: fileOf(block), Path: block.Source.Path, Analyzer: block.Analyzer,
+		Definition: identity.Block(block), File: fileOf(block), Path: block.Main().Path, Analyzer: block.Analyzer,
 		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, Resolved: s.Resolved, EmbedderPlugin: pluginOf(s.Embedder),
+	}
+	for _, s := range block.Sources[1:] {
+		o.Beside = append(o.Beside, s.Path)
 	}
 	if block.Chunk != nil {
 		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)

@@ -1,5 +1,9 @@
-// Package units reads what a source is made of, and compares it with what a store
-// holds of it.
+// Package units reads what the sources of a knowledge are made of, and compares it with what a
+// store holds of them.
+//
+// Rows may come from several files, in none of which an id stands that another has. What people
+// have decided (package reviewed) comes last: rows of its own, and changes of rows of the other
+// files, which keep their ids. Metadata say who decided, and when.
 //
 // A unit is a row, or a document of a folder. It is redone as a whole, and is one
 // entry unless the block has a chunker. Chunks are named after their document and

@@ -14,16 +14,16 @@ import (
 
 // listDocuments reads the names and hashes of the documents of a source.
 func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) (*Source, error) {
-	folder, err := document.Open(*block.Source.Documents)
+	folder, err := document.Open(*block.Documents())
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close() //nolint:errcheck // it was only read
 	files, err := folder.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", block.Source.Path, err)
+		return nil, fmt.Errorf("read %s: %w", block.Main().Path, err)
 	}
-	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), load: loadDocuments(*block.Source.Documents)}
+	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), load: loadDocuments(*block.Documents())}
 	digest := sha256.New()
 	for _, f := range files {
 		at := InvalidRow{Path: filepath.Join(folder.Path(), filepath.FromSlash(f.ID)), Err: f.Err}

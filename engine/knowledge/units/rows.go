@@ -3,32 +3,31 @@ package units
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
 )
 
 // HashBytes is the length of the hash of a unit's content.
-const HashBytes = 16
+const HashBytes = source.HashBytes
 
 func readRows(_ context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	s := &Source{places: map[string]InvalidRow{}, load: loadHeld}
 	again := false
-	if block.Chunk != nil {
-		if source.Regular(block.Source.Path) {
-			again, s.load = true, loadRows(block.Source)
+	if block.Chunk != nil && !block.Stdin() {
+		again = true
+		for _, one := range block.Sources {
+			again = again && (one.Reviewed || source.Regular(one.Path))
 		}
 	}
+	if again {
+		s.load = loadRows(block)
+	}
 	var err error
-	s.Digest, err = eachRow(block.Source, stdin, s.reject, func(u Unit, at InvalidRow) error {
-		s.places[u.ID] = at
+	s.Digest, err = eachUnit(block, stdin, s.places, s.reject, func(u Unit) error {
 		if again {
 			u.Text, u.Meta, u.Context = "", nil, ""
 		}
@@ -47,14 +46,14 @@ func loadHeld(ctx context.Context, wanted []Unit, f func(Unit, error) error) err
 	return nil
 }
 
-// loadRows reads the file again.
-func loadRows(s pipeline.Source) loader {
+// loadRows reads the files again.
+func loadRows(block *pipeline.Knowledge) loader {
 	return func(ctx context.Context, wanted []Unit, f func(Unit, error) error) error {
 		ids := make(map[string]bool, len(wanted))
 		for _, u := range wanted {
 			ids[u.ID] = true
 		}
-		_, err := eachRow(s, nil, func(InvalidRow) {}, func(u Unit, _ InvalidRow) error {
+		_, err := eachUnit(block, nil, map[string]InvalidRow{}, func(InvalidRow) {}, func(u Unit) error {
 			if err := ctx.Err(); err != nil || !ids[u.ID] {
 				return err
 			}
@@ -64,15 +63,47 @@ func loadRows(s pipeline.Source) loader {
 	}
 }
 
-// eachRow calls f with each usable row and its place, and reject with the others. It
-// returns the digest of the source.
-func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func(Unit, InvalidRow) error) (digest string, err error) {
+// eachUnit calls f with each unit of a knowledge made of rows, and reject with the rows that
+// cannot be used. It notes the places of the units, by id, and returns the digest of the sources.
+// What people have decided changes or drops rows of the others, and comes after them.
+func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
+	decided, err := readDecided(block.Reviewed(), reject)
+	if err != nil {
+		return "", &SourceError{block.Sources[len(block.Sources)-1].Range, err}
+	}
+	var digests []string
+	for _, s := range block.Sources {
+		if s.Reviewed {
+			continue
+		}
+		digest, err := eachRow(s, stdin, places, reject, func(u Unit) error {
+			if !decided.revise(&u) {
+				return nil
+			}
+			return f(u)
+		})
+		if err != nil {
+			return "", &SourceError{s.Range, err}
+		}
+		digests = append(digests, digest)
+	}
+	if decided != nil {
+		digests = append(digests, decided.digest)
+		if err := decided.rest(places, reject, f); err != nil {
+			return "", err
+		}
+	}
+	return digestOf(digests), nil
+}
+
+// eachRow calls f with each usable row of a source and its place, and reject with the others.
+// places are those of the rows before, by id. It returns the digest of the source.
+func eachRow(s pipeline.Source, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
 	r, err := s.Open(stdin)
 	if err != nil {
 		return "", err
 	}
 	defer r.Close()
-	lines := map[string]int{} // id -> line
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -83,29 +114,30 @@ func eachRow(s pipeline.Source, stdin io.Reader, reject func(InvalidRow), f func
 		}
 		file, line := row.Place()
 		at := InvalidRow{Path: cmp.Or(file, s.Path), Line: line}
-		if first := lines[row.ID]; row.Err == nil && row.ID != "" && first != 0 {
-			other, line := r.Place(first)
-			if other != "" && other != file {
-				other = " of " + other
-			} else {
-				other = ""
-			}
-			row.Err = fmt.Errorf("its id %q stands on line %d%s already; ids must be unique", row.ID, line, other)
+		if first, ok := places[row.ID]; row.Err == nil && row.ID != "" && ok {
+			row.Err = repeated(row.ID, first, at)
 		}
 		if row.Err != nil {
 			at.Err = row.Err
 			reject(at)
 			continue
 		}
-		u := Unit{ID: row.ID, Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: contentHash(row)}
-		if u.ID == "" {
-			u.ID = contentID(u.Hash, lines)
-		}
-		lines[u.ID] = row.Line
-		if err := f(u, at); err != nil {
+		u := Unit{Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: row.Hash()}
+		u.ID = source.EntryID(row, u.Hash, places)
+		places[u.ID] = at
+		if err := f(u); err != nil {
 			return "", err
 		}
 	}
+}
+
+// repeated says that the id of a row is that of another one.
+func repeated(id string, first, at InvalidRow) error {
+	other := ""
+	if first.Path != at.Path {
+		other = " of " + first.Path
+	}
+	return fmt.Errorf("its id %q stands on line %d%s already; ids must be unique", id, first.Line, other)
 }
 
 // named says of an error what was read, unless it says that itself.
@@ -114,27 +146,4 @@ func named(path string, err error) error {
 		return err
 	}
 	return fmt.Errorf("read %s: %w", path, err)
-}
-
-// contentID names a row that has no id after its content, so that adding or
-// removing rows elsewhere does not rename it. Equal rows are counted.
-func contentID(hash []byte, taken map[string]int) string {
-	id := hex.EncodeToString(hash[:8])
-	for n := 2; taken[id] != 0; n++ {
-		id = hex.EncodeToString(hash[:8]) + "-" + strconv.Itoa(n)
-	}
-	return id
-}
-
-func contentHash(row source.Row) []byte {
-	parts := []any{row.Text, row.Label, row.Meta}
-	if row.Context != "" { // entries without one keep the hash that they always had
-		parts = append(parts, row.Context)
-	}
-	content, err := json.Marshal(parts)
-	if err != nil {
-		panic(err) // strings, numbers and booleans always encode
-	}
-	sum := sha256.Sum256(content)
-	return sum[:HashBytes]
 }

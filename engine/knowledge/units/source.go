@@ -2,6 +2,7 @@ package units
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -82,17 +83,20 @@ func (e *SourceError) Unwrap() error { return e.Err }
 // are kept, unless they can be read only once.
 func Read(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	read, nothing := readRows, "%s holds no usable row: below the header a row needs a text"
-	if block.Source.Documents != nil {
+	if block.Documents() != nil {
 		read, nothing = listDocuments, "%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF, docx, pptx, xlsx, ipynb, eml or source code"
 	}
 	s, err := read(ctx, block, stdin)
 	if err == nil && len(s.Units) == 0 {
-		if err = fmt.Errorf(nothing, block.Source.Path); len(s.Invalid) > 0 {
+		if err = fmt.Errorf(nothing, block.Main().Path); len(s.Invalid) > 0 {
 			err = fmt.Errorf("%w. The first error: %s", err, s.Invalid[0])
 		}
 	}
+	if err != nil && !errors.As(err, new(*SourceError)) {
+		err = &SourceError{block.Main().Range, err}
+	}
 	if err != nil {
-		return nil, &SourceError{block.Source.Range, err}
+		return nil, err
 	}
 	return s, nil
 }

@@ -1,0 +1,174 @@
+package knowledge_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reviewed"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// several gives a bench a second file of rows, and a file of decisions, which is not there yet.
+func several(t *testing.T) (b *bench, second, decisions string) {
+	b = newBench(t)
+	dir := filepath.Dir(b.block.Sources[0].Path)
+	second, decisions = filepath.Join(dir, "second.csv"), filepath.Join(dir, "reviewed.jsonl")
+	b.block.Sources = append(b.block.Sources,
+		pipeline.Source{Path: second, ID: "number", Text: "body", Label: "kind"},
+		pipeline.Source{Path: decisions, Form: source.Form{Format: source.JSONL}, Reviewed: true})
+	put(t, second, "number,body,kind\ns1,bb,y\n")
+	return b, second, decisions
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entries lists the entries as "id text label reviewer".
+func entries(t *testing.T, k *knowledge.Knowledge) (all []string) {
+	t.Helper()
+	err := k.Entries(t.Context(), sdk.Scan{Texts: true}, func(e sdk.Entry) {
+		who, _ := e.Meta["reviewer"].(string)
+		all = append(all, strings.TrimSpace(strings.Join([]string{e.ID, e.Text, e.Label, who}, " ")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestSources: what people decide adds to rows of several files, changes and drops them, and
+// nothing else is embedded again.
+func TestSources(t *testing.T) {
+	b, second, decisions := several(t)
+	rows := []string{"1\ta\tx", "2\tab\tx"}
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	decide := func(r reviewed.Row) func() {
+		return func() {
+			r.Reviewer, r.ReviewedAt = "Ada", at
+			if err := reviewed.Write(decisions, []reviewed.Row{r}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	added := reviewed.ID("ca", "") + " ca z Ada"
+	for _, step := range []struct {
+		name     string
+		do       func()
+		embedded []string
+		report   build.Report
+		entries  []string
+		labels   []string
+		invalid  []string
+	}{
+		{"a first build", func() {}, []string{"a", "ab", "bb"}, build.Report{Entries: 3, Added: 3}, []string{"1 a x", "2 ab x", "s1 bb y"}, []string{"x", "y"}, nil},
+		{"nothing changed", func() {}, nil, build.Report{Entries: 3, Unchanged: true}, []string{"1 a x", "2 ab x", "s1 bb y"}, []string{"x", "y"}, nil},
+		{"a row of the second file", func() { put(t, second, "number,body,kind\ns1,bb,y\ns2,cc,y\n") }, []string{"cc"}, build.Report{Entries: 4, Added: 1},
+			[]string{"1 a x", "2 ab x", "s1 bb y", "s2 cc y"}, []string{"x", "y"}, nil},
+		{"a decision", decide(reviewed.Row{Text: "ca", Label: "z"}), []string{"ca"}, build.Report{Entries: 5, Added: 1},
+			[]string{"1 a x", "2 ab x", added, "s1 bb y", "s2 cc y"}, []string{"x", "y", "z"}, nil},
+		{"another label for a row", decide(reviewed.Row{Text: "ab", Label: "y", Replaces: "2"}), []string{"ab"}, build.Report{Entries: 5, Changed: 1},
+			[]string{"1 a x", "2 ab y Ada", added, "s1 bb y", "s2 cc y"}, []string{"x", "y", "z"}, nil},
+		{"a row of the second file dropped", decide(reviewed.Row{Text: "cc", Replaces: "s2"}), nil, build.Report{Entries: 4, Removed: 1},
+			[]string{"1 a x", "2 ab y Ada", added, "s1 bb y"}, []string{"x", "y", "z"}, nil},
+		{"another decision about it", decide(reviewed.Row{Text: "cc", Label: "z", Replaces: "s2"}), []string{"cc"}, build.Report{Entries: 5, Added: 1},
+			[]string{"1 a x", "2 ab y Ada", added, "s1 bb y", "s2 cc z Ada"}, []string{"x", "y", "z"}, nil},
+		{"the row is gone from its file, and ids stand twice", func() {
+			put(t, second, "number,body,kind\ns1,bb,y\n1,again,x\n")
+			put(t, decisions, "{broken\n"+string(lines(t, decisions)))
+		}, nil, build.Report{Entries: 4, Removed: 1, InvalidCount: 3}, []string{"1 a x", "2 ab y Ada", added, "s1 bb y"}, []string{"x", "y", "z"}, []string{
+			`/reviewed.jsonl:1: column 2: it is not JSON: invalid character 'b' looking for beginning of object key string`,
+			`/second.csv:3: its id "1" stands on line 2 of ` + b.block.Sources[0].Path + ` already; ids must be unique`,
+			`/reviewed.jsonl:4: it replaces the row "s2", which no other source has any more: remove the line or, to keep it as a row of its own, its member replaces`,
+		}},
+		{"no decisions any more", func() { put(t, decisions, "") }, []string{"ab"}, build.Report{Entries: 3, Changed: 1, Removed: 1, InvalidCount: 1},
+			[]string{"1 a x", "2 ab x", "s1 bb y"}, []string{"x", "y"}, []string{`/second.csv:3: its id "1" stands on line 2 of ` + b.block.Sources[0].Path + ` already; ids must be unique`}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			b.t = t
+			step.do()
+			k, embedded := b.open(rows...)
+			if d := cmp.Diff(step.embedded, embedded); d != "" {
+				t.Errorf("embedded (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(step.report, k.Report, cmpopts.IgnoreFields(build.Report{}, "Name", "Embedder", "Store", "Documents", "Invalid")); d != "" {
+				t.Errorf("report (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(step.entries, entries(t, k)); d != "" {
+				t.Errorf("entries (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(step.labels, k.Labels); d != "" {
+				t.Errorf("labels (-want +got):\n%s", d)
+			}
+			var invalid []string
+			for _, row := range k.Report.Invalid {
+				invalid = append(invalid, strings.TrimPrefix(row.String(), filepath.Dir(decisions)))
+			}
+			if d := cmp.Diff(step.invalid, invalid); d != "" {
+				t.Errorf("invalid (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func lines(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestSourcesAreLoadedAgain: rows that are cut are read a second time, decisions among them.
+func TestSourcesAreLoadedAgain(t *testing.T) {
+	b, _, decisions := several(t)
+	b.stages.chunker = &words{}
+	b.block.Chunk = &pipeline.Stage{Block: "chunk", Use: "words"}
+	for _, r := range []reviewed.Row{{Text: "c a", Label: "z"}, {Text: "b", Label: "z", Replaces: "2"}, {Replaces: "s1"}} {
+		if err := reviewed.Write(decisions, []reviewed.Row{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, embedded := b.open("1\ta\tx", "2\tab\tx")
+	if want := []string{"a", "a", "b", "c"}; !slices.Equal(embedded, want) {
+		t.Errorf("embedded %q, want %q", embedded, want)
+	}
+	if n := len(entries(t, k)); n != 4 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// TestOneSourceIsAsEver: what one source of rows holds has the digest, and so the generation, that
+// it always had.
+func TestOneSourceIsAsEver(t *testing.T) {
+	b := newBench(t)
+	k, _ := b.open("1\ta\tx")
+	digest, err := source.Digest(b.block.Sources[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := b.store().List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, content := k.Generation()
+	if i := slices.IndexFunc(all, func(c sdk.Collection) bool { return strings.Contains(string(c.Note), digest) }); i < 0 || content == "" {
+		t.Errorf("no note has the digest %s of the file", digest)
+	}
+}
