@@ -1,0 +1,38 @@
+// Package serve answers requests over HTTP from pipelines that are kept open (package
+// live). It exists so that a program in any language can ask a pipeline, and that nothing
+// a stranger sends can stop or confuse it.
+//
+//	POST /v1/pipelines/NAME/answer    an item goes through the pipeline
+//	POST /v1/pipelines/NAME/retrieve  what the last retrieve or rerank stage leaves for it
+//	GET  /v1/pipelines                what there is, and how it does
+//	GET  /v1/pipelines/NAME           the same of one, with its labels
+//	POST /v1/pipelines/NAME/rebuild   its knowledge is brought up to date; ?wait=true waits for it
+//	GET  /openapi.json                all of this in OpenAPI 3.1
+//	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
+//
+// An item is a JSON object with a text, and if need be an id, a label that is expected, and
+// metadata. A body of the type application/x-ndjson is a batch: one item a line, of any
+// length, and one result a line in the order of the items, which come while items are still
+// sent; so a client sends and reads at the same time. A line that cannot be used has a
+// result with an error. A batch that ends early has a last line that says why, and its
+// connection is cut, so that it never looks whole.
+//
+// To "Accept: text/event-stream" an answer comes as events: "stage" for each stage when it
+// is done, and "result", or "error", at the end. A client that goes away ends the work.
+//
+// What cannot be served is answered with a problem document (RFC 9457):
+//
+//	400 malformed                       413 the body is too long
+//	401 no valid token                  415 a body of another type
+//	403 a web page of another origin    421 a Host that is not this server's
+//	404 there is no such pipeline       422 the item cannot be used
+//	405 there is no such method         429 too many requests; try again, see Retry-After
+//	408 the body did not come in time   502 a stage failed on the item
+//	409 the knowledge was not rebuilt   503 starting, ending, or a pipeline cannot serve
+//	                                    504 the answer took too long
+//
+// Who may come in, and with how much, is package guard's. Mount puts another face, such as
+// another protocol, behind the same guard.
+//
+// It does not open files, start stages or put requests together in batches: live does.
+package serve

@@ -1,0 +1,143 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/serve/guard"
+)
+
+// Info is a pipeline and how it does.
+type Info struct {
+	Name       string           `json:"name"`
+	Answers    manifest.Answers `json:"answers,omitempty" enum:"labels,texts,passages" doc:"What it answers with; unknown before it has started"`
+	Labels     []string         `json:"labels,omitempty" doc:"All that it can answer; in GET /v1/pipelines/NAME alone"`
+	Ready      bool             `json:"ready"`
+	Since      *time.Time       `json:"since,omitempty" doc:"When what answers now began to"`
+	Rebuilding bool             `json:"rebuilding" doc:"A newer knowledge is being built; meanwhile the older one answers"`
+	Error      string           `json:"error,omitempty" doc:"Why the file or what it reads cannot be used since it changed: what it was before answers"`
+	Waiting    int              `json:"waiting" doc:"Items that wait"`
+	Working    int              `json:"working" doc:"Items that are under way"`
+	Knowledge  []Knowledge      `json:"knowledge" doc:"What is searched"`
+}
+
+// Knowledge is a generation that is searched.
+type Knowledge struct {
+	Name       string `json:"name"`
+	Collection string `json:"collection"`
+	Content    string `json:"content" doc:"Hash of what it was made from"`
+}
+
+func describe(p Pipeline, labels bool) Info {
+	st := p.Status()
+	i := Info{
+		Name: p.Name(), Answers: st.Answers, Ready: st.Ready, Rebuilding: st.Rebuilding, Error: st.Error,
+		Waiting: st.Waiting, Working: st.Working, Knowledge: []Knowledge{},
+	}
+	if !st.Since.IsZero() {
+		i.Since = &st.Since
+	}
+	if labels {
+		i.Labels = st.Labels
+	}
+	for _, k := range st.Knowledge {
+		i.Knowledge = append(i.Knowledge, Knowledge(k))
+	}
+	return i
+}
+
+type listed struct {
+	Body struct {
+		Pipelines []Info `json:"pipelines"`
+	}
+}
+
+type described struct {
+	Status int
+	Body   Info
+}
+
+// management registers what lists pipelines and has them rebuilt.
+func (s *Server) management() {
+	huma.Register(s.api, huma.Operation{
+		OperationID: "list", Method: http.MethodGet, Path: "/v1/pipelines", Summary: "List the pipelines", Tags: []string{"pipelines"},
+	}, func(context.Context, *struct{}) (*listed, error) {
+		out := &listed{}
+		out.Body.Pipelines = []Info{}
+		for _, p := range s.pipelines() {
+			out.Body.Pipelines = append(out.Body.Pipelines, describe(p, false))
+		}
+		return out, nil
+	})
+	huma.Register(s.api, huma.Operation{
+		OperationID: "get", Method: http.MethodGet, Path: "/v1/pipelines/{name}", Summary: "Describe a pipeline", Tags: []string{"pipelines"},
+		Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+	}, func(_ context.Context, in *struct {
+		Name string `path:"name"`
+	}) (*described, error) {
+		p := s.pipelines.Named(in.Name)
+		if p == nil {
+			return nil, unknown(in.Name)
+		}
+		return &described{http.StatusOK, describe(p, true)}, nil
+	})
+	huma.Register(s.api, huma.Operation{
+		OperationID: "rebuild", Method: http.MethodPost, Path: "/v1/pipelines/{name}/rebuild", Summary: "Bring the knowledge of a pipeline up to date", Tags: []string{"pipelines"},
+		Description: "The knowledge is built in the background, and answers when it is complete. Until then the older one does.",
+		Errors:      []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+		Responses:   map[string]*huma.Response{"202": {Description: "It is being built"}},
+	}, func(ctx context.Context, in *struct {
+		Name string `path:"name"`
+		Wait bool   `query:"wait" doc:"Answer when it is complete"`
+	}) (*described, error) {
+		p := s.pipelines.Named(in.Name)
+		if p == nil {
+			return nil, unknown(in.Name)
+		}
+		if !in.Wait {
+			s.rebuild(p)
+			return &described{http.StatusAccepted, describe(p, false)}, nil
+		}
+		if err := p.Rebuild(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, guard.NewProblem(http.StatusServiceUnavailable, "the server is ending")
+			}
+			return nil, guard.NewProblem(http.StatusConflict, "what answers stays as it was: "+err.Error())
+		}
+		return &described{http.StatusOK, describe(p, false)}, nil
+	})
+}
+
+// rebuild has a pipeline rebuilt behind requests. Where one rebuild is under way and one
+// waits for it, that one will see what this would.
+func (s *Server) rebuild(p Pipeline) {
+	s.mu.Lock()
+	room := s.rebuilds[p.Name()]
+	if room == nil {
+		room = make(chan struct{}, 2)
+		s.rebuilds[p.Name()] = room
+	}
+	s.mu.Unlock()
+	select {
+	case room <- struct{}{}:
+	default:
+		return
+	}
+	s.behind.Go(func() {
+		defer func() { <-room }()
+		if err := p.Rebuild(s.life); err != nil {
+			s.options.Log.Error("the knowledge was not rebuilt", "pipeline", p.Name(), "error", err)
+		}
+	})
+}
+
+// seen notes a request in the log, without what it asked.
+func (s *Server) seen(r *http.Request, seen guard.Seen) {
+	s.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("route", r.Pattern), slog.String("method", r.Method), slog.Int("status", seen.Status), slog.Int64("bytes", seen.Bytes), slog.Duration("took", seen.Took))
+}
