@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -95,7 +94,7 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	stages := p.stages()
 	for _, id := range r.Graph().Identities() {
 		stage := manifest.Stage{Stage: id.Stage, Use: id.Use, Plugin: "racflow", Version: Version(), Fingerprint: id.Fingerprint, Learnt: id.Learnt, Resolved: id.Resolved}
-		stage.Model = modelOf(stages[id.Stage].Config)
+		stage.Model = stages[id.Stage].Config.Model()
 		if price := stages[id.Stage].Price; price != nil {
 			kept := manifest.Price(*price)
 			stage.Price = &kept
@@ -134,13 +133,6 @@ func (p *Pipeline) command() *manifest.Command {
 		kept.Withheld = append(kept.Withheld, name)
 	}
 	return &kept
-}
-
-// modelOf is the model that a config names; empty: it names none.
-func modelOf(c pipeline.Config) string {
-	var named struct{ Model string }
-	_ = json.Unmarshal(c.Public, &named) // what another stage calls so may be no name
-	return named.Model
 }
 
 // Answers says what the pipeline answers with, where these are the labels of what it

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"sync"
 	"time"
@@ -171,6 +172,7 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	return control.Stage(governor.Stage{
 		Name: stage.Block + "." + block, Kind: stage.Kind, Use: stage.Use, Limit: stage.Limit, Price: stage.Price,
 		Required: len(stage.Fallbacks) == 0 && stage.OnError == pipeline.FailItem,
+		Observe:  w.options.Observe, Pipeline: p.named(), Model: asked(stage.Config),
 	}), nil
 }
 
@@ -193,4 +195,22 @@ func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	control := p.workspace.control
 	p.workspace.mu.Unlock()
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
+}
+
+// named is the pipeline's name; empty: work is on the knowledge of a file alone.
+func (p *Pipeline) named() string {
+	if p.chosen == nil {
+		return ""
+	}
+	return p.chosen.Name
+}
+
+// asked is the model that every request of a stage is for; empty: nobody knows, as of
+// several services, of which each may have its own.
+func asked(c pipeline.Config) string {
+	var several struct{ Backends []string }
+	if json.Unmarshal(c.Public, &several) != nil || len(several.Backends) > 0 {
+		return ""
+	}
+	return c.Model()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/price"
@@ -70,7 +71,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 		}
 	}
 	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
-	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging}); err != nil {
+	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging, Restarted: observe.Or(o.Observe).Restarted}); err != nil {
 		return nil, err
 	}
 	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {

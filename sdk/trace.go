@@ -11,6 +11,9 @@ type Trace struct {
 
 type traceKey struct{}
 
+// Between processes a trace travels as the metadata of that name, with each call of a stage
+// and with what a stage asks the engine for.
+
 // WithTrace returns a context whose calls are part of a trace. The engine gives stages
 // such contexts, and a stage that calls a service passes the headers on.
 func WithTrace(ctx context.Context, t Trace) context.Context {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/profile"
 	"github.com/racflow/racflow/engine/waiting"
@@ -105,8 +106,8 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended.
-func (c *Governor) finish(w *waiter, o sdk.Result) {
+// finish records how a call ended, and returns what is known of it for certain.
+func (c *Governor) finish(w *waiter, o sdk.Result) observe.Reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release(w)
@@ -137,4 +138,5 @@ func (c *Governor) finish(w *waiter, o sdk.Result) {
 		}
 	}
 	c.dispatch()
+	return observe.Reply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -22,6 +23,10 @@ type Stage struct {
 	// wait for a service that is down; if it stays down or serves none of the stage's
 	// calls, the stage is stopped, and a resumed run asks for the rest.
 	Required bool
+	// Observe is told of the stage's requests and what it takes from the cache, as a stage of
+	// Pipeline that asks Model; nil: nobody is.
+	Observe         observe.Observer
+	Pipeline, Model string
 }
 
 // host is the sdk.Host of a stage.
@@ -29,12 +34,14 @@ type host struct {
 	governor *Governor
 	stage    *stage
 	name     string // of its block
-	about    string // its kind and plugin, for people who look into the cache
+	title    string // its kind and plugin, for people who look into the cache
 	kind     sdk.Kind
 	use      string
 	limit    *pipeline.Limit
 	price    pipeline.Price
 	required bool
+	observe  observe.Observer
+	about    observe.Request // of each of its requests, without the endpoint
 
 	mu   sync.Mutex
 	kept map[sdk.Key]bool // cached by this run, where older responses are not used
@@ -49,8 +56,9 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	}
 	c.stages[s.Name].relaxed = false
 	h := &host{
-		governor: c, name: s.Name, stage: c.stages[s.Name], about: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
+		governor: c, name: s.Name, stage: c.stages[s.Name], title: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
 		limit: s.Limit, required: s.Required, kept: map[sdk.Key]bool{},
+		observe: observe.Or(s.Observe), about: observe.Request{Pipeline: s.Pipeline, Stage: s.Name, Use: s.Use, Model: s.Model, Kind: s.Kind},
 	}
 	if s.Price != nil {
 		h.price = *s.Price
@@ -99,6 +107,9 @@ func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 			hits++
 		}
 	}
+	if hits > 0 {
+		h.observe.CacheHits(h.about.Pipeline, h.name, hits)
+	}
 	h.governor.mu.Lock()
 	defer h.governor.mu.Unlock()
 	h.stage.CacheHits += hits
@@ -122,7 +133,7 @@ func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	if h.governor.options.Mode == Refresh {
 		keep = h.governor.options.Cache.Put
 	}
-	if err := keep(key, h.about, value); err != nil {
+	if err := keep(key, h.title, value); err != nil {
 		return err
 	}
 	if h.governor.options.Mode == Refresh {
@@ -163,6 +174,9 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 		return nil, err
 	}
 	call.Tokens = max(call.Tokens, 0)
+	about := h.about
+	about.Endpoint = call.Endpoint
+	sent, done := h.observe.Request(ctx, about)
 	c := h.governor
 	c.mu.Lock()
 	w := c.enqueue(h, call)
@@ -170,12 +184,15 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	select {
 	case err := <-w.verdict:
 		if err != nil {
+			done(observe.Reply{Err: err})
 			return nil, err
 		}
+		sent()
 		var once sync.Once
-		return func(o sdk.Result) { once.Do(func() { c.finish(w, o) }) }, nil
+		return func(o sdk.Result) { once.Do(func() { done(c.finish(w, o)) }) }, nil
 	case <-ctx.Done():
 		c.withdraw(w)
+		done(observe.Reply{Err: ctx.Err()})
 		return nil, ctx.Err()
 	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 	// id of its process, and returns when the stage may go on, or an error to give it up; nil: it
 	// goes on at once.
 	Debugging func(ctx context.Context, stage string, pid int) error
+	// Restarted is called when a process that ended, and why, has been started again; may be nil.
+	Restarted func(stage, why string)
 }
 
 // Host starts plugin processes and ends them all with Close.

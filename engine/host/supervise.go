@@ -37,6 +37,9 @@ func (p *Process) supervise() {
 		if !p.restart(ends) {
 			return
 		}
+		if restarted := p.host.options.Restarted; restarted != nil {
+			restarted(p.name(), how)
+		}
 	}
 }
 

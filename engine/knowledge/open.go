@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
@@ -34,6 +35,8 @@ type Knowledge struct {
 	all      all
 	embeds   Meter
 	searches Meter
+	observe  observe.Observer // nil: nobody is told of calls
+	pipeline string           // that is observed
 }
 
 // Options are what Open needs beside the block and its stages.
@@ -43,9 +46,11 @@ type Options struct {
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
 	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Waits    *waiting.Reporter            // hears what stages wait for; may be nil
-	Vectors  cache.VectorOptions          // of earlier builds
-	Plan     bool                         // only report what would be done
-	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
+	Observe  observe.Observer             // is told of calls for queries of Pipeline; nil: nobody is
+	Pipeline string
+	Vectors  cache.VectorOptions // of earlier builds
+	Plan     bool                // only report what would be done
+	Foresee  enrich.Forecasters  // of a plan: what enrichers would take
 }
 
 // Open brings the store in step with the source and returns the knowledge,
@@ -83,6 +88,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	return &Knowledge{
 		Labels: made.Labels, Report: made.Report, block: block,
 		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
+		observe: o.Observe, pipeline: o.Pipeline,
 	}, nil
 }
 

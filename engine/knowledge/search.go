@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pending"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
 )
@@ -41,8 +43,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Q
 			at, asked = append(at, i), append(asked, q)
 		}
 	}
-	defer k.searches.add(len(asked), time.Now())
-	found, err := k.store.Retrieve(ctx, k.entries, r, asked)
+	found, err := k.search(ctx, k.entries, r, asked, len(asked))
 	missed := sdk.RowErrors{}
 	if err := TakeRows(missed, err); err != nil {
 		return nil, nil, fmt.Errorf("search: %w", err)
@@ -81,8 +82,23 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 		queries[i].Vector = v
 	}
 	n := min(limit, len(k.Labels))
-	defer k.searches.add(0, time.Now()) // these rows were searched for before
-	return k.store.Retrieve(ctx, generation.Centroids(k.entries), nearest(n), queries)
+	return k.search(ctx, generation.Centroids(k.entries), nearest(n), queries, 0) // these rows were searched for before
+}
+
+// search asks the store. fresh is how many of the queries count as rows.
+func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query, fresh int) ([][]sdk.Candidate, error) {
+	defer k.searches.add(fresh, time.Now())
+	ctx, done := k.call(ctx, k.block.Store, fresh)
+	found, err := k.store.Retrieve(ctx, collection, r, queries)
+	done(observe.Ended(err))
+	return found, err
+}
+
+// call tells the observer of a call of the embedder or the store.
+func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(observe.Done)) {
+	return observe.Or(k.observe).Call(ctx, observe.Call{
+		Pipeline: k.pipeline, Stage: string(s.Kind) + "." + k.block.Name, Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: rows,
+	})
 }
 
 // nearest ranks by cosine alone.
@@ -94,11 +110,13 @@ func nearest(n int) sdk.Ranking {
 // the others' vectors stand.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	defer k.embeds.add(len(texts), time.Now())
+	ctx, done := k.call(ctx, k.block.Embed, len(texts))
 	var vectors [][]float32
 	err := pending.Work{Call: func(ctx context.Context, _ []int) (err error) { // an item does not wait for a batch
 		vectors, err = k.embedder.Embed(ctx, sdk.RoleQuery, texts)
 		return err
 	}}.Do(ctx, nil)
+	done(observe.Ended(err))
 	failed := sdk.RowErrors{}
 	if err := TakeRows(failed, err); err != nil {
 		return nil, fmt.Errorf("embed: %w", err)

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/racflow/racflow/engine/outcome"
@@ -74,4 +75,24 @@ type Reply struct {
 	Usage  sdk.Usage  // as the service reported it
 	Cost   float64    // of it, by the stage's price
 	Err    error
+}
+
+// Ended is the Done of a call that returned an error; nil: it did its work. Results that
+// come later are no errors.
+func Ended(err error) Done {
+	var rows sdk.RowErrors
+	var later *sdk.Pending
+	switch {
+	case errors.As(err, &rows):
+		d := Done{}
+		for _, err := range rows {
+			if Ended(err).Err != nil {
+				d.RowErrors++
+			}
+		}
+		return d
+	case errors.As(err, &later):
+		return Done{}
+	}
+	return Done{Err: err}
 }

@@ -98,6 +98,13 @@ func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used s
 	}
 }
 
+// Model is the model that the config names; empty: it names none.
+func (c Config) Model() string {
+	var named struct{ Model string }
+	_ = json.Unmarshal(c.Public, &named) // what another stage calls so may be no name
+	return named.Model
+}
+
 // is reports whether a bool argument is true.
 func (c Config) is(name string, arguments []sdk.Argument) bool {
 	var given map[string]json.RawMessage

@@ -25,6 +25,8 @@ type Work struct {
 	// Stage is reported to Waits while rows wait for another try; both may be empty.
 	Stage string
 	Waits *waiting.Reporter
+	// Again is called before the rows that failed are tried again; may be nil.
+	Again func()
 }
 
 // maxWait is the longest that a stage may ask to be left alone. Rows that would
@@ -80,6 +82,9 @@ func (w Work) Do(ctx context.Context, n int) []error {
 		release := w.Waits.Hold(waiting.Wait{Stage: w.Stage, Calls: len(at), Why: why.Error(), Since: first, Next: time.Now().Add(pause), After: waiting.Soon})
 		slept := w.sleep(ctx, pause)
 		release()
+		if slept && w.Again != nil {
+			w.Again()
+		}
 		if !slept {
 			for _, n := range at {
 				if w.Cause == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
@@ -41,6 +42,7 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		}
 	}
 	start := time.Now()
+	ctx, done := r.begin(ctx, records)
 	r.graph.Run(ctx, records)
 	var a answered
 	var fresh []outcome.Result
@@ -58,6 +60,11 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		}
 		a.results = append(a.results, result)
 	}
+	if ctx.Err() == nil {
+		done(fresh)
+	} else {
+		done(nil)
+	}
 	if journal != nil && len(fresh) > 0 && ctx.Err() == nil { // else the batch was cut short
 		a.err = journal.Keep(fresh)
 	}
@@ -72,4 +79,18 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		}
 	}
 	return a
+}
+
+// begin says that those records begin their way that have no answer yet.
+func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Context, func([]outcome.Result)) {
+	items := make([]observe.Item, 0, len(records))
+	for _, rec := range records {
+		if rec.Earlier == nil {
+			items = append(items, observe.Item{ID: rec.ID(), Trace: rec.Row.Trace})
+		}
+	}
+	if len(items) == 0 {
+		return ctx, func([]outcome.Result) {}
+	}
+	return r.observe.Batch(ctx, r.pipeline.Name, items)
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
@@ -72,7 +73,23 @@ func (r *Run) why() error {
 
 // FoundAll is Found for rows that travel together: what was found for each, or why it failed.
 func (r *Run) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
-	return r.graph.FoundAll(ctx, rows)
+	items, results := make([]observe.Item, len(rows)), make([]outcome.Result, len(rows))
+	for i, row := range rows {
+		items[i] = observe.Item{ID: r.graph.NewRecord(row).ID(), Trace: row.Trace}
+		results[i] = outcome.Result{ID: items[i].ID, Text: row.Text, RetrievalOnly: true}
+	}
+	ctx, done := r.observe.Batch(ctx, r.pipeline.Name, items)
+	found, errs = r.graph.FoundAll(ctx, rows)
+	for i, err := range errs {
+		if err != nil {
+			results[i].Failure = &outcome.Failure{Err: err}
+		}
+	}
+	if ctx.Err() != nil {
+		results = nil // they were cut short
+	}
+	done(results)
+	return found, errs
 }
 
 // Size is how many items travel together at most, and how many such batches are under way at a

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
@@ -23,7 +24,7 @@ func (r *Run) HeldOut(ctx context.Context, n int, start launch.Func, sink func([
 	if err != nil {
 		return nil, t, nil, err
 	}
-	held = &Run{pipeline: r.pipeline, graph: graph, batch: r.batch, window: r.window, records: map[int]*stage.Record{}}
+	held = &Run{pipeline: r.pipeline, observe: observe.Or(nil), graph: graph, batch: r.batch, window: r.window, records: map[int]*stage.Record{}}
 	next := 0
 	t, err = held.Items(ctx, func() (source.Row, error) {
 		if next == len(rows.Items) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/source"
@@ -33,6 +35,7 @@ type Options struct {
 // Run is a pipeline that is ready for items.
 type Run struct {
 	pipeline *pipeline.Pipeline
+	observe  observe.Observer
 	graph    *stage.Graph
 	batch    int  // items that travel together
 	window   int  // batches under way at a time
@@ -47,7 +50,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	o.Fitting = func(stage string, done, total int) {
 		o.Progress.Report(progress.Step{Doing: "fitting", Name: stage, Unit: "row", Done: int64(done), Total: int64(total)})
 	}
-	r := &Run{pipeline: p, graph: stage.New(p, o.Options)}
+	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options)}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
 	}
@@ -71,9 +74,12 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 // one knowledge takes the whole machine.
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
+		start := time.Now()
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
+			Observe: o.Observe, Pipeline: r.pipeline.Name,
 		})
+		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {
 			return err
 		}
@@ -98,7 +104,8 @@ func (r *Run) Labels() []string { return r.graph.Labels() }
 // Found returns what the last retrieve or rerank stage leaves for an item, best first,
 // with texts. No stage is called that this one does not need.
 func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
-	return r.graph.Found(ctx, row)
+	found, errs := r.FoundAll(ctx, []source.Row{row})
+	return found[0], errs[0]
 }
 
 // Around returns a candidate with the text of up to n chunks before and after it in its

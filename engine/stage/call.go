@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/retry"
@@ -107,7 +108,10 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 			},
 		}.Do
 	}
-	w := retry.Work{Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: call}
+	w := retry.Work{
+		Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: call,
+		Again: func() { s.graph.options.Observe.Retried(s.graph.pipeline.Name, s.String()) },
+	}
 	copy(errs, w.Do(ctx, len(records)))
 }
 
@@ -153,7 +157,11 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 		return s.ending.err()
 	}
 	start := time.Now()
+	ctx, done := s.graph.options.Observe.Call(ctx, observe.Call{
+		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
+	})
 	err := retry.Bounded(ctx, s.Stage, func(ctx context.Context) error { return s.method(ctx, records) })
+	done(observe.Ended(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/holdout"
 	"github.com/racflow/racflow/engine/knowledge"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -35,6 +36,7 @@ type Options struct {
 	// Holdout are the items, where those are rows of a knowledge that are held out of it;
 	// nil: they are none.
 	Holdout *holdout.Rows
+	Observe observe.Observer  // is told of calls; nil: nobody is
 	Calls   bool              // with Holdout: stages that ask services run, and the election
 	Waits   *waiting.Reporter // hears what stages wait for; nil: nobody does
 	Pending *pending.Book     // handles of results that come later; nil: those are errors
@@ -96,6 +98,7 @@ func (s *stage) String() string { return s.Block + "." + s.Name }
 
 // New finds out which stages of a pipeline run and what each reads from.
 func New(p *pipeline.Pipeline, o Options) *Graph {
+	o.Observe = observe.Or(o.Observe)
 	g := &Graph{
 		pipeline: p, options: o, retrieve: -1, found: -1, elect: -1,
 		stages: make([]*stage, len(p.Stages)), lost: make([]bool, len(p.Stages)),

@@ -43,6 +43,9 @@ type output struct {
 	collected  []string // keys of results that came later
 }
 
+// ID is that of the row, or its line where it has none.
+func (r *Record) ID() string { return r.id }
+
 func (r *Record) fail(s *stage, err error) {
 	r.outputs[s.index].failure = &outcome.Failure{Stage: s.String(), Err: err}
 }

@@ -87,14 +87,9 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	return result, left
 }
 
-// Found returns what the last retrieve or rerank stage leaves for an item, best first,
-// with texts. No stage is called that this one does not need.
-func (g *Graph) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
-	found, errs := g.FoundAll(ctx, []source.Row{row})
-	return found[0], errs[0]
-}
-
-// FoundAll is Found for rows that travel together: what is left for each, or why there is nothing.
+// FoundAll returns what the last retrieve or rerank stage leaves for each of some rows that
+// travel together, best first, with texts, or why there is nothing. No stage is called that
+// this one does not need.
 func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
 	found, errs = make([][]sdk.Candidate, len(rows)), make([]error, len(rows))
 	if g.found < 0 {

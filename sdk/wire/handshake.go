@@ -46,21 +46,24 @@ func Handshake() plugin.HandshakeConfig {
 	}
 }
 
-// ServerOptions are the limits of a plugin's gRPC server.
+// ServerOptions are the limits of a plugin's gRPC server, and what takes the trace of a call
+// from its metadata.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.InitialWindowSize(flowWindow), grpc.InitialConnWindowSize(flowWindow),
 		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer),
+		grpc.ChainUnaryInterceptor(receiveUnary), grpc.ChainStreamInterceptor(receiveStream),
 	}
 }
 
-// DialOptions are the same limits for the host's end.
+// DialOptions are the same limits for the host's end, and what puts the trace there.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithInitialWindowSize(flowWindow), grpc.WithInitialConnWindowSize(flowWindow),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
+		grpc.WithChainUnaryInterceptor(sendUnary), grpc.WithChainStreamInterceptor(sendStream),
 		grpc.WithIdleTimeout(0), // a plugin that nobody calls for half an hour has not ended
 	}
 }

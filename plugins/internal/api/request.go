@@ -213,6 +213,11 @@ func (c *Client) setHeaders(req *http.Request, further http.Header) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "racflow")
+	if t := sdk.TraceOf(req.Context()); t.Parent != "" {
+		if req.Header.Set("traceparent", t.Parent); t.State != "" {
+			req.Header.Set("tracestate", t.State)
+		}
+	}
 	if c.config.APIKey != "" && c.config.Key == nil {
 		req.Header.Set("Authorization", "Bearer "+c.config.APIKey)
 	}
