@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
@@ -56,6 +57,9 @@ type batch struct {
 // do puts a request into the queue and waits until it is done, or its context has ended.
 func (q *queue) do(r *request) error {
 	r.done = make(chan struct{})
+	if r.row.Trace == (sdk.Trace{}) {
+		r.row.Trace = sdk.TraceOf(r.ctx)
+	}
 	if err := q.add(r); err != nil {
 		return err
 	}
@@ -81,6 +85,7 @@ func (q *queue) add(r *request) error {
 		return ErrBusy
 	}
 	q.waiting = append(q.waiting, r)
+	q.queued(1)
 	q.begin()
 	return nil
 }
@@ -98,6 +103,7 @@ func (q *queue) forget(r *request) {
 	for i, w := range q.waiting {
 		if w == r {
 			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			q.queued(-1)
 			return
 		}
 	}
@@ -112,6 +118,7 @@ func (q *queue) begin() {
 				r.err = err
 				close(r.done)
 			}
+			q.queued(-len(q.waiting))
 			q.waiting = nil
 			return
 		}
@@ -131,6 +138,7 @@ func (q *queue) next(size int) []*request {
 	for n < min(len(q.waiting), size) && q.waiting[n].kind == q.waiting[0].kind && q.waiting[0].kind != follows {
 		n++
 	}
+	q.queued(-n)
 	taken := append([]*request(nil), q.waiting[:n]...)
 	clear(q.waiting[:n]) // the array is kept for those that come
 	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
@@ -180,5 +188,11 @@ func (q *queue) close() {
 		r.err = errClosed
 		close(r.done)
 	}
+	q.queued(-len(q.waiting))
 	q.waiting = nil
+}
+
+// queued tells the observer how the number of waiting requests changes.
+func (q *queue) queued(change int) {
+	observe.Or(q.pipeline.options.Observe).Queued(q.pipeline.name, change)
 }

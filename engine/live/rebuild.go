@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+
+	"github.com/racflow/racflow/engine/observe"
 )
 
 // Rebuild opens the file anew and brings its knowledge up to date now; what served before serves
@@ -55,6 +57,7 @@ func (p *Pipeline) swap(next *version) {
 	p.now, p.definition = next, next.Definition()
 	p.mu.Unlock()
 	if before != nil {
+		observe.Or(p.options.Observe).Swapped(p.name)
 		before.done()
 	}
 	p.set.log.Info("a version of the pipeline serves", "pipeline", p.name)
