@@ -116,6 +116,9 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
 	r.Promised, r.Errors = promised, mistakes.Report()
 	additions.Report(r.Voters)
+	if r.Scored == 0 && r.Retrieval == nil && r.Decided > 0 {
+		return r, false, fmt.Errorf("people have decided about all %d items with a label, which measures nothing: measure on others", r.Decided)
+	}
 	if r.Scored == 0 && r.Retrieval == nil {
 		return r, false, v.nothingKnown("")
 	}

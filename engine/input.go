@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/source"
 )
 
@@ -95,6 +96,26 @@ func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
 	_, err := os.Stat(path)
 	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
+}
+
+// searched is the knowledge that the last retrieve stage searches; nil: there is none.
+func (p *Pipeline) searched() (block *pipeline.Knowledge) {
+	for _, s := range p.chosen.Stages {
+		if s.Retrieve != nil && s.Enabled {
+			block = s.Retrieve.From
+		}
+	}
+	return block
+}
+
+// decided is what people have decided about items.
+func (p *Pipeline) decided() reviewed.Decisions {
+	block := p.searched()
+	if block == nil {
+		return nil
+	}
+	rows, _ := reviewed.Read(block.Reviewed()) // the building of the knowledge reports errors
+	return reviewed.Of(rows)
 }
 
 // Reads are the files that a run reads.

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/relevance"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
@@ -207,12 +206,7 @@ func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Cand
 // It takes a result with its lists (Options.Lists).
 func (p *Pipeline) Judge(r outcome.Result) (*relevance.Terms, relevance.Judgement) {
 	unknown := relevance.Judgement{Probability: math.NaN()}
-	var block *pipeline.Knowledge
-	for _, s := range p.chosen.Stages {
-		if s.Retrieve != nil && s.Enabled {
-			block = s.Retrieve.From
-		}
-	}
+	block := p.searched()
 	if block == nil {
 		return relevance.TermsOf(r.Text, "", nil), unknown
 	}

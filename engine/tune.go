@@ -83,7 +83,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		out, err := v.Work(ctx, func(batch []outcome.Result) error {
 			for _, r := range batch {
 				switch {
-				case r.Expected == "":
+				case r.Expected == "" || r.Decided != nil:
 				case o.Promise != nil && (!split || flagging.Reserved(r.Text)):
 					reserved = append(reserved, r)
 				default:
@@ -204,8 +204,11 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 		}
 	}
 	var rows []source.Row
-	labels, gold := false, false
+	labels, gold, decided := false, false, p.decided()
 	err = p.look(func(row source.Row) bool {
+		if _, is := decided.Find(row.Text); is {
+			return true // it measures nothing
+		}
 		rows = append(rows, source.Row{Text: row.Text, Label: row.Label, Gold: row.Gold})
 		labels, gold = labels || values.Accuracy.Row(row), gold || values.NDCG.Row(row)
 		return true

@@ -140,7 +140,7 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 	var results []outcome.Result
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, r := range batch {
-			if t.metric.Row(source.Row{Label: r.Expected, Gold: r.Gold}) && !(t.split && flagging.Reserved(r.Text)) {
+			if r.Decided == nil && t.metric.Row(source.Row{Label: r.Expected, Gold: r.Gold}) && !(t.split && flagging.Reserved(r.Text)) {
 				results = append(results, r)
 			}
 		}

@@ -173,7 +173,7 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{o.Undecided, undecided}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Left, "read and left"}} {
+	}{{o.Undecided, undecided}, {o.Decided, "decided by people"}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {

@@ -91,6 +91,9 @@ func writeDiff(w io.Writer, r *compare.Report, items bool) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s answered by both, %d by A alone, %d by B alone\n", terminal.Plural(r.Both, "item"), r.OnlyA, r.OnlyB)
+	if r.Decided > 0 {
+		fmt.Fprintf(w, "%s left out: people have decided about what they say\n", terminal.Plural(r.Decided, "item"))
+	}
 	if r.Relabelled > 0 {
 		fmt.Fprintf(w, "%s left out: A and B expect different labels\n", terminal.Plural(r.Relabelled, "item"))
 	}

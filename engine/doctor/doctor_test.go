@@ -149,6 +149,48 @@ func TestLook(t *testing.T) {
 }
 
 // Errors come first, and a quick look has three of them at most.
+// TestDecided: rows of the input that people have decided about are in the knowledge, and flatter no
+// figure; rows that they changed are looked at as they are now; a corrected copy has no
+// decisions.
+func TestDecided(t *testing.T) {
+	k := read(t, "k", source.TSV, "id\ttext\tlabel\n1\twhere is it\torder\n2\tthe card went\torder\n3\tdrop me\torder\n", false)
+	k.Join(read(t, "more", source.TSV, "id\ttext\tlabel\tfrom\n4\tthe card went\tcard\tmail\n", false))
+	k.Revise(func(entry string) (Row, bool) {
+		r, ok := map[string]Row{"2": {Text: "the card went", Label: "card"}, "3": {}}[entry]
+		return r, ok
+	})
+	k.Decide([]Row{{Entry: "r-1", File: "reviewed.jsonl", Line: 1, Text: "Has it COME", Label: "order"}, {Entry: "r-2", File: "reviewed.jsonl", Line: 2, Text: "where is it", Label: "card"}})
+	input := of(t, "input", false, "has it come", "order", "the card went", "card")
+	report, err := Look(t.Context(), Options{Knowledge: []Source{{Set: k}}, Input: input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range report.Findings {
+		if f.Check == "contradiction" || f.Check == "leak" || f.Check == "copies" {
+			text := f.Check
+			for _, p := range f.Rows {
+				text += " " + p.Entry
+			}
+			got = append(got, text)
+		}
+	}
+	if want := []string{"contradiction 1 r-2", "copies 2 4"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	var b strings.Builder
+	p := Propose(k)
+	if err := p.Write(&b, source.CSV); err != nil {
+		t.Fatal(err)
+	}
+	want := "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
+		"1,where is it,order,,review,,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
+		"2,the card went,card,,,,copies removed: more.tsv:2\n"
+	if b.String() != want {
+		t.Errorf("a corrected copy:\n%s", b.String())
+	}
+}
+
 func TestOrder(t *testing.T) {
 	rows := plenty("what is this", "order", "what is this", "card", "copy", "order", "copy", "order", "more", "Card", "aa", "x", "aa", "y")
 	for _, quick := range []bool{false, true} {

@@ -10,7 +10,8 @@ import (
 type Counter struct {
 	scored, right int
 	agreement     float64
-	decided       int
+	answered      int // by the stages
+	decided       int // by people, and labelled
 	latencies     []time.Duration
 	labels        map[string]*tally
 	voters        []string // in order of appearance, which is file order
@@ -40,8 +41,8 @@ func (c *Counter) Add(r outcome.Result) {
 	if r.Failure == nil || r.Latency > 0 {
 		c.latencies = append(c.latencies, r.Latency)
 	}
-	if r.Failure == nil && r.Answer != "" {
-		c.decided++
+	if r.Failure == nil && r.Answer != "" && r.Decided == nil {
+		c.answered++
 		c.agreement += r.Agreement
 	}
 	for _, v := range r.Votes {
@@ -52,6 +53,9 @@ func (c *Counter) Add(r outcome.Result) {
 		}
 	}
 	if !Scored(r) {
+		if labelled(r) {
+			c.decided++
+		}
 		return
 	}
 	c.scored++
@@ -64,8 +68,11 @@ func (c *Counter) Add(r outcome.Result) {
 	}
 }
 
-// Scored reports whether an item has a label to compare its answer with.
-func Scored(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
+// Scored reports whether an item has a label to compare its answer with, and whether that
+// measures anything: what people have decided does not.
+func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil }
+
+func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
 
 // Outside reports whether the expected label is one that the knowledge does
 // not have.

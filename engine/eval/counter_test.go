@@ -13,6 +13,39 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 )
 
+// What people have decided measures nothing: figures are those of the other items.
+func TestDecidedIsNotScored(t *testing.T) {
+	items := []outcome.Result{
+		{Expected: "a", Answer: "a", Agreement: .5, Confidence: .6, Votes: []outcome.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
+		{Expected: "a", Answer: "b", Agreement: .7, Confidence: .9, Flagged: true},
+	}
+	decided := []outcome.Result{
+		{Expected: "a", Answer: "c", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
+		{Expected: "b", Answer: "b", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
+		{Answer: "b", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
+	}
+	figures := func(all []outcome.Result) Report {
+		c, confidences, promised, mistakes := NewCounter("a", "b"), NewConfidences("a", "b"), NewPromised(.9, .9, .9, "a", "b"), NewMistakes(9, "a", "b")
+		for _, r := range all {
+			c.Add(r)
+			confidences.Add(r)
+			promised.Add(r)
+			mistakes.Add(r)
+		}
+		r := c.Report(outcome.Totals{})
+		r.Calibration, r.Promised, r.Errors = confidences.Report(), promised, mistakes.Report()
+		return r
+	}
+	want, got := figures(items), figures(append(items[:2:2], decided...))
+	if got.Decided != 2 || got.Scored != 2 {
+		t.Errorf("%d decided, %d scored", got.Decided, got.Scored)
+	}
+	want.Decided = 2
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Promised{}), cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("(-without +with):\n%s", d)
+	}
+}
+
 func TestReport(t *testing.T) {
 	vote := func(voter, answer string, weight float64, accepted bool) outcome.Vote {
 		return outcome.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}

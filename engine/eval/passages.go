@@ -79,7 +79,7 @@ func NewPassages(cuts []int) *Passages {
 // Add counts one result, of a run that keeps its lists.
 func (p *Passages) Add(r outcome.Result) {
 	gold := relevant(r.Gold)
-	if len(gold) == 0 {
+	if len(gold) == 0 || r.Decided != nil { // nothing was searched for what people have decided
 		p.found.Without++
 		return
 	}

@@ -11,7 +11,8 @@ import (
 // Report is what an evaluation found. Shares are between 0 and 1.
 type Report struct {
 	Items     int `json:"items"`
-	Scored    int `json:"scored"` // items with an expected label; 0: no election is held
+	Scored    int `json:"scored"`            // items with an expected label; 0: no election is held
+	Decided   int `json:"decided,omitempty"` // items with an expected label that people have decided, and that are not scored for that
 	Failed    int `json:"failed"`
 	Undecided int `json:"undecided"` // no acceptable answer
 	Flagged   int `json:"flagged"`

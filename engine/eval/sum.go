@@ -13,7 +13,7 @@ import (
 func (c *Counter) Report(t outcome.Totals) Report {
 	c.flags.Flagged = c.flags.Caught + c.flags.Right
 	r := Report{
-		Items: t.Items, Scored: c.scored, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
+		Items: t.Items, Scored: c.scored, Decided: c.decided, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
 		Accuracy: share(c.right, c.scored), AccuracyInterval: interval.Wilson(c.right, c.scored), Flags: c.flags, Confused: confusions(c.confused), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
 	}
 	if c.out.items > 0 {
@@ -23,8 +23,8 @@ func (c *Counter) Report(t outcome.Totals) Report {
 			Recall:     share(c.out.right, c.out.items), RecallInterval: interval.Wilson(c.out.right, c.out.items),
 		}
 	}
-	if c.decided > 0 {
-		r.Agreement = c.agreement / float64(c.decided)
+	if c.answered > 0 {
+		r.Agreement = c.agreement / float64(c.answered)
 	}
 	if t.Elapsed > 0 {
 		r.ItemsPerSecond = float64(t.Items) / t.Elapsed.Seconds()

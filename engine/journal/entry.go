@@ -13,25 +13,26 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int           `json:"line"`
-	ID         string        `json:"id"`
-	Answer     *string       `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64       `json:"agreement,omitempty"`
-	Confidence float64       `json:"confidence,omitempty"`
-	Flagged    bool          `json:"flagged,omitempty"`
-	Reason     string        `json:"reason,omitempty"`
-	Votes      []vote        `json:"votes,omitzero"`
-	Citations  []citation    `json:"citations,omitempty"`
-	Tokens     [3]uint64     `json:"tokens,omitzero"` // in, cached of these, out
-	Cost       float64       `json:"cost,omitempty"`
-	Candidates []candidate   `json:"candidates,omitempty"`
-	Missing    []string      `json:"missing,omitempty"` // voters that the answer is without
-	Unasked    *outcome.Bill `json:"unasked,omitempty"`
-	Asked      *outcome.Bill `json:"asked,omitempty"`
-	Stage      string        `json:"stage,omitempty"`
-	Error      string        `json:"error,omitempty"`
-	Expected   string        `json:"expected,omitempty"` // as the input said
-	Seen       *Seen         `json:"seen,omitempty"`
+	Line       int               `json:"line"`
+	ID         string            `json:"id"`
+	Answer     *string           `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64           `json:"agreement,omitempty"`
+	Confidence float64           `json:"confidence,omitempty"`
+	Flagged    bool              `json:"flagged,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+	Votes      []vote            `json:"votes,omitzero"`
+	Citations  []citation        `json:"citations,omitempty"`
+	Tokens     [3]uint64         `json:"tokens,omitzero"` // in, cached of these, out
+	Cost       float64           `json:"cost,omitempty"`
+	Candidates []candidate       `json:"candidates,omitempty"`
+	Missing    []string          `json:"missing,omitempty"` // voters that the answer is without
+	Decided    *outcome.Decision `json:"decided,omitempty"` // by a person
+	Unasked    *outcome.Bill     `json:"unasked,omitempty"`
+	Asked      *outcome.Bill     `json:"asked,omitempty"`
+	Stage      string            `json:"stage,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Expected   string            `json:"expected,omitempty"` // as the input said
+	Seen       *Seen             `json:"seen,omitempty"`
 }
 
 type vote struct {
@@ -92,7 +93,7 @@ func (e *entry) answer(r *outcome.Result) {
 	}
 	e.Citations = citationsOf(r.Citations)
 	e.Tokens = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}
-	e.Cost, e.Unasked, e.Asked = r.Cost, r.Unasked, r.Asked
+	e.Cost, e.Unasked, e.Asked, e.Decided = r.Cost, r.Unasked, r.Asked, r.Decided
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -137,7 +138,7 @@ func (e *entry) result() outcome.Result {
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
 		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
-		Cost:  e.Cost, Unasked: e.Unasked, Asked: e.Asked,
+		Cost:  e.Cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -93,6 +94,21 @@ func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 		}
 	}
 	return found
+}
+
+// Who decided an answer, and when, is kept with it.
+func TestDecidedIsKept(t *testing.T) {
+	state := t.TempDir()
+	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23",
+		Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}
+	j := begin(t, state, manifest.Manifest{})
+	if err := errors.Join(j.Keep(all), j.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	again := again(resume(t, state, j.ID()), all)
+	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }
 
 func TestOutputIsTheSame(t *testing.T) {

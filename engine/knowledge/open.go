@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
+	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
@@ -26,6 +27,8 @@ import (
 type Knowledge struct {
 	Labels []string     // sorted
 	Report build.Report // of the Open that made it
+	// Decided is what people have decided about texts, where a source says so.
+	Decided reviewed.Decisions
 
 	block    *pipeline.Knowledge
 	embedder stages.Embedder
@@ -85,8 +88,9 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	if made.Completed {
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
+	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported what is wrong there
 	return &Knowledge{
-		Labels: made.Labels, Report: made.Report, block: block,
+		Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block,
 		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
 		observe: o.Observe, pipeline: o.Pipeline,
 	}, nil

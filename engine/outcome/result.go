@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ type Result struct {
 	Agreement  float64 // from 0 to 1
 	Confidence float64 // from 0 to 1; 0: the election does not estimate it
 	Flagged    bool
-	Reason     string
+	Reason     string    // why there is no answer, or who decided it
+	Decided    *Decision // by whom and when, where a person has decided about the text; nil: the stages have answered
 	Votes      []Vote
 	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
 	Candidates []sdk.Candidate // of the last retrieve or rerank stage
@@ -50,6 +52,21 @@ type Result struct {
 	// the free voters, which is all that there is unless the item's turn comes; Asked is
 	// what asking has taken.
 	Unasked, Asked *Bill
+}
+
+// Decision says that a person has decided an answer (package reviewed): no stage was asked.
+type Decision struct {
+	By string    `json:"by,omitempty"` // empty: not known
+	At time.Time `json:"at,omitzero"`
+}
+
+// String says it in a sentence, as "decided by Ada on 2026-11-23".
+func (d *Decision) String() string {
+	text := "decided by " + cmp.Or(d.By, "a person")
+	if !d.At.IsZero() {
+		text += " on " + d.At.UTC().Format(time.DateOnly)
+	}
+	return text
 }
 
 // Bill is what it takes to ask about an item those voters that call services.

@@ -12,6 +12,7 @@ type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
 	Earlier     int // of Items: taken from the journal
+	Decided     int // of Answered: people have decided about their texts
 	Left        int // not among Items: read and left unanswered, because a stage had to stop
 	Provisional int // of Items: answered without a voter that had to stop
 	FailedPaid  int // of Failed: a model had been asked about them
@@ -72,6 +73,9 @@ func (t *Totals) Add(r Result) {
 		t.countReasons(r)
 	default:
 		t.Answered++
+	}
+	if r.Decided != nil {
+		t.Decided++
 	}
 	if r.Flagged {
 		t.Flagged++

@@ -13,6 +13,9 @@ import (
 // answers writes what the answers are worth.
 func answers(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label; %s\n", r.Accuracy, r.Scored, sure(r.AccuracyInterval))
+	if r.Decided > 0 {
+		fmt.Fprintf(w, "not scored\t%d\t%s people have decided\n", r.Decided, map[bool]string{true: "item that", false: "items that"}[r.Decided == 1])
+	}
 	if sc := r.Scope; sc != nil {
 		fmt.Fprintf(w, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer; %s\n", sc.Accuracy, sc.In, 100*sc.Unanswered, sure(sc.Interval))
 		fmt.Fprintf(w, "out of scope\t%.4f\tof %d items rightly left without an answer; %s\n", sc.Recall, sc.Out, sure(sc.RecallInterval))

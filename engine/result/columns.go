@@ -73,6 +73,7 @@ var own = []column{
 	}),
 	nested("missing", func(r *row) any { return set(r.result.Missing, r.result.Missing != nil) },
 		func(r *row) any { return filled(strings.Join(r.result.Missing, "; ")) }),
+	decided(),
 	encoded("votes", func(r *row) any { return r.result.Votes }),
 	encoded("fields", func(r *row) any { return set(r.result.Fields, r.result.Fields != nil) }),
 }
@@ -98,6 +99,18 @@ func encoded(name string, value func(*row) any) column {
 		}
 		return strings.TrimSuffix(o.buffer.String(), "\n")
 	}}
+}
+
+// decided is the column of who decided an answer, which few runs need.
+func decided() column {
+	c := nested("decided", func(r *row) any { return set(r.result.Decided, r.result.Decided != nil) }, func(r *row) any {
+		if r.result.Decided == nil {
+			return nil
+		}
+		return r.result.Decided.String()
+	})
+	c.chosen = true
+	return c
 }
 
 func filled(text string) any { return set(text, text != "") }

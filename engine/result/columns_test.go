@@ -103,7 +103,7 @@ func TestUnknownColumns(t *testing.T) {
 		in      Input
 		want    string
 	}{
-		"unknown": {[]string{"id", "custommer"}, in, `there is no column "custommer": name some of id, text, expected, answer, agreement, confidence, runner_up, flagged, reason, error, citations, candidates, missing, votes, fields, "customer, id", input_Answer, paid, price, address`},
+		"unknown": {[]string{"id", "custommer"}, in, `there is no column "custommer": name some of id, text, expected, answer, agreement, confidence, runner_up, flagged, reason, error, citations, candidates, missing, decided, votes, fields, "customer, id", input_Answer, paid, price, address`},
 		"twice":   {[]string{"id", "id"}, in, `the column "id" is named twice`},
 		"empty":   {[]string{""}, Input{Open: true}, `there is no column ""`},
 		"none":    {[]string{}, in, "name at least one column"},

@@ -31,7 +31,8 @@ type Result struct {
 	// alike; empty: nobody voted for another one, or answers are no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
 	Flagged    bool        `json:"flagged"`
-	Reason     string      `json:"reason,omitempty"`  // why there is no answer
+	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
+	Decided    *Decision   `json:"decided,omitempty"` // by whom and when, where a person has decided about the text; nil: the stages have answered
 	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the answer is that of the others
 	Citations  []Citation  `json:"citations,omitempty"`
 	Votes      []Vote      `json:"votes"`
@@ -61,6 +62,9 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	err := enc.Encode(string(a))
 	return b.Bytes(), err
 }
+
+// Decision says that a person has decided an answer.
+type Decision = outcome.Decision
 
 // Vote is one answer of one voter.
 type Vote struct {
@@ -123,7 +127,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
 	}
 	out.Votes = Votes(r.Votes)
 	if price != nil {

@@ -43,7 +43,7 @@ func (t *table) Close() error {
 	}
 	tw := terminal.NewTable(t.w)
 	how, sure := "AGREEMENT", func(r outcome.Result) float64 { return r.Agreement }
-	if slices.ContainsFunc(t.rows, func(r outcome.Result) bool { return r.Confidence > 0 }) {
+	if slices.ContainsFunc(t.rows, func(r outcome.Result) bool { return r.Confidence > 0 && r.Decided == nil }) {
 		how, sure = "CONFIDENCE", func(r outcome.Result) float64 { return r.Confidence }
 	}
 	fmt.Fprintf(tw, "TEXT\tANSWER\t%s\t\n", how)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
@@ -210,6 +211,35 @@ func TestConfidence(t *testing.T) {
 		if d := cmp.Diff(want, render(t, format, []outcome.Result{result})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
+	}
+}
+
+// What a person has decided says so in every format.
+func TestDecided(t *testing.T) {
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	decision := &outcome.Decision{By: "Ada", At: at}
+	all := []outcome.Result{
+		{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Confidence: 1, Decided: decision, Reason: decision.String()},
+		{Line: 3, ID: "2", Text: "y", Answer: "b", Agreement: .5},
+	}
+	want := map[string]string{
+		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"confidence":1,"flagged":false,"reason":"decided by Ada on 2026-11-23","decided":{"by":"Ada","at":"2026-11-23T10:00:00Z"},"votes":[]}` + "\n" +
+			`{"id":"2","text":"y","answer":"b","agreement":0.5,"flagged":false,"votes":[]}` + "\n",
+		TSV:   tsvHeader + "1\tx\ta\t1.0000\t1.0000\t\tfalse\tdecided by Ada on 2026-11-23\t\t\t\t\n2\ty\tb\t0.5000\t\t\tfalse\t\t\t\t\t\n",
+		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      decided by Ada on 2026-11-23\ny     b        50 %      \n",
+	}
+	for format, want := range want {
+		if d := cmp.Diff(want, render(t, format, all)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", format, d)
+		}
+	}
+	var out bytes.Buffer
+	w, err := NewWriter(&out, CSV, Options{Columns: []string{"id", "decided"}})
+	if err == nil {
+		err = errors.Join(w.Write(all[0]), w.Write(all[1]), w.Close())
+	}
+	if want := "id,decided\n1,decided by Ada on 2026-11-23\n2,\n"; err != nil || out.String() != want {
+		t.Errorf("the column: %q, %v", out.String(), err)
 	}
 }
 

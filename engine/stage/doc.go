@@ -20,6 +20,9 @@
 // a text that is too long) abstains if another voter has voted for it: its vote is empty
 // and has the reason.
 //
+// An item whose text people have decided about (package reviewed) gets that answer, and no stage
+// is called for it. Where entries of the knowledge are held out, no item is.
+//
 // Where the whole rule of a retrieve stage holds, which is evaluated once, all of the
 // knowledge is the candidates of every item: nothing is embedded or searched,
 // rerankers are not asked, and voters on candidates abstain. Answers to prompts with

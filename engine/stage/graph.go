@@ -196,5 +196,12 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	if rec.id == "" {
 		rec.id = strconv.Itoa(row.Line)
 	}
+	if g.elect >= 0 && g.retrieve >= 0 && g.options.Holdout == nil && row.Err == nil {
+		if known := g.knowledge[g.stages[g.retrieve].Retrieve.From]; known != nil {
+			if d, ok := known.Decided.Find(row.Text); ok {
+				rec.decided = &d
+			}
+		}
+	}
 	return rec
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -16,6 +17,7 @@ type Record struct {
 	Row     source.Row
 	Earlier *outcome.Result // what the journal has; nil: nothing. No stage is called then
 
+	decided *reviewed.Row // what a person has decided about its text; nil: nothing. No stage is called then
 	id      string
 	outputs []output // by stage
 	verdict sdk.Verdict

@@ -34,6 +34,12 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
 		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
 		result.Unasked, result.Asked, result.Missing, result.Failure, result.Cost = e.Unasked, e.Asked, e.Missing, e.Failure, e.Cost
+		result.Decided = e.Decided
+		return result, false
+	}
+	if d := rec.decided; d != nil {
+		result.Decided = &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
+		result.Answer, result.Agreement, result.Confidence, result.Reason = d.Label, 1, 1, result.Decided.String()
 		return result, false
 	}
 	for i := range rec.outputs {
@@ -101,7 +107,7 @@ func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.
 	records := make([]*Record, len(rows))
 	for i, row := range rows {
 		records[i] = g.NewRecord(row)
-		records[i].texts = true
+		records[i].texts, records[i].decided = true, nil
 	}
 	stages := append(slices.Clip(g.stages[g.found].in.needs), g.found)
 	g.run(ctx, records, func(i int) bool { return slices.Contains(stages, i) })

@@ -20,6 +20,7 @@ type Report struct {
 	OnlyA      int `json:"only_a"`
 	OnlyB      int `json:"only_b"`
 	Relabelled int `json:"relabelled"`
+	Decided    int `json:"decided,omitempty"` // of Both: people have decided what one of the runs, or both, answered
 
 	Right   *interval.Paired `json:"right,omitempty"`   // of the items of both whose label is known; nil: there are none
 	Flips   []Flip           `json:"flips,omitempty"`   // by expected label, those first that flip most
@@ -115,6 +116,8 @@ func (r *Report) add(old, now journal.Item, flips map[string]*Flip, changes map[
 	expected := cmp.Or(now.Row.Label, old.Row.Label)
 	item := Item{now.Row.Line, now.Row.ID, expected, a, b}
 	switch {
+	case old.Result.Decided != nil || now.Result.Decided != nil:
+		r.Decided++
 	case old.Row.Label != "" && old.Row.Label != expected:
 		r.Relabelled++
 	case expected != "":
@@ -156,7 +159,7 @@ func (s *Side) read(j *journal.Journal) iter.Seq2[string, journal.Item] {
 			s.Answered++
 			s.Tokens += item.Result.Usage.InputTokens + item.Result.Usage.OutputTokens
 			s.Cost += item.Result.Cost
-			if item.Row.Label != "" && !item.Result.FreeText && !item.Result.RetrievalOnly {
+			if item.Row.Label != "" && !item.Result.FreeText && !item.Result.RetrievalOnly && item.Result.Decided == nil {
 				if s.Scored++; item.Result.Answer == item.Row.Label {
 					right++
 				}

@@ -67,6 +67,21 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestDecided: what people have decided in one of the runs compares nothing.
+func TestDecided(t *testing.T) {
+	decided := func(r outcome.Result) outcome.Result {
+		r.Decided = &outcome.Decision{By: "Ada"}
+		return r
+	}
+	state := t.TempDir()
+	a := open(t, state, manifest.Manifest{}, answer(1, "a", "x", "x"), answer(2, "b", "x", "y"), answer(3, "c", "", "y"))
+	b := open(t, state, manifest.Manifest{}, answer(1, "a", "x", "x"), decided(answer(2, "b", "x", "x")), decided(answer(3, "c", "", "x")))
+	got := compare.Of(a, b)
+	if got.Both != 3 || got.Decided != 2 || got.Right.Items != 1 || got.B.Scored != 1 || got.A.Scored != 2 || len(got.Items) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestChance: ten flips one way are no accident, five and five are.
 func TestChance(t *testing.T) {
 	tests := map[string]struct {
