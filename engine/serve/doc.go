@@ -8,6 +8,7 @@
 //	GET  /v1/pipelines/NAME           the same of one, with its labels
 //	POST /v1/pipelines/NAME/rebuild   its knowledge is brought up to date; ?wait=true waits for it
 //	GET  /openapi.json                all of this in OpenAPI 3.1
+//	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
 // An item is a JSON object with a text, and if need be an id, a label that is expected, and
@@ -33,6 +34,12 @@
 //
 // Who may come in, and with how much, is package guard's. Mount puts another face, such as
 // another protocol, behind the same guard.
+//
+// With telemetry a request is a span of the trace that its headers name, and these metrics are
+// kept beside those of package telemetry. A route is a pattern, never a path:
+//
+//	racflow_http_requests_total{route,code}  counter    requests by the status of the answer
+//	racflow_http_seconds{route}              histogram  from the first to the last byte
 //
 // It does not open files, start stages or put requests together in batches: live does.
 package serve

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -134,10 +133,4 @@ func (s *Server) rebuild(p Pipeline) {
 			s.options.Log.Error("the knowledge was not rebuilt", "pipeline", p.Name(), "error", err)
 		}
 	})
-}
-
-// seen notes a request in the log, without what it asked.
-func (s *Server) seen(r *http.Request, seen guard.Seen) {
-	s.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-		slog.String("route", r.Pattern), slog.String("method", r.Method), slog.Int("status", seen.Status), slog.Int64("bytes", seen.Bytes), slog.Duration("took", seen.Took))
 }

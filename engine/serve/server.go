@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/serve/guard"
+	"github.com/racflow/racflow/engine/telemetry"
 )
 
 // Pipeline is one that answers: a *live.Pipeline, whose methods these are.
@@ -61,7 +62,9 @@ type Options struct {
 	// Drain is how long a server that ends goes on to take connections, while /readyz says that
 	// it ends; then Grace is how long requests have to end. 0: 0 and 30 s.
 	Drain, Grace time.Duration
-	Log          *slog.Logger // nil: nothing
+	// Telemetry counts requests, has them in traces, and is what GET /metrics shows; nil: none.
+	Telemetry *telemetry.Telemetry
+	Log       *slog.Logger // nil: nothing
 }
 
 // Server answers requests.
@@ -94,7 +97,7 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	s := &Server{pipelines: pipelines, mux: http.NewServeMux(), ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
 	s.end = sync.OnceFunc(func() { close(s.ending) })
 	s.life, s.stop = context.WithCancel(context.Background())
-	o.Guard.Seen = s.seen
+	o.Guard.Watch = s.watch(o.Telemetry)
 	s.options = o
 	var err error
 	if s.guard, err = guard.New(http.HandlerFunc(s.route), o.Guard); err != nil {
@@ -107,6 +110,9 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	s.health()
 	s.items()
 	s.management()
+	if o.Telemetry != nil {
+		s.mux.Handle("GET /metrics", o.Telemetry.Handler())
+	}
 	return s, nil
 }
 

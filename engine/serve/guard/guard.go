@@ -28,8 +28,10 @@ type Options struct {
 	Stall       time.Duration            // for the next piece of a stream's body, and for a client to take a piece of an answer; 0: 30 s
 	Idle        time.Duration            // of a connection between requests; 0: 2 min
 
-	Seen func(*http.Request, Seen) // is called at the end of each request; may be nil
-	Log  *slog.Logger              // nil: nothing
+	// Watch is called at the beginning of each request. It returns the request as it is
+	// served, and what is called at its end; may be nil.
+	Watch func(*http.Request) (*http.Request, func(Seen))
+	Log   *slog.Logger // nil: nothing
 }
 
 // Seen says what became of a request.
@@ -50,8 +52,8 @@ func (o Options) Defaults() Options {
 	if o.Streams == nil {
 		o.Streams = func(*http.Request) bool { return false }
 	}
-	if o.Seen == nil {
-		o.Seen = func(*http.Request, Seen) {}
+	if o.Watch == nil {
+		o.Watch = func(r *http.Request) (*http.Request, func(Seen)) { return r, func(Seen) {} }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -89,10 +91,11 @@ func New(h http.Handler, o Options) (*Guard, error) {
 // ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
+	r, end := g.options.Watch(r)
 	out := newWriter(w, g.options.Stall)
 	defer func() {
 		p := recover()
-		defer func() { g.options.Seen(r, Seen{out.code(), out.bytes, time.Since(begun)}) }()
+		defer func() { end(Seen{out.code(), out.bytes, time.Since(begun)}) }()
 		switch p {
 		case nil:
 		case http.ErrAbortHandler:

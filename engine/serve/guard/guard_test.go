@@ -106,7 +106,9 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen []Seen
-			test.options.Seen = func(_ *http.Request, s Seen) { seen = append(seen, s) }
+			test.options.Watch = func(r *http.Request) (*http.Request, func(Seen)) {
+				return r, func(s Seen) { seen = append(seen, s) }
+			}
 			method, path, host := test.method, test.path, test.host
 			if method == "" {
 				method = http.MethodPost
