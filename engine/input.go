@@ -4,9 +4,13 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 
+	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plugin/lock"
 	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/source"
 )
@@ -135,4 +139,47 @@ func (p *Pipeline) Reads() []string {
 		}
 	}
 	return all
+}
+
+// Depends are the files, beside the input, on whose content the answers depend: files are the
+// pipeline file and what its expressions read, files of variables, the lock of plugins, and
+// files that arguments of stages name; rows are the sources of rows, which may be globs, and
+// folders those of documents.
+func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
+	add := func(path string) {
+		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
+			files = append(files, at)
+		}
+	}
+	add(p.file.Path)
+	add(lock.Beside(p.file.Path))
+	for _, path := range slices.Concat(p.workspace.options.VarFiles, p.file.Reads) {
+		add(path)
+	}
+	named := func(s *pipeline.Stage) {
+		for _, path := range pathsIn(s.Info.Arguments, s.Config.Public) {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // not a store's folder, which changes
+				add(path)
+			}
+		}
+	}
+	for _, s := range p.chosen.Stages {
+		named(s)
+		for _, f := range s.Fallbacks {
+			named(f.Stage)
+		}
+	}
+	for _, k := range p.chosen.Knowledge() {
+		for _, s := range k.Stages() {
+			named(s)
+		}
+		for _, from := range k.Sources {
+			if from.Documents != nil {
+				folders = append(folders, *from.Documents)
+			} else if from.Path != "-" {
+				rows = append(rows, from.Path)
+			}
+		}
+	}
+	return files, rows, folders
 }

@@ -64,6 +64,11 @@ type Options struct {
 	// after the other, until it is spent. The results of two passes have no Cost.
 	Spend spend.Limit
 
+	// Edition has the pipeline search knowledge that nobody changes meanwhile, also not another run
+	// of the same file: generations beside those of runs. It is for a pipeline that answers for
+	// long (package live).
+	Edition bool
+
 	Lists bool // keep what each retrieve and rerank stage found with the results
 
 	ballots bool // keep what voters returned, to hold elections again

@@ -90,6 +90,9 @@ func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 // State is the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
 
+// Log gets what the workspace logs; it is never nil.
+func (w *Workspace) Log() *slog.Logger { return w.log }
+
 // fitted is the folder of what stages have learnt from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
@@ -100,6 +103,20 @@ func (w *Workspace) Close() {
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
 		w.options.Events.Spent(spent)
 	}
+}
+
+// Failed is why a process of the workspace is not started any more; nil: there is none. What needs it
+// fails until the file is opened anew.
+func (w *Workspace) Failed() error { return w.host.Failed() }
+
+// Again lets stages call their services once more that were stopped because a service stayed down
+// or denied their calls. It reports whether there were any: a pipeline that is opened anew with the
+// same Services then asks them again.
+func (w *Workspace) Again() bool {
+	w.mu.Lock()
+	control := w.control
+	w.mu.Unlock()
+	return control != nil && control.Again()
 }
 
 // Spent is what the calls of services came to so far; false: no stage calls one.

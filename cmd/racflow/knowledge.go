@@ -39,6 +39,7 @@ func newKnowledgeList() *cobra.Command {
   current     what a run of this file searches
   old         made from the same source, and replaced
   other       made from another source, or by a version that did not note which
+  served      an edition that a process serves: what nobody changes, of one state of the source
   incomplete  its first build was cut off, or is under way
 
 The embedder is started to find out which is current. Where that fails the others

@@ -28,9 +28,9 @@ func newKnowledgeCollect() *cobra.Command {
 source as the current one: with another embedder, another analyzer, another
 choice of columns. With --all, those of other sources go too.
 
-Nothing is removed unless the current generation is complete. With a store on a
-server, end runs that still search an old generation first: the rest of their
-items would fail. A store of files keeps a generation for who has it open.
+Nothing is removed unless the current generation is complete, and nothing that a
+process serves. With a store on a server, end runs that still search an old
+generation first: the rest of their items would fail. A store of files keeps a generation for who has it open.
 
 Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed, because
 another process writes them or the current one is not complete.`,

@@ -76,6 +76,20 @@ func (c *Governor) stop(h *host, err error) {
 	c.refuse(h.stage.stopped, func(s *stage) bool { return s == h.stage })
 }
 
+// Again lets stages call once more that were stopped because their service stayed down or denied
+// their calls. It reports whether there were any; a budget that is spent stays so.
+func (c *Governor) Again() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	any := false
+	for _, s := range c.stages {
+		if s.stopped != nil {
+			s.stopped, s.denied, any = nil, 0, true
+		}
+	}
+	return any
+}
+
 // Refuses reports whether every further call of a stage is refused.
 func (c *Governor) Refuses(stage string) bool {
 	c.mu.Lock()

@@ -148,6 +148,22 @@ func (h *Host) Close() {
 	h.shared.close()
 }
 
+// Failed is why a stage's process is not started any more, so that each of its requests fails; nil: there
+// is no such process.
+func (h *Host) Failed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range h.processes {
+		p.mu.Lock()
+		failed := p.failed
+		p.mu.Unlock()
+		if failed != nil && !errors.Is(failed, ErrClosed) {
+			return failed
+		}
+	}
+	return nil
+}
+
 func (h *Host) add(p *Process) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -54,6 +54,9 @@ type Options struct {
 	Vectors  cache.VectorOptions // of earlier builds
 	Plan     bool                // only report what would be done
 	Foresee  enrich.Forecasters  // of a plan: what enrichers would take
+	// Edition searches a generation that nobody changes any more (generation.Edition): for who
+	// searches it for long.
+	Edition bool
 }
 
 // Open brings the store in step with the source and returns the knowledge,
@@ -76,6 +79,15 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
+	}
+	if o.Edition {
+		if err := job.Read(ctx); err != nil {
+			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+		}
+		job.Edition, job.Origin.Base = true, name
+		if job.Collection, err = generation.Edition(ctx, store, name, block.Name, job.Source.Digest); err != nil {
+			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+		}
 	}
 	if o.Plan {
 		set.Enrichers = nil
@@ -146,6 +158,25 @@ func buildPatiently(ctx context.Context, job *build.Job, waiting func(string, er
 			return made, ctx.Err()
 		}
 	}
+}
+
+// Hold keeps others from removing the edition that is searched, for some minutes: call it again
+// after generation.HoldEvery.
+func (k *Knowledge) Hold(ctx context.Context, holder string) error {
+	return generation.Hold(ctx, k.store, k.entries, k.schema(), k.content, holder)
+}
+
+// Leave ends what Hold began. With drop, an edition that nobody else holds is removed: dropped.
+func (k *Knowledge) Leave(ctx context.Context, holder string, drop bool) (dropped bool, err error) {
+	held, err := generation.Leave(ctx, k.store, k.entries, k.schema(), k.content, holder)
+	if err != nil || held || !drop {
+		return false, err
+	}
+	return true, generation.Drop(ctx, k.store, k.entries)
+}
+
+func (k *Knowledge) schema() sdk.Schema {
+	return sdk.Schema{Dimension: k.embedder.Dimension(), Analyzer: k.block.Analyzer}
 }
 
 // Filters reports whether the store searches each query among the entries that the

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -31,19 +32,22 @@ type Pipeline struct {
 	line       atomic.Int64 // of the item that came last
 
 	rebuilding chan struct{} // holds the rebuild under way
+	sick       chan struct{} // has a value when what serves cannot answer any more
 
 	mu         sync.Mutex
 	opened     *version           // checked by Open, and not started yet; nil: it has been
 	now        *version           // what serves; nil: nothing yet
 	versions   map[*version]bool  // all that have not ended
 	definition *pipeline.Pipeline // of now, or of what is to be it
-	busy       bool               // a rebuild is under way
-	failure    error              // of the last rebuild; nil: it was none
+	depends    depends
+	built      string // stamp of these before the version was opened that was opened last
+	busy       bool   // a rebuild is under way
+	failure    error  // of the last rebuild; nil: it was none
 	closed     bool
 }
 
 func newPipeline(s *Set, file, name string, o engine.Options) *Pipeline {
-	p := &Pipeline{set: s, file: file, name: name, options: o, rebuilding: make(chan struct{}, 1), versions: map[*version]bool{}}
+	p := &Pipeline{set: s, file: file, name: name, options: o, rebuilding: make(chan struct{}, 1), sick: make(chan struct{}, 1), versions: map[*version]bool{}}
 	p.queue.pipeline = p
 	if p.queue.limit = s.options.Queue; p.queue.limit == 0 {
 		p.queue.limit = defaultQueue
@@ -96,11 +100,20 @@ func (p *Pipeline) serving() (*version, error) {
 	switch {
 	case p.closed:
 		return nil, errClosed
+	case p.now == nil && p.failure != nil && !p.busy:
+		return nil, fmt.Errorf("the pipeline cannot serve: %w", p.failure)
 	case p.now == nil:
 		return nil, ErrStarting
 	}
 	p.now.use() // it is not retired before another one has taken its place
 	return p.now, nil
+}
+
+// closing forgets a version whose processes have ended.
+func (p *Pipeline) closing(v *version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.versions, v)
 }
 
 func (p *Pipeline) close() {
@@ -110,6 +123,6 @@ func (p *Pipeline) close() {
 	p.mu.Unlock()
 	p.queue.close()
 	for _, v := range all {
-		v.close()
+		v.close(false)
 	}
 }

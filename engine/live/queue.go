@@ -158,7 +158,9 @@ func (q *queue) send(v *version, requests []*request) {
 	q.working += len(requests)
 	stop := context.AfterFunc(q.pipeline.set.ctx, end)
 	go func() {
-		v.work(ctx, b)
+		if v.work(ctx, b); b.failed() {
+			q.pipeline.examine(v)
+		}
 		stop()
 		end()
 		q.mu.Lock()

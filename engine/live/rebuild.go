@@ -35,9 +35,13 @@ func (p *Pipeline) note(change func()) {
 }
 
 func (p *Pipeline) rebuild(ctx context.Context) (err error) {
-	var next *version
-	p.note(func() { next, p.opened = p.opened, nil })
+	var next, now *version
+	p.note(func() { next, now, p.opened = p.opened, p.now, nil })
 	if next == nil {
+		var of depends
+		p.note(func() { of = p.depends })
+		stamp := of.stamp(ctx)
+		p.note(func() { p.built = stamp }) // also where it cannot be opened
 		if next, err = p.open(); err != nil {
 			return err
 		}
@@ -45,6 +49,10 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 	if err := next.start(ctx); err != nil {
 		next.done()
 		return err
+	}
+	if now != nil && !now.sick.Load() && now.same(next) {
+		next.done()
+		return nil
 	}
 	p.swap(next)
 	return nil
@@ -59,6 +67,9 @@ func (p *Pipeline) swap(next *version) {
 	if before != nil {
 		observe.Or(p.options.Observe).Swapped(p.name)
 		before.done()
+		p.set.log.Info("another version of the pipeline serves", "pipeline", p.name)
+		if o := p.options.Observe; o != nil {
+			o.Swapped(p.name)
+		}
 	}
-	p.set.log.Info("a version of the pipeline serves", "pipeline", p.name)
 }

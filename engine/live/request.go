@@ -8,13 +8,21 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/stage"
+	"github.com/racflow/racflow/sdk"
 )
+
+// request is one for an item, which gets the next number.
+func (p *Pipeline) request(ctx context.Context, item engine.Item, k kind) *request {
+	r := &request{ctx: ctx, kind: k, row: item.Row(int(p.line.Add(1)))}
+	r.row.Trace = sdk.TraceOf(ctx)
+	return r
+}
 
 // Answer takes an item through the pipeline. One that fails has its Result's Error set, and the
 // error is nil: that says why the item was not worked on (ErrBusy, ErrStarting), that ctx has
 // ended, or why the pipeline cannot serve. An item without an ID gets its number.
 func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result, error) {
-	r := &request{ctx: ctx, kind: answers, row: item.Row(int(p.line.Add(1)))}
+	r := p.request(ctx, item, answers)
 	if err := p.queue.do(r); err != nil {
 		return engine.Result{}, err
 	}
@@ -24,7 +32,7 @@ func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result,
 // Retrieve returns what the last retrieve or rerank stage leaves for an item, best first. No voter
 // is asked.
 func (p *Pipeline) Retrieve(ctx context.Context, item engine.Item) ([]engine.Candidate, error) {
-	r := &request{ctx: ctx, kind: finds, row: item.Row(int(p.line.Add(1)))}
+	r := p.request(ctx, item, finds)
 	if err := p.queue.do(r); err != nil {
 		return nil, err
 	}
@@ -44,7 +52,8 @@ type Event struct {
 // goroutine, before Follow returns.
 func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
 	steps := newStream[stage.Step]()
-	r := &request{ctx: ctx, kind: follows, row: item.Row(int(p.line.Add(1))), follow: steps.add}
+	r := p.request(ctx, item, follows)
+	r.follow = steps.add
 	ended := make(chan error, 1)
 	go func() { ended <- p.queue.do(r) }()
 	tell := func() {

@@ -90,7 +90,7 @@ func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 // survey finds the pipelines of a file.
 func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pipeline, error) {
 	o := s.options.Engine
-	o.Events.Warnings = nil // they come when a pipeline is opened
+	o.Edition, o.Events.Warnings = true, nil // they come when a pipeline is opened
 	if several {
 		vars, err := s.declared(file)
 		if err != nil {
@@ -170,6 +170,12 @@ func (s *Set) Start(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	for _, p := range s.pipelines {
+		s.work.Go(p.keep)
+		if s.options.Watch {
+			s.work.Go(p.watch)
+		}
+	}
 	return cmp.Or(errs...)
 }
 

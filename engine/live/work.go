@@ -46,6 +46,16 @@ func (v *version) work(ctx context.Context, b *batch) {
 	}
 }
 
+// failed reports whether the stages have failed on one of a batch's requests.
+func (b *batch) failed() bool {
+	for _, r := range b.requests {
+		if r.row.Err == nil && (r.err != nil || r.result.Failure != nil || len(r.result.Missing) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // stream hands on values from several goroutines to one.
 type stream[T any] struct {
 	mu    sync.Mutex

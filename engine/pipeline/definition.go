@@ -24,6 +24,7 @@ type File struct {
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
 	Required  []plugin.Requirement
+	Reads     []string // files, absolute, whose content expressions take
 	Limits    []*Limit
 	Cache     Cache
 	Knowledge []*Knowledge

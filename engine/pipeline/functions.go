@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
@@ -25,7 +26,11 @@ func (l *loader) functions() map[string]function.Function {
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
 		"secret": l.environment("secret", l.markSecret),
 		"file": onPath(func(path string) (string, error) {
-			return readText(absolute(path, l.dir))
+			at := absolute(path, l.dir)
+			if l.file != nil && !slices.Contains(l.file.Reads, at) {
+				l.file.Reads = append(l.file.Reads, at)
+			}
+			return readText(at)
 		}),
 		"path": onPath(func(path string) (string, error) {
 			return absolute(path, l.dir), nil

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type Options struct {
 	Knowledge func(build.Report)           // is called for every knowledge that is ready; may be nil
 	Progress  progress.Func                // of knowledge that is built, and of stages that learn from it
 	Waiting   func(name string, why error) // is called when another process is building it; may be nil
+	// Edition has the run search generations that nobody changes (generation.Edition), for one that
+	// answers for long.
+	Edition bool
 }
 
 // Run is a pipeline that is ready for items.
@@ -40,6 +44,7 @@ type Run struct {
 	batch    int  // items that travel together
 	window   int  // batches under way at a time
 	gathers  bool // a batch waits until it is full, or for the end of the input
+	fitted   string
 
 	mu      sync.Mutex
 	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil
@@ -50,7 +55,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	o.Fitting = func(stage string, done, total int) {
 		o.Progress.Report(progress.Step{Doing: "fitting", Name: stage, Unit: "row", Done: int64(done), Total: int64(total)})
 	}
-	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options)}
+	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
 	}
@@ -77,7 +82,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
-			Observe: o.Observe, Pipeline: r.pipeline.Name,
+			Observe: o.Observe, Pipeline: r.pipeline.Name, Edition: o.Edition,
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {
@@ -133,6 +138,31 @@ func (r *Run) Take(line int) *stage.Record {
 	rec := r.records[line]
 	delete(r.records, line)
 	return rec
+}
+
+// Hold keeps others from removing the editions that the run searches, for some minutes (see
+// generation.HoldEvery).
+func (r *Run) Hold(ctx context.Context, holder string) error {
+	for _, k := range r.graph.Knowledge() {
+		if err := k.Hold(ctx, holder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leave ends what Hold began. With drop, what nobody else holds is removed.
+func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
+	var errs []error
+	for _, k := range r.graph.Knowledge() {
+		dropped, err := k.Leave(ctx, holder, drop)
+		if dropped {
+			collection, _ := k.Generation()
+			err = errors.Join(err, fitted.Remove(r.fitted, collection))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Generation is the state of a knowledge that is searched.

@@ -30,6 +30,7 @@ type Job struct {
 	Collection string            // of the entries
 	Origin     generation.Origin // of what is made
 	Source     *units.Source     // nil: not read yet
+	Edition    bool              // it is one: once it is complete, nothing of it changes any more
 	Stdin      io.Reader
 	Progress   progress.Func
 	Plan       bool // only report what would be done
@@ -121,8 +122,11 @@ func (b *builder) build(ctx context.Context) error {
 		b.Report.Anew = generation.WhyAnew(ctx, b.Block, b.Store, b.Collection, b.Origin)
 	}
 	var labels map[string]bool
-	if b.note.Complete && digest != "" && digest == b.note.Source && b.note.Invalid+b.note.Unenriched == 0 {
+	if b.note.Complete && digest != "" && digest == b.note.Source && (b.Edition || b.note.Invalid+b.note.Unenriched == 0) {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
+		if b.Edition {
+			b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.note.Invalid
+		}
 	} else if labels, err = b.update(ctx, have); err != nil {
 		return err
 	}
@@ -135,7 +139,7 @@ func (b *builder) build(ctx context.Context) error {
 
 // update redoes what differs between source and store, and returns the labels of that.
 func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
-	if err := b.read(ctx); err != nil {
+	if err := b.Read(ctx); err != nil {
 		return nil, err
 	}
 	b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.Source.Count
@@ -206,10 +210,10 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	return b.fit(ctx)
 }
 
-// read reads the source, unless an earlier try has: standard input cannot be read again.
-func (b *builder) read(ctx context.Context) (err error) {
-	if b.Source == nil {
-		b.Source, err = units.Read(ctx, b.Block, b.Stdin)
+// Read reads the source, unless that was done before: standard input cannot be read again.
+func (j *Job) Read(ctx context.Context) (err error) {
+	if j.Source == nil {
+		j.Source, err = units.Read(ctx, j.Block, j.Stdin)
 	}
 	return err
 }
@@ -217,10 +221,10 @@ func (b *builder) read(ctx context.Context) (err error) {
 // digest identifies what the source holds; empty where that is not known before it is
 // read.
 func (b *builder) digest(ctx context.Context) (string, error) {
-	if b.Block.Documents() == nil {
+	if b.Block.Documents() == nil && !b.Edition {
 		return units.Digest(b.Block)
 	}
-	if err := b.read(ctx); err != nil {
+	if err := b.Read(ctx); err != nil {
 		return "", err
 	}
 	return b.Source.Digest, nil

@@ -17,7 +17,7 @@ func Texts(ctx context.Context, block *pipeline.Knowledge, starter stages.Starte
 		return reportOf(block), err
 	}
 	b := newBuilder(&Job{Block: block, Chunker: set.Chunker, Enrichers: enrich.New(block, set.Enrichers, nil).Foresee(foresee)})
-	if err := b.read(ctx); err != nil {
+	if err := b.Read(ctx); err != nil {
 		return b.Report, err
 	}
 	w := &walk{builder: b}

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -31,16 +32,16 @@ func Choose(ctx context.Context, block *pipeline.Knowledge, starter stages.Start
 		if g.Definition != definition || g.Resolved == nil {
 			continue
 		}
-		if g.Current && bytes.Equal(g.Resolved, set.Resolved) {
+		if (g.Current || g.Base == name) && bytes.Equal(g.Resolved, set.Resolved) {
 			return name, nil
 		}
 		other := *set
 		other.Resolved, ended = g.Resolved, true
 		other.Embedder, err = starter.Embedder(ctx, nil, g.Resolved)
 		switch {
-		case err == nil && Name(block, other) == g.Collection:
+		case err == nil && Name(block, other) == cmp.Or(g.Base, g.Collection):
 			*set = other
-			return g.Collection, nil
+			return cmp.Or(g.Base, g.Collection), nil
 		case err != nil && g.Current:
 			return "", fmt.Errorf("generation %s was made with %s, and %s cannot work with that here: name other values in the file to build another one: %w", name, g.Resolved, block.Embed.Use, err)
 		}

@@ -19,5 +19,12 @@
 // removes what it replaces of the same file, source, enrichers and embedder; List
 // finds the others.
 //
+// A run brings its generation in step with the source in place, and who searches that meanwhile sees it:
+// on a server at once, in a folder when its store starts again. A process that searches for long
+// therefore searches an edition (edition.go): a generation named by what the source held, too, which
+// nobody changes. It notes there that it is served, and does so again every few minutes, so that no
+// build and no person removes it, from whichever machine. One that nobody has held for ten minutes goes
+// with the next build of an edition.
+//
 // It builds nothing.
 package generation

@@ -19,6 +19,7 @@ const (
 	Current    State = "current"    // what a run searches
 	Old        State = "old"        // of the same source, and replaced
 	Other      State = "other"      // of another source, or of one that was not recorded
+	Served     State = "served"     // an edition that a process serves
 	Incomplete State = "incomplete" // its first build was cut off, or is under way
 	Unknown    State = "unknown"    // complete, but the stages did not start that say whether it is current
 )
@@ -94,6 +95,8 @@ func list(ctx context.Context, block *pipeline.Knowledge, store stages.Store, cu
 			g.State = Incomplete
 		case g.Current:
 			g.State = Current
+		case n.held(""):
+			g.State = Served
 		case h.sameSource(g):
 			g.State = Old
 		default:
@@ -136,7 +139,7 @@ func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store stages.Store,
 		return nil
 	}
 	for _, g := range h.Generations {
-		if !g.Current && g.State != Incomplete && g.Definition == o.Definition {
+		if !g.Current && g.State != Incomplete && g.Definition == o.Definition && (g.Base == "" || g.Base != o.Base) {
 			return o.changes(g.Origin)
 		}
 	}

@@ -17,6 +17,8 @@ type Note struct {
 	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
 	Unenriched int    `json:"unenriched,omitempty"` // passages of which an addition is missing
 	Documents  int    `json:"documents,omitempty"`
+	// Holders are those who serve an edition, with when they last said so.
+	Holders map[string]time.Time `json:"holders,omitempty"`
 	Origin
 }
 

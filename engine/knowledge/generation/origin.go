@@ -19,6 +19,8 @@ type Origin struct {
 	// Definition is the digest of the block, as far as entries depend on it: what
 	// differs between two generations beside it is a plugin, a model or a template.
 	Definition string `json:"definition,omitempty"`
+	// Base is the generation of which this is an edition (see Edition); empty: it is none.
+	Base string `json:"base,omitempty"`
 
 	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"

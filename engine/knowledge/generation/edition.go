@@ -1,0 +1,106 @@
+package generation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Edition names the edition of a generation that has the content of a source: a generation that
+// nobody changes, for processes that search it for long. A run changes the rows of its generation in
+// place, which others that search it would see on a server. Where passages of an edition lack an
+// addition, the next one is made, which has them tried again.
+func Edition(ctx context.Context, store stages.Store, base, knowledge, content string) (string, error) {
+	all, err := store.List(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list the collections of the store: %w", err)
+	}
+	for try := 0; ; try++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", base, content, try))
+		name := knowledge + "-" + hex.EncodeToString(sum[:])[:hashLength]
+		lacks := slices.ContainsFunc(all, func(c sdk.Collection) bool {
+			n, ours := ReadNote(c.Note)
+			return c.Name == name && ours && n.Complete && n.Unenriched > 0
+		})
+		if !lacks {
+			return name, nil
+		}
+	}
+}
+
+// held reports whether anybody but one holds the generation.
+func (n Note) held(but string) bool {
+	for holder, at := range n.Holders {
+		if holder != but && Now().Sub(at) < settled {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldEvery is how often an edition has to be held anew: some times before it is settled without.
+const HoldEvery = settled / 4
+
+// ErrRemoved says that an edition is not what it was: it was removed.
+var ErrRemoved = errors.New("it was removed meanwhile")
+
+// Hold notes with an edition that it is served, so that nobody removes it, also on other machines. It
+// does so for some minutes: see HoldEvery.
+func Hold(ctx context.Context, store stages.Store, collection string, schema sdk.Schema, content, holder string) error {
+	_, err := change(ctx, store, collection, schema, content, func(n *Note) { n.Holders[holder] = Now() })
+	return err
+}
+
+// Leave takes back what Hold noted, and reports whether others hold the edition.
+func Leave(ctx context.Context, store stages.Store, collection string, schema sdk.Schema, content, holder string) (held bool, err error) {
+	n, err := change(ctx, store, collection, schema, content, func(n *Note) { delete(n.Holders, holder) })
+	return n.held(""), err
+}
+
+// changes is how often a note is tried to be changed while others do so.
+const changes = 10
+
+// change changes the note of an edition.
+func change(ctx context.Context, store stages.Store, collection string, schema sdk.Schema, content string, do func(*Note)) (n Note, err error) {
+	for try := 1; ; try++ {
+		c, err := store.Open(ctx, collection, schema)
+		if err != nil {
+			return n, err
+		}
+		ours := false
+		if n, ours = ReadNote(c.Note); !ours || n.Content() != content {
+			return n, fmt.Errorf("generation %s: %w", collection, ErrRemoved)
+		}
+		if n.Holders == nil {
+			n.Holders = map[string]time.Time{}
+		}
+		for holder, at := range n.Holders {
+			if Now().Sub(at) >= settled { // it was killed
+				delete(n.Holders, holder)
+			}
+		}
+		do(&n)
+		text, err := json.Marshal(n)
+		if err != nil {
+			return n, err
+		}
+		err = store.Commit(ctx, collection, text)
+		coded := new(sdk.Error)
+		if err == nil || try == changes || !errors.As(err, &coded) || coded.Code != sdk.CodeTransient {
+			return n, err
+		}
+		select {
+		case <-time.After(max(coded.RetryAfter, 20*time.Millisecond)):
+		case <-ctx.Done():
+			return n, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+)
+
+// turned has the labels of fruit the other way round.
+const turned = "text\tlabel\nred apple\tvehicle\ngreen pear\tvehicle\nblue car\tfruit\nfast train\tfruit\n"
+
+// children are the processes that this one has started, stages and their keepers.
+func children(t testing.TB) (pids []int) {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Skip("the system does not say which processes this one has started")
+	}
+	for _, task := range tasks {
+		text, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children") // an error: the thread has ended
+		for _, field := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// ended waits until the pipeline has one version.
+func (p *Pipeline) settled(t testing.TB) {
+	t.Helper()
+	for {
+		p.mu.Lock()
+		n := len(p.versions)
+		p.mu.Unlock()
+		if n <= 1 {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("a version does not end")
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestRebuild(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	first := p.Status()
+	if err := p.Rebuild(t.Context()); err != nil || !p.Status().Since.Equal(first.Since) {
+		t.Fatalf("nothing has changed, and another version serves: %v", err)
+	}
+	write(t, filepath.Join(dir, "rows.tsv"), turned)
+	if got := ask(t, p, "red apple"); got != "fruit" {
+		t.Fatalf("before the rebuild it is %q", got)
+	}
+	if err := p.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, p, "red apple"); got != "vehicle" {
+		t.Errorf("after the rebuild it is %q", got)
+	}
+	second := p.Status()
+	if second.Knowledge[0] == first.Knowledge[0] || !second.Since.After(first.Since) {
+		t.Errorf("%+v", second)
+	}
+	p.settled(t)
+	if dirs, _ := filepath.Glob(filepath.Join(dir, "state/knowledge/k/k-*[0-9a-f]")); len(dirs) != 1 {
+		t.Errorf("the store has %v", dirs)
+	}
+	for name, text := range map[string]string{"rows.tsv": "\x00", "p.hcl": strings.Replace(intent, "soft", "sofd", 1)} {
+		before, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), text)
+		err = p.Rebuild(t.Context())
+		found := new(engine.DiagnosticsError)
+		if !errors.As(err, &found) || !strings.Contains(p.Status().Error, "p.hcl:") {
+			t.Errorf("%s: %v, %+v", name, err, p.Status())
+		}
+		if got := ask(t, p, "red apple"); got != "vehicle" {
+			t.Errorf("%s is wrong: it is %q", name, got)
+		}
+		write(t, filepath.Join(dir, name), string(before))
+		if err := p.Rebuild(t.Context()); err != nil || p.Status().Error != "" || !p.Status().Since.Equal(second.Since) {
+			t.Errorf("%s is as it was: %v, %+v", name, err, p.Status())
+		}
+	}
+	write(t, filepath.Join(dir, "p.hcl"), strings.Replace(intent, "answer in labels", "answer in labels && answer != \\\"vehicle\\\"", 1))
+	if err := p.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, p, "red apple"); got != "fruit" {
+		t.Errorf("the rule takes %q", got)
+	}
+}
+
+// TestRunBeside: a run over the same file changes its knowledge while another version is served, and
+// the served one answers on, also after its store was killed.
+func TestRunBeside(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	file := filepath.Join(dir, "p.hcl")
+	p := started(t, o, file).Pipeline("intent")
+	for _, rows := range []string{fruit, turned} {
+		write(t, filepath.Join(dir, "rows.tsv"), rows)
+		beside, err := engine.Open(t.Context(), file, o.Engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := beside.Answer(t.Context(), engine.Item{Text: "red apple"})
+		beside.Close()
+		if err != nil || (r.Answer == "fruit") != (rows == fruit) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, pid := range children(t) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if got := ask(t, p, "red apple"); got != "fruit" {
+			t.Errorf("what is served answers %q", got)
+		}
+	}
+}
+
+// TestSwapUnderLoad: while labels are turned round and round, every answer is that of one of the two
+// states, also for texts that belong together, and nothing is left in the end.
+func TestSwapUnderLoad(t *testing.T) {
+	goroutines, files := runtime.NumGoroutine(), open(t)
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	s, err := Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Pipeline("intent")
+	one := len(children(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	var answered atomic.Int64
+	for range 16 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				r, err := p.Answer(context.Background(), engine.Item{Text: "red apple"})
+				if err != nil || r.Error != nil || r.Answer != "fruit" && r.Answer != "vehicle" {
+					t.Errorf("%+v, %v", r, err)
+					return
+				}
+				for _, v := range r.Votes { // all are of one state
+					if v.Weight > 0.9 && v.Answer != string(r.Answer) {
+						t.Errorf("%+v", r)
+					}
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for i := range 6 {
+		write(t, filepath.Join(dir, "rows.tsv"), []string{turned, fruit}[i%2])
+		before := answered.Load()
+		if err := p.Rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := ask(t, p, "red apple"), []string{"vehicle", "fruit"}[i%2]; got != want {
+			t.Errorf("swap %d: it is %q", i, got)
+		}
+		if answered.Load() == before {
+			t.Errorf("swap %d: nothing was answered meanwhile", i)
+		}
+	}
+	cancel()
+	load.Wait()
+	p.settled(t)
+	if n := len(children(t)); n != one {
+		t.Errorf("%d processes, and %d with one version", n, one)
+	}
+	s.Close()
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	for runtime.NumGoroutine() > goroutines && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if now := open(t); now > files {
+		t.Errorf("%d files are open, %d were", now, files)
+	}
+}
+
+// open counts the files that are open.
+func open(t testing.TB) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("the system does not say which files are open")
+	}
+	return len(all)
+}
+
+// TestWatch: files are looked at twice, and a change counts when there is no more of it.
+func TestWatch(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	w := watcher{pipeline: p}
+	now := time.Now()
+	look := func() string {
+		w.look(now)
+		return ask(t, p, "red apple")
+	}
+	first := p.Status().Since
+	for range 3 {
+		if look(); !p.Status().Since.Equal(first) {
+			t.Fatal("nothing has changed, and another version serves")
+		}
+	}
+	write(t, filepath.Join(dir, "rows.tsv"), turned)
+	if got := look(); got != "fruit" {
+		t.Errorf("a change that was seen once: %q", got)
+	}
+	if got := look(); got != "vehicle" {
+		t.Errorf("a change that was seen twice: %q", got)
+	}
+	write(t, filepath.Join(dir, "p.hcl"), strings.Replace(intent, "soft", "sofd", 1))
+	look()
+	if look(); !strings.Contains(p.Status().Error, "sofd") {
+		t.Errorf("%+v", p.Status())
+	}
+	changed := fmt.Sprintf("# %s\n%s", strings.Repeat("a comment ", 9), intent)
+	write(t, filepath.Join(dir, "p.hcl"), changed)
+	look()
+	if look(); p.Status().Error != "" {
+		t.Errorf("%+v", p.Status())
+	}
+}

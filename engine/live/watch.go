@@ -1,0 +1,132 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/document"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// lookEvery is how often the files that a pipeline depends on are looked at. Files are looked at rather
+// than announced by the system: that works on every file system, through renames and links, and
+// costs a stat for each of them.
+const lookEvery = time.Second
+
+// again are the delays after which a build that failed for another reason than its files is tried again.
+var again = backoff.Backoff{First: 2 * time.Second, Max: time.Minute}
+
+// watch rebuilds the pipeline when a file that it depends on has changed.
+func (p *Pipeline) watch() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	w := watcher{pipeline: p}
+	for {
+		select {
+		case now := <-tick.C:
+			w.look(now)
+		case <-p.set.ctx.Done():
+			return
+		}
+	}
+}
+
+// watcher is what watch knows of the files of a pipeline.
+type watcher struct {
+	pipeline *Pipeline
+	seen     string    // their stamp when they were looked at last
+	failures int       // of builds, in a row
+	retry    time.Time // when a build is tried again; zero: once a file has changed
+}
+
+// look looks at the files once. A change counts when nothing has changed since the look before: a file that
+// is being written is not read in the middle, most times.
+func (w *watcher) look(now time.Time) {
+	p := w.pipeline
+	var of depends
+	built := ""
+	p.note(func() { of, built = p.depends, p.built })
+	stamp, before := of.stamp(p.set.ctx), w.seen
+	w.seen = stamp
+	due := !w.retry.IsZero() && !now.Before(w.retry)
+	if !due && (stamp == built || stamp != before) {
+		return
+	}
+	w.retry = time.Time{}
+	err := p.Rebuild(p.set.ctx)
+	wrong := new(engine.DiagnosticsError)
+	if err == nil || p.set.ctx.Err() != nil || errors.As(err, &wrong) {
+		w.failures = 0
+	} else {
+		w.failures++
+		w.retry = time.Now().Add(again.Delay(w.failures))
+	}
+	if err != nil && p.set.ctx.Err() == nil {
+		p.set.log.Error("the pipeline could not be rebuilt; what served before serves on", "pipeline", p.name, "error", err)
+	}
+}
+
+// depends are the files that a pipeline depends on, as engine.Pipeline.Depends has them.
+type depends struct {
+	files, rows []string
+	folders     []document.Set
+}
+
+// stamp is a digest of what the files are like, by names, sizes and times.
+func (d depends) stamp(ctx context.Context) string {
+	h := sha256.New()
+	for _, path := range d.files {
+		note(h, path)
+	}
+	for _, path := range d.rows {
+		files, err := source.Files(path)
+		fmt.Fprintln(h, err)
+		for _, file := range files {
+			note(h, file)
+		}
+	}
+	for _, set := range d.folders {
+		folder, err := document.Open(set)
+		if err != nil {
+			fmt.Fprintln(h, err)
+			continue
+		}
+		stamp, err := folder.Stamp(ctx)
+		fmt.Fprintln(h, stamp, errors.Join(err, folder.Close()))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// contents is a digest of what the files hold that are no sources.
+func (d depends) contents() string {
+	h := sha256.New()
+	for _, path := range d.files {
+		fmt.Fprintf(h, "%q\n", path)
+		f, err := os.Open(path)
+		if err != nil {
+			fmt.Fprintln(h, err)
+			continue
+		}
+		_, err = io.Copy(h, f)
+		fmt.Fprintln(h, err, f.Close())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// note writes what a file is like.
+func note(to io.Writer, path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		fmt.Fprintf(to, "%q %v\n", path, err)
+		return
+	}
+	fmt.Fprintf(to, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+}
