@@ -68,8 +68,5 @@ func (p *Pipeline) swap(next *version) {
 		observe.Or(p.options.Observe).Swapped(p.name)
 		before.done()
 		p.set.log.Info("another version of the pipeline serves", "pipeline", p.name)
-		if o := p.options.Observe; o != nil {
-			o.Swapped(p.name)
-		}
 	}
 }

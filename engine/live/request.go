@@ -8,14 +8,11 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/stage"
-	"github.com/racflow/racflow/sdk"
 )
 
 // request is one for an item, which gets the next number.
 func (p *Pipeline) request(ctx context.Context, item engine.Item, k kind) *request {
-	r := &request{ctx: ctx, kind: k, row: item.Row(int(p.line.Add(1)))}
-	r.row.Trace = sdk.TraceOf(ctx)
-	return r
+	return &request{ctx: ctx, kind: k, row: item.Row(int(p.line.Add(1)))}
 }
 
 // Answer takes an item through the pipeline. One that fails has its Result's Error set, and the

@@ -178,6 +178,9 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 		b.Report.Asks = b.Enrichers.Asks()
 		return diff.Labels, nil
 	}
+	if err := b.checkEdition(ctx); err != nil {
+		return nil, err
+	}
 	slices.Sort(gone)
 	if err := written("delete", b.Store.Delete(ctx, b.Collection, append(gone, stale...))); err != nil {
 		return nil, err
@@ -228,6 +231,19 @@ func (b *builder) digest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return b.Source.Digest, nil
+}
+
+// checkEdition refuses to complete an edition that was made from something else than its name says: its
+// source has changed meanwhile.
+func (b *builder) checkEdition(ctx context.Context) error {
+	if !b.Edition {
+		return nil
+	}
+	now, err := units.Read(ctx, b.Block, b.Stdin)
+	if err == nil && now.Digest != b.Source.Digest {
+		err = &units.SourceError{Range: b.Block.Main().Range, Err: errors.New("it has changed while the knowledge was built from it: it is read again once it stays as it is")}
+	}
+	return err
 }
 
 // contentHash is the hash of a unit that its entries get. It depends on what the
