@@ -192,6 +192,32 @@ func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []
 	}
 }
 
+// Leaked counts the input's rows with a label whose text a knowledge of rows has, as Diagnose
+// compares them, and returns some of them. No stage is started.
+func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, err error) {
+	input, err := p.inputSet(false)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows := false
+	for _, block := range p.chosen.Knowledge() {
+		if block.Documents() != nil {
+			continue
+		}
+		rows = true
+		set, err := p.workspace.set(ctx, block)
+		if err != nil {
+			return nil, 0, err
+		}
+		places, n, _ := doctor.Known(input, set)
+		some, count = append(some, places...), count+n
+	}
+	if !rows {
+		return nil, 0, errors.New("the knowledge is made of documents, which are not compared with the items")
+	}
+	return some, count, nil
+}
+
 // glance is the quick look before a run. A knowledge or input that cannot be read has no findings here:
 // the run says why.
 func (p *Pipeline) glance(ctx context.Context) {

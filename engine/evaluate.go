@@ -59,20 +59,70 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 
 // measure runs the pipeline with some arguments set.
 func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool) (r eval.Report, incomplete bool, err error) {
-	v, err := p.variant(ctx, set, func(o *Options) { o.Lists, o.ballots = true, true })
+	err = p.examine(ctx, set, nil, true, func(v *Examined) error {
+		v.opened, p.opened = p.opened, nil
+		err := v.measurable()
+		if err == nil && first {
+			err = v.adviseTuned()
+		}
+		if err == nil {
+			r, incomplete, err = v.Measure(ctx, o)
+		}
+		switch {
+		case err != nil || r.Scored > 0 || r.Retrieval != nil:
+		case r.Decided > 0:
+			return fmt.Errorf("people have decided about all %d items with a label, which measures nothing: measure on others", r.Decided)
+		default:
+			return v.nothingKnown("")
+		}
+		return err
+	})
+	return r, incomplete, err
+}
+
+// Examined is a pipeline that keeps what figures need. It may be asked single items, too: its
+// stages start once.
+type Examined struct{ *Pipeline }
+
+// Examine opens the pipeline once more, as figures need it, and calls do with it: with some
+// arguments set and, unless that is nil, with another input. Its processes end when do returns.
+// A stage that has to stop ends what is measured, as with Evaluate. What each voter adds is not
+// measured.
+func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Examined) error) error {
+	return p.examine(ctx, set, input, false, do)
+}
+
+func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, ballots bool, do func(*Examined) error) error {
+	v, err := p.variant(ctx, set, func(o *Options) {
+		o.Lists, o.ballots = true, ballots
+		if input != nil {
+			o.Input = ""
+		}
+	})
 	if err != nil {
-		return r, false, err
+		return err
 	}
 	defer v.Close()
-	v.opened, p.opened = p.opened, nil
+	if input != nil {
+		chosen := *v.chosen
+		chosen.Input, v.chosen = input, &chosen
+	}
+	return do(&Examined{v})
+}
+
+// Check refuses an input on which nothing can be measured, before any voter is asked, and
+// advises against one that a file of variables was tuned on.
+func (v *Examined) Check() error {
 	if err := v.measurable(); err != nil {
-		return r, false, err
+		return err
 	}
-	if first {
-		if err := v.adviseTuned(); err != nil {
-			return r, false, err
-		}
-	}
+	return v.adviseTuned()
+}
+
+// Measure takes the input through the pipeline, and says what the answers and the lists are
+// worth, and whether items or rows failed. Where nothing is known about the items, Scored is 0
+// and Retrieval nil.
+func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
 	started, err := v.Start(ctx)
 	if err != nil {
 		return r, false, err
@@ -81,9 +131,11 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // what it has learned is there for a process
 		start = v.launch
 	}
-	elections, err := reelect.NewWithout(ctx, started, v.chosen, start)
-	if err != nil {
-		return r, false, err
+	var elections *reelect.Without
+	if v.workspace.options.ballots {
+		if elections, err = reelect.NewWithout(ctx, started, v.chosen, start); err != nil {
+			return r, false, err
+		}
 	}
 	promised, err := v.promised(started.Labels())
 	if err != nil {
@@ -103,6 +155,9 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 				return err
 			}
 		}
+		if elections == nil {
+			return nil
+		}
 		return elections.Elect(ctx, batch, eval.Scored, additions.Add)
 	}, nil)
 	if err != nil {
@@ -115,12 +170,8 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	r = out.Evaluation
 	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
 	r.Promised, r.Errors = promised, mistakes.Report()
-	additions.Report(r.Voters)
-	if r.Scored == 0 && r.Retrieval == nil && r.Decided > 0 {
-		return r, false, fmt.Errorf("people have decided about all %d items with a label, which measures nothing: measure on others", r.Decided)
-	}
-	if r.Scored == 0 && r.Retrieval == nil {
-		return r, false, v.nothingKnown("")
+	if elections != nil {
+		additions.Report(r.Voters)
 	}
 	return r, out.Incomplete(), nil
 }

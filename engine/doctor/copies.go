@@ -77,9 +77,10 @@ func (s *Set) unit() string {
 	return "row"
 }
 
-// known finds rows of the input whose texts a knowledge has. Only those with a label make a
-// figure better than it is, and not one whose text people have decided about: it is not scored.
-func known(input, knowledge *Set) (f Finding, found bool) {
+// Known returns how many of the input's rows with a label have a text that a knowledge has,
+// some of them, and how many rows have a label. One whose text people have decided about does
+// not count: it is not scored.
+func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
 	for i, r := range knowledge.Rows {
 		has[r.key] = i
@@ -87,20 +88,26 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 			decided[r.key] = true
 		}
 	}
-	labelled := 0
 	for _, r := range input.Rows {
 		if r.Label == "" {
 			continue
 		}
 		labelled++
 		if at, ok := has[r.key]; ok && !decided[r.key] {
-			f.Count++
-			if other := knowledge.Rows[at]; len(f.Rows) < maxPlaces {
-				f.Rows = append(f.Rows, r.place(fmt.Sprintf("as %s:%d", other.File, other.Line)))
+			count++
+			if other := knowledge.Rows[at]; len(some) < maxPlaces {
+				some = append(some, r.place(fmt.Sprintf("as %s:%d", other.File, other.Line)))
 			}
 		}
 	}
-	if f.Count == 0 {
+	return some, count, labelled
+}
+
+// known finds rows of the input whose texts a knowledge has. Only those with a label make a
+// figure better than it is.
+func known(input, knowledge *Set) (f Finding, found bool) {
+	var labelled int
+	if f.Rows, f.Count, labelled = Known(input, knowledge); f.Count == 0 {
 		return f, false
 	}
 	f.Check, f.Severity = "leak", Error

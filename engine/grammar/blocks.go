@@ -73,9 +73,7 @@ var format = []Block{
 		intArgument("max_tokens", "", 1, "The tokens that a run may take, in and out."),
 		sizeArgument("memory", "What racflow and the processes of all stages may hold together, counted as the memory of one stage is. When it is more, the largest of them is ended and started again; without it any."),
 	}, Blocks: []Block{
-		{Type: "input", Doc: "The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or - for standard input.", Arguments: slices.Concat(rows, []Argument{
-			textArgument("gold", "gold", "The column of the passages that should be found."),
-		})},
+		input("The items: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or - for standard input."),
 		{Type: "journal", Doc: "How runs are kept in the state folder, and how long.", Arguments: []Argument{
 			choiceArgument("sync", "When results are forced to the disk, before the output has them: never (none), once for those that travel together (batch), or each by itself (item). The end of the process loses nothing in any case; a power failure may lose the last seconds with none, and nothing that the output has with the others.", "none", "batch", "item"),
 			choiceArgument("keep", "Of which items it notes the candidates and prompts that were seen: of those that are flagged, failed, wrong or without an answer (notable), or of all.", "notable", "all"),
@@ -109,6 +107,12 @@ var format = []Block{
 			ruleArgument("accept", rule.Accept, "Which answers count."),
 			ruleArgument("flag", rule.Flag, "Which verdicts a person should look at."),
 		)),
+		{Type: "expect", Labelled: true, Doc: "What is expected of the pipeline. racflow test measures it and says whether it holds; a run does not ask.", Arguments: []Argument{
+			textArgument("description", "", "Why it is expected, for people."),
+			boolArgument("enabled", "Whether it is tested; decided when the file is loaded."),
+			required(ruleArgument("rule", rule.Expectation, "What has to hold, such as accuracy >= 0.9.")),
+			{Argument: sdk.Argument{Name: "variables", Type: "map", Doc: "Values of the file's variables that it is measured with, such as { embedder = \"hashing\" }; without it those of the file and the command line."}},
+		}, Blocks: []Block{input("The items that it is measured on; without it those of the pipeline.")}},
 	}},
 }
 
@@ -116,6 +120,13 @@ var format = []Block{
 var Renamed = map[string]struct{ Name, Advice string }{
 	"depth": {"num_candidates", "depth is now called num_candidates."},
 	"tries": {"resamples", "tries is now called resamples and does not count the first time: in place of tries = 3 write resamples = 2."},
+}
+
+// input says where items come from.
+func input(doc string) Block {
+	return Block{Type: "input", Doc: doc, Arguments: slices.Concat(rows, []Argument{
+		textArgument("gold", "gold", "The column of the passages that should be found."),
+	})}
 }
 
 // rows are the arguments that say how rows are read.
@@ -227,6 +238,11 @@ func shareArgument(name, value, doc string) Argument {
 
 func atLeast(a Argument, least float64) Argument {
 	a.Range.Min = &least
+	return a
+}
+
+func required(a Argument) Argument {
+	a.Required = true
 	return a
 }
 

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -188,8 +189,8 @@ func (c *completing) rule(kind rule.Kind, content span) {
 	}
 	if len(w.parts) == 1 {
 		c.references("var", "var.", at)
-		for _, f := range rule.Functions() {
-			c.offer(at, kindFunction, f, f+"(", "function", "")
+		for _, f := range rule.Functions(kind) {
+			c.offer(at, kindFunction, f.Name, f.Name+"(", cmp.Or(f.Form, "function"), f.Doc)
 		}
 	}
 }

@@ -145,11 +145,12 @@ func (r *request) scope(kind rule.Kind) rule.Scope {
 		return s
 	}
 	for _, b := range stage.parent.blocks {
-		if b == stage {
+		if b == stage && kind != rule.Expectation { // which is about the whole pipeline
 			break
 		}
 		s.Candidates = s.Candidates || b.typ == "retrieve"
 		s.Voters = s.Voters || b.typ == "sample"
+		s.Election = s.Election || b.typ == "elect"
 	}
 	s.Candidates = s.Candidates || own == "retrieve" && (kind == rule.Keep || kind == rule.Fallback)
 	s.Voters = s.Voters || own == "elect" && (kind == rule.Accept || kind == rule.Flag)

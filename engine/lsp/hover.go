@@ -56,6 +56,11 @@ func (r *request) hoverRule(kind rule.Kind, content span) (about string, at span
 	}
 	w := r.text.wordsAt(content, r.offset, "", true)
 	i := w.part(r.offset)
+	for _, f := range rule.Functions(kind) {
+		if f.Name == w.parts[0] && f.Doc != "" && i == 0 {
+			return fmt.Sprintf("**%s**\n\n%s", f.Form, f.Doc), w.at[0], true
+		}
+	}
 	for _, n := range rule.Described(kind) {
 		if n.Name == w.parts[0] && i == 0 {
 			return aboutName(n), w.at[0], true
@@ -140,7 +145,10 @@ func aboutName(n rule.Name) string {
 	if len(fields) > 0 {
 		text += ", with " + strings.Join(fields, ", ")
 	}
-	if n.Needs != "" {
+	if n.Doc != "" {
+		text += "\n\n" + n.Doc
+	}
+	if n.Needs != "" && n.Doc == "" { // a figure is of the whole pipeline
 		text += "\n\nIt needs " + n.Needs + " above."
 	}
 	return text

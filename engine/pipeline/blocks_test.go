@@ -48,6 +48,7 @@ pipeline "p" {
   rerank "b" { use = "x" }
   sample "s" { use = "x" }
   elect "e" { use = "x" }
+  expect "x" { rule = "leaked == 0" }
 }
 `)})
 	if diags.HasErrors() {
@@ -67,6 +68,7 @@ pipeline "p" {
 		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
 		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
 	}
+	got["expect.enabled"] = file.Pipelines[0].Expects[0].Enabled
 	for _, s := range stages {
 		got[s.Block+".enabled"], got[s.Block+".on_error"] = s.Enabled, s.OnError
 	}

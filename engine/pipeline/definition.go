@@ -163,6 +163,7 @@ type Pipeline struct {
 	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // of one run
 	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all may hold together; 0: any
 	Journal Journal   `identity:"-,it keeps results, and makes none"`
+	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
 	Range   hcl.Range `identity:"-,a position"`
 }
 

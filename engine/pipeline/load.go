@@ -75,6 +75,7 @@ type loader struct {
 	diags hcl.Diagnostics
 
 	vars, locals map[string]cty.Value // unknown: wrong, and reported already
+	paths        map[string]bool      // variables whose values are paths
 	visible      map[string]cty.Value // the variables as rules see them
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
@@ -88,7 +89,7 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 	l := &loader{
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)),
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
-		vars: map[string]cty.Value{}, locals: map[string]cty.Value{},
+		vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, paths: map[string]bool{},
 	}
 	if l.Secrets == nil {
 		l.Secrets = &redact.Secrets{}

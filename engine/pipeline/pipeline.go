@@ -14,11 +14,14 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	a := arguments{l, content.Attributes}
 	p.Batch = a.int("batch", 0, 1)
 	p.Budget, p.Memory = a.budget(), a.size("memory")
-	var stages, journals hcl.Blocks
+	var stages, journals, expects hcl.Blocks
 	for _, s := range content.Blocks {
 		switch s.Type {
 		case "journal":
 			journals = append(journals, s)
+			continue
+		case "expect":
+			expects = append(expects, s)
 			continue
 		case "input":
 		default:
@@ -46,7 +49,12 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 			at.scope.Candidates = true
 		case "sample":
 			at.scope.Voters = true
+		case "elect":
+			at.scope.Election = true
 		}
+	}
+	for _, e := range l.distinct(expects) {
+		p.Expects = append(p.Expects, l.readExpect(e, at.scope))
 	}
 	p.countPrompts()
 	l.checkBudget(p, content.Attributes)

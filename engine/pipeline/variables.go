@@ -57,7 +57,7 @@ func (l *loader) readVariables(blocks hcl.Blocks) {
 				v.name, v.name, v.name)
 			v.value = cty.UnknownVal(v.typ)
 		}
-		l.vars[v.name] = v.value
+		l.vars[v.name], l.paths[v.name] = v.value, v.path
 		l.file.Variables = append(l.file.Variables, Variable{Name: v.name, Doc: v.doc, Value: show(v.value), From: v.from})
 	}
 }

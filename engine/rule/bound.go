@@ -17,6 +17,12 @@ const (
 	joinName   = "__join"
 	matchName  = "__match"
 	hasName    = "__has"
+
+	measuredName = "__measured"
+	numberName   = "__number"
+	textName     = "__text"
+	truthName    = "__truth"
+	limitName    = "__limit"
 )
 
 // guards are the functions that bound writes into the tree.
@@ -34,6 +40,18 @@ var guards = map[string]*builtin.Function{
 		label, ok := args[1].(string)
 		return ok && args[0].(*LabelSet).Has(label), nil
 	}, new(func(*LabelSet, string) bool)),
+	numberName: guard(numberName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Number, nil
+	}, new(func(Measured, string) float64)),
+	textName: guard(textName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Text, nil
+	}, new(func(Measured, string) string)),
+	truthName: guard(truthName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Truth, nil
+	}, new(func(Measured, string) bool)),
+	limitName: guard(limitName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].limit(args[2].(string)), nil
+	}, new(func(Measured, string, string) float64)),
 }
 
 func guard(name string, f func(...any) (any, error), signatures ...any) *builtin.Function {
@@ -48,6 +66,10 @@ func guard(name string, f func(...any) (any, error), signatures ...any) *builtin
 // `x in labels` looks into the set.
 func (c *compiling) bound(tree *parser.Tree) {
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		if patched := c.figureAt(*n); patched != nil {
+			ast.Patch(n, patched)
+			return
+		}
 		switch node := (*n).(type) {
 		case *ast.PredicateNode:
 			node.Node = &ast.SequenceNode{Nodes: []ast.Node{call(tickName, hidden(clockName)), node.Node}}

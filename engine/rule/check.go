@@ -22,7 +22,11 @@ func (c *compiling) checkNames(tree *parser.Tree) {
 			local[n.Name] = true
 		case *ast.CallNode:
 			functions[n.Callee] = true
-			c.refuseCall(n.Callee)
+			if id, ok := n.Callee.(*ast.IdentifierNode); ok && c.called[id.Value] != nil {
+				c.readFunction(id.Location(), c.called[id.Value])
+			} else {
+				c.refuseCall(n.Callee)
+			}
 		case *ast.BuiltinNode:
 			if !slices.Contains(builtins, n.Name) {
 				c.unknownFunction(n.Location(), n.Name)
@@ -54,6 +58,11 @@ func (c *compiling) readName(at file.Location, given string) {
 	i := slices.IndexFunc(c.names, func(n name) bool { return n.name == given })
 	if i < 0 {
 		known := Names(c.kind)
+		for _, f := range Functions(c.kind) {
+			if f.Form != "" {
+				known = append(known, f.Form)
+			}
+		}
 		if advice := DidYouMean(given, known); advice != "" {
 			c.errorAt(at, "There is no %q here.%s", given, advice)
 		} else {
@@ -62,7 +71,7 @@ func (c *compiling) readName(at file.Location, given string) {
 		return
 	}
 	if ok, needs := c.scope.written(c.names[i]); !ok {
-		c.errorAt(at, "Nothing above writes %q: it needs %s above.", given, needs)
+		c.unwritten(at, given, needs)
 		return
 	}
 	c.reads[given] = true
@@ -71,23 +80,31 @@ func (c *compiling) readName(at file.Location, given string) {
 	}
 }
 
+func (c *compiling) unwritten(at file.Location, given, needs string) {
+	if c.kind == Expectation {
+		c.errorAt(at, "Nothing measures %q: the pipeline needs %s.", given, needs)
+		return
+	}
+	c.errorAt(at, "Nothing above writes %q: it needs %s above.", given, needs)
+}
+
 func (c *compiling) refuseCall(callee ast.Node) {
 	if id, ok := callee.(*ast.IdentifierNode); ok {
 		c.unknownFunction(id.Location(), id.Value)
 		return
 	}
-	c.errorAt(callee.Location(), "Only functions can be called: %s.", strings.Join(builtins, ", "))
+	c.errorAt(callee.Location(), "Only functions can be called: %s.", strings.Join(c.callable(), ", "))
 }
 
 func (c *compiling) unknownFunction(at file.Location, given string) {
 	if at.To <= at.From {
 		at.To = at.From + len([]rune(given))
 	}
-	if advice := DidYouMean(given, builtins); advice != "" {
+	if advice := DidYouMean(given, c.callable()); advice != "" {
 		c.errorAt(at, "There is no function %q.%s", given, advice)
 		return
 	}
-	c.errorAt(at, "There is no function %q in rules; there are %s.", given, strings.Join(builtins, ", "))
+	c.errorAt(at, "There is no function %q in rules; there are %s.", given, strings.Join(c.callable(), ", "))
 }
 
 // setVariables writes the value of each var.x into the tree, so that it is

@@ -24,6 +24,8 @@ type Rule struct {
 	*program
 	reads    map[string]bool
 	mentions []func(string) bool
+	figures  []Figure
+	compared []Comparison
 }
 
 // program is what a rule, or the values of a filter, are compiled to.
@@ -56,28 +58,31 @@ func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 		return nil, c.diags
 	}
 	mentions := c.mentionsOf(tree)
+	compared := c.compared(tree.Node)
 	code := c.compile(tree)
 	if code == nil {
 		return nil, c.diags
 	}
-	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions}, nil
+	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions, figures: c.figures, compared: compared}, nil
 }
 
 // compiling is the work on one rule.
 type compiling struct {
-	kind   Kind
-	scope  Scope
-	src    Source
-	names  []name // that it may use
-	config *conf.Config
-	reads  map[string]bool
-	vars   map[string]cty.Value // that it reads
-	uses   []name               // that it does use
-	diags  hcl.Diagnostics
+	kind    Kind
+	scope   Scope
+	src     Source
+	names   []name // that it may use
+	config  *conf.Config
+	reads   map[string]bool
+	vars    map[string]cty.Value // that it reads
+	uses    []name               // that it does use
+	called  map[string]*figure   // functions of the kind, beside builtins
+	figures []Figure             // of an Expectation, each once
+	diags   hcl.Diagnostics
 }
 
 func newCompiling(kind Kind, scope Scope, src Source) *compiling {
-	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}, vars: map[string]cty.Value{}}
+	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}, vars: map[string]cty.Value{}, called: functionsOf(kind)}
 	c.config = c.newConfig()
 	return c
 }
@@ -97,7 +102,7 @@ func (c *compiling) check() *parser.Tree {
 		c.exprError(err, nil)
 		return nil
 	}
-	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkTypes, c.checkShape}
+	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkCalls, c.checkTypes, c.checkShape, c.readFigures}
 	for _, step := range steps {
 		if step(tree); c.diags.HasErrors() {
 			return nil
@@ -109,7 +114,7 @@ func (c *compiling) check() *parser.Tree {
 func (c *compiling) newConfig() *conf.Config {
 	config := conf.CreateNew()
 	config.MaxNodes = maxNodes
-	types := map[string]any{clockName: (*clock)(nil), labelsName: (*LabelSet)(nil)}
+	types := map[string]any{clockName: (*clock)(nil), labelsName: (*LabelSet)(nil), measuredName: Measured(nil)}
 	for _, n := range c.names {
 		types[n.name] = n.typ
 	}
@@ -122,6 +127,9 @@ func (c *compiling) newConfig() *conf.Config {
 	}
 	for name, f := range guards {
 		config.Functions[name] = f
+	}
+	for name, f := range c.called {
+		config.Functions[name] = f.declared()
 	}
 	return config
 }
@@ -191,7 +199,7 @@ func (c *compiling) exprError(err error, tree *parser.Tree) {
 			return
 		}
 	}
-	message := describe(f.Message)
+	message := strings.TrimSpace(describe(f.Message))
 	c.errorAt(at, "%s.", capital(message))
 }
 

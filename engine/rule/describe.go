@@ -1,15 +1,13 @@
 package rule
 
-import (
-	"reflect"
-	"slices"
-)
+import "reflect"
 
 // Name is a name that rules of a kind may use, for people.
 type Name struct {
 	Name   string
 	Type   string // in words
-	Needs  string // what has to stand above the rule; empty: nothing
+	Needs  string // what has to stand above the rule, of an Expectation anywhere in the pipeline; empty: nothing
+	Doc    string // empty: the name says it
 	Fields []Name // of the record, or of each in the list
 
 	writer writer
@@ -21,7 +19,7 @@ func Described(kind Kind) []Name {
 	for _, n := range namesOf(kind) {
 		t := reflect.TypeOf(n.typ)
 		_, needs := Scope{}.written(n)
-		all = append(all, Name{Name: n.name, Type: inWords(t), Needs: needs, Fields: fieldNames(t), writer: n.writer})
+		all = append(all, Name{Name: n.name, Type: inWords(t), Needs: needs, Doc: docOf(n.name, kind), Fields: fieldNames(t), writer: n.writer})
 	}
 	return all
 }
@@ -32,8 +30,26 @@ func (s Scope) Offers(n Name) bool {
 	return ok
 }
 
-// Functions lists the functions that rules may call.
-func Functions() []string { return slices.Clone(builtins) }
+// Function is one that rules of a kind may call.
+type Function struct {
+	Name string
+	Form string // as recall("label"); empty: it is one of the expr language
+	Doc  string
+}
+
+// Functions lists the functions that rules of a kind may call, those of the kind first.
+func Functions(kind Kind) []Function {
+	var all []Function
+	for _, f := range figures {
+		if kind == Expectation && f.form != "" {
+			all = append(all, Function{f.name, f.form, f.doc})
+		}
+	}
+	for _, b := range builtins {
+		all = append(all, Function{Name: b})
+	}
+	return all
+}
 
 func fieldNames(t reflect.Type) []Name {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {

@@ -42,7 +42,7 @@ func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 		e.values[clockName] = &e.clock
 	}
 	e.clock = clock{ctx: ctx}
-	e.values[labelsName] = env.Labels
+	e.values[labelsName], e.values[measuredName] = env.Labels, env.Measured
 	for _, n := range p.uses {
 		e.values[n.name] = n.value(env)
 	}

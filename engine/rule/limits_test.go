@@ -85,10 +85,17 @@ func FuzzRule(f *testing.F) {
 			f.Add(uint8(kind), seed)
 		}
 	}
+	for _, seed := range []string{`low(accuracy) >= 0.9 and recall("x") < 1`, `found("q", "p", 3)`, `answer("x") == "y"`} {
+		f.Add(uint8(5), seed)
+	}
 	env := sample()
 	f.Fuzz(func(t *testing.T, kind uint8, text string) {
 		quick(t, time.Second, func() {
-			r, diags := Compile(Kind(kind%5+1), everything(), plain(text))
+			which := Kind(kind%6 + 1)
+			if which > Fallback {
+				which = Expectation
+			}
+			r, diags := Compile(which, pipelineScope(), plain(text))
 			if !diags.HasErrors() {
 				_, _ = r.Eval(context.Background(), env)
 			}

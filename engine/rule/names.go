@@ -9,6 +9,7 @@ const (
 	always writer = iota
 	retrieves
 	voters
+	elects
 )
 
 // name is one name that rules see: its type, its value and who writes it.
@@ -16,7 +17,7 @@ type name struct {
 	name   string
 	writer writer
 	typ    any            // a value of the type that the rule is checked against
-	value  func(*Env) any // nil: only the store knows it
+	value  func(*Env) any // nil: only the store knows it, or it is a figure
 }
 
 // item and candidate are sdk records as rules see them: pointers, so that
@@ -92,10 +93,10 @@ func namesOf(kind Kind) []name {
 	switch kind {
 	case Filtering:
 		seen = common[:1] // the item: nothing has been found for it yet
-	case Whole:
-		seen = nil // it is asked once, before there are items
+	case Whole, Expectation:
+		seen = nil // it is asked once, before or after there are items
 	}
-	return slices.Concat(seen, ofKind[kind])
+	return slices.Concat(seen, ofKind[kind], figureNames(kind))
 }
 
 // written reports whether something above the rule writes the name, and what
@@ -106,6 +107,8 @@ func (s Scope) written(n name) (ok bool, needs string) {
 		return s.Candidates, "a retrieve stage"
 	case voters:
 		return s.Voters, "a sample stage"
+	case elects:
+		return s.Election, "an elect stage"
 	}
 	return true, ""
 }

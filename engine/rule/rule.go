@@ -11,13 +11,14 @@ type Kind uint8
 
 // The kinds of rules.
 const (
-	When      Kind = iota + 1 // of a stage: does it work on this item?
-	Keep                      // of retrieve: does this candidate stay?
-	Accept                    // of sample and elect: may this answer count?
-	Flag                      // of elect: should a person look at this verdict?
-	Fallback                  // of a fallback block: does it take over this item?
-	Filtering                 // filter of retrieve: is this entry searched? See CompileFilter
-	Whole                     // whole of retrieve: does all of the knowledge take the place of a search?
+	When        Kind = iota + 1 // of a stage: does it work on this item?
+	Keep                        // of retrieve: does this candidate stay?
+	Accept                      // of sample and elect: may this answer count?
+	Flag                        // of elect: should a person look at this verdict?
+	Fallback                    // of a fallback block: does it take over this item?
+	Filtering                   // filter of retrieve: is this entry searched? See CompileFilter
+	Whole                       // whole of retrieve: does all of the knowledge take the place of a search?
+	Expectation                 // rule of expect: is what was measured good enough?
 )
 
 // Scope is what stands above a rule in the file: a name that nothing above
@@ -25,6 +26,7 @@ const (
 type Scope struct {
 	Candidates bool                 // a retrieve stage stands above (or this is its own rule)
 	Voters     bool                 // a sample stage stands above (or this is an elect's rule)
+	Election   bool                 // Expectation: the pipeline has an elect stage
 	Vars       map[string]cty.Value // var.x, already evaluated
 	Texts      bool                 // Filtering: all metadata of the entries are texts
 }
@@ -47,6 +49,7 @@ type Env struct {
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why
 	Knowledge       Extent         // Whole: of the knowledge in question
+	Measured        Measured       // Expectation: what its figures are
 
 	views  []*candidate   // of Item.Candidates, made when a rule first asks
 	viewed *sdk.Candidate // the first of those that views was made from
