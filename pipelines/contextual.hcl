@@ -247,4 +247,13 @@ pipeline "contextual" {
     enabled = var.model != ""
     flag    = "answer == ''"
   }
+
+  # What holds with the example's data, by either embedder: racflow test pipelines/contextual.hcl
+  expect "recall" {
+    rule = var.embedder == "hashing" ? "recall_at(20) >= 0.75 and ndcg >= 0.55" : "recall_at(20) >= 0.87 and ndcg >= 0.65"
+  }
+
+  expect "shutdown" {
+    rule = "found('How long does the gateway wait when it is shut down?', 'reference/gateway.md', 5)"
+  }
 }

@@ -222,4 +222,24 @@ pipeline "intent" {
       accuracy = var.accuracy
     }
   }
+
+  # What holds with the example's data, by either embedder: racflow test pipelines/intent.hcl
+  expect "accuracy" {
+    rule = var.embedder == "hashing" ? "accuracy >= 0.45 and low(accuracy) >= 0.4" : "accuracy >= 0.73 and low(accuracy) >= 0.67"
+  }
+
+  expect "answered" {
+    description = "Enough answers can be relied on, and the others are flagged."
+    rule        = "answered(0.8) >= 0.6"
+    enabled     = var.embedder != "hashing"
+  }
+
+  expect "cancel" {
+    rule = "answer('how do i get out of this monthly plan') == 'subscription_cancel'"
+  }
+
+  expect "no-leak" {
+    description = "Figures are of texts that are not among the examples."
+    rule        = "leaked == 0 and failed == 0"
+  }
 }

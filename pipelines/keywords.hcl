@@ -184,4 +184,9 @@ pipeline "keywords" {
       mode = "lexical"
     }
   }
+
+  # What holds with the example's data, by either embedder: racflow test pipelines/keywords.hcl
+  expect "recall" {
+    rule = var.embedder == "hashing" ? "recall_at(20) >= 0.75 and ndcg >= 0.5" : "recall_at(20) >= 0.88 and ndcg >= 0.57"
+  }
 }

@@ -171,4 +171,16 @@ pipeline "rac" {
     use  = "first"
     flag = "answer == ''"
   }
+
+  # What holds with the example's data, whatever the model. Nobody is asked:
+  # racflow test -var model=none pipelines/rac.hcl
+  expect "no-leak" {
+    description = "Figures are of texts that are not among the examples."
+    rule        = "leaked == 0"
+  }
+
+  expect "neighbours" {
+    description = "A row with the right label is among those that are shown."
+    rule        = "found('how do i get out of this monthly plan', 'Please do not renew my plan when it runs out.', 20)"
+  }
 }

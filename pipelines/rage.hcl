@@ -282,4 +282,14 @@ pipeline "rage" {
     accept = "answer in labels"
     flag   = "agreement < 0.5"
   }
+
+  # What holds with the example's data, by either embedder: racflow test pipelines/rage.hcl
+  expect "accuracy" {
+    rule = var.embedder == "hashing" ? "accuracy >= 0.41" : "accuracy >= 0.65"
+  }
+
+  expect "no-leak" {
+    description = "Figures are of texts that are not among the examples."
+    rule        = "leaked == 0 and failed == 0"
+  }
 }

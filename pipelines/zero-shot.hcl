@@ -119,4 +119,11 @@ pipeline "zero-shot" {
     use  = "first"
     flag = "answer == ''"
   }
+
+  # What holds with the example's data, whatever the model. Nobody is asked:
+  # racflow test -var model=none pipelines/zero-shot.hcl
+  expect "no-leak" {
+    description = "Figures are of texts that are not among the examples."
+    rule        = "leaked == 0"
+  }
 }

@@ -20,6 +20,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1 // could not start, or broke off
 	exitItemsFailed = 3 // finished, but some items or rows failed or lack a voter
+	exitUnexpected  = 4 // finished, and what a file expects does not hold
 	exitInterrupted = 130
 )
 

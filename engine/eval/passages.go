@@ -176,6 +176,18 @@ func Recalled(gold []source.Gold, list []sdk.Candidate, k int) float64 {
 	return rank(relevant(gold), list).within(k)
 }
 
+// Reciprocal is 1 / rank of the first gold passage in a list; 0: there is none.
+func Reciprocal(gold []source.Gold, list []sdk.Candidate) float64 {
+	return rank(relevant(gold), list).reciprocal()
+}
+
+func (r ranked) reciprocal() float64 {
+	if len(r.places) == 0 {
+		return 0
+	}
+	return 1 / float64(r.places[0])
+}
+
 // gainOf is the discounted cumulative gain of the first ndcgCut.
 func gainOf(gains []float64) float64 {
 	sum := 0.0
@@ -203,9 +215,7 @@ func (s *Ranking) add(r ranked, length int) {
 	}
 	s.Failure += r.within(failureCut) // what is left of 1 is failure; see Report
 	s.NDCG += r.ndcg
-	if len(r.places) > 0 {
-		s.MRR += 1 / float64(r.places[0])
-	}
+	s.MRR += r.reciprocal()
 }
 
 // Unseen returns the passages that are in no list: the knowledge may lack them.

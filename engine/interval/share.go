@@ -18,13 +18,7 @@ type Interval struct {
 // Wilson returns the score interval of a share: right of n items. Without items
 // nothing is known: 0 to 1.
 func Wilson(right, n int) Interval {
-	if n == 0 {
-		return Interval{0, 1}
-	}
-	z, items, p := quantile(Level), float64(n), float64(right)/float64(n)
-	middle := p + z*z/(2*items)
-	half := z * math.Sqrt(p*(1-p)/items+z*z/(4*items*items))
-	i := Interval{(middle - half) / (1 + z*z/items), (middle + half) / (1 + z*z/items)}
+	i := Mean(float64(right)/float64(max(n, 1)), n)
 	if right == 0 {
 		i.Low = 0 // exactly, which rounding would miss
 	}
@@ -32,6 +26,19 @@ func Wilson(right, n int) Interval {
 		i.High = 1
 	}
 	return i
+}
+
+// Mean returns Wilson's interval of the mean of n values between 0 and 1, as if each were 0 or 1:
+// no other values with this mean vary more, so it is at least as wide as it has to be. Without
+// values nothing is known: 0 to 1.
+func Mean(p float64, n int) Interval {
+	if n == 0 {
+		return Interval{0, 1}
+	}
+	z, items := quantile(Level), float64(n)
+	middle := p + z*z/(2*items)
+	half := z * math.Sqrt(p*(1-p)/items+z*z/(4*items*items))
+	return Interval{(middle - half) / (1 + z*z/items), (middle + half) / (1 + z*z/items)}
 }
 
 // AtLeast returns the share that the true one is not below, with this confidence

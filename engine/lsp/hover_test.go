@@ -29,6 +29,8 @@ func TestHover(t *testing.T) {
 		{"name in a rule", in("sample \"s\" {}\nelect \"s\" {\n  flag = \"mar¦gin < 0.1\"\n}"), []string{"**margin**: a number", "a sample stage above"}, "margin"},
 		{"field in a rule", in("sample \"s\" {\n  when = \"item.te¦xt == ''\"\n}"), []string{"**item.text**: a text"}, "text"},
 		{"list in a rule", in("elect \"s\" {\n  flag = \"len(vo¦tes) < 2\"\n}"), []string{"**votes**: a list of votes, with voter, answer, weight, accepted"}, "votes"},
+		{"figure", in("elect \"e\" {}\nexpect \"x\" {\n  rule = \"accu¦racy > 0.9\"\n}"), []string{"**accuracy**: a number", "The share of the items"}, "accuracy"},
+		{"figure with an argument", in("elect \"e\" {}\nexpect \"x\" {\n  rule = \"rec¦all('a') > 0.9\"\n}"), []string{"**recall(\"LABEL\")**", "with this label"}, "recall"},
 		{"a text", in("input { path = \"x¦\" }"), nil, ""},
 		{"a number", in("sample \"s\" {\n  n = 1¦0\n}"), nil, ""},
 		{"unknown argument", in("sample \"s\" {\n  nn¦ = 10\n}"), nil, ""},

@@ -70,6 +70,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		}
 		fmt.Fprintf(tw, "%s.%s\t%s\t%s\t%s\n", s.Block, s.Name, use, process, items)
 	}
+	p.writeExpects(tw)
 	if p.Invalid > 0 {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
 	}
@@ -85,6 +86,20 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		return err
 	}
 	return p.writeForecast(w)
+}
+
+// writeExpects shows what racflow test would ask. A run asks none of it.
+func (p planned) writeExpects(w io.Writer) {
+	if len(p.Pipeline.Expects) > 0 {
+		fmt.Fprintf(w, "\nEXPECT\tRULE\n")
+	}
+	for _, e := range p.Pipeline.Expects {
+		rule := "off: enabled is false"
+		if e.Enabled {
+			rule = terminal.Shorten(e.Rule.Text(), valueWidth)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", e.Name, rule)
+	}
 }
 
 // among says which entries a retrieve stage searches, or when it gives all.

@@ -21,6 +21,12 @@ type (
 		Stages    []callsJSON     `json:"stages,omitempty"` // that call services
 		Plugins   []pluginJSON    `json:"plugins,omitempty"`
 		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
+		Expects   []expectJSON    `json:"expects,omitempty"`
+	}
+	expectJSON struct {
+		Name    string `json:"name"`
+		Rule    string `json:"rule"`
+		Enabled bool   `json:"enabled"`
 	}
 	knowledgeJSON struct {
 		Name    string `json:"name"`
@@ -59,6 +65,9 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory}
 	for _, one := range p.Plugins {
 		shown.Plugins = append(shown.Plugins, pluginOf(one))
+	}
+	for _, e := range p.Pipeline.Expects {
+		shown.Expects = append(shown.Expects, expectJSON{e.Name, e.Rule.Text(), e.Enabled})
 	}
 	for _, k := range p.Knowledge {
 		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed}

@@ -212,6 +212,18 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// What the examples are expected to reach says nothing about other data.
+func TestMakeForgetsExpectations(t *testing.T) {
+	for _, name := range []string{"intent.hcl", "contextual.hcl"} {
+		made := open(pipelines.Files, name, "", "")
+		text, err := made.bytes()
+		before, _ := pipelines.Files.ReadFile(name)
+		if err != nil || !strings.Contains(string(before), "\n  expect ") || strings.Contains(string(text), "expect") || strings.Contains(string(text), "racflow test") || strings.Contains(string(text), "\n\n}") {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}
+
 func TestMakeRefuses(t *testing.T) {
 	rows := tickets(",", "text", "label", 8)
 	write(t, map[string]string{"a.csv": rows, "b.csv": rows, "c.csv": rows, "docs/a.md": english, "more/a.md": english, "empty/x.bin": "\x00", "none.csv": "text,label\n", "n.csv": "x,y\n1,2\n3,4\n"})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,7 +55,19 @@ func open(files fs.FS, name, comment, variables string) *template {
 		t.err = err
 		return t
 	}
+	parsed.forget()
 	return parsed
+}
+
+// forget drops what the file expects of the data that it comes with.
+func (t *template) forget() {
+	for _, p := range t.file.Body().Blocks() {
+		for _, b := range p.Body().Blocks() {
+			if p.Type() == "pipeline" && b.Type() == "expect" {
+				p.Body().RemoveBlock(b)
+			}
+		}
+	}
 }
 
 func parse(text []byte, name string) (*template, error) {
@@ -152,10 +165,13 @@ func expression(text string) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
 }
 
+// emptied are the empty lines that blocks leave which were removed at the end of another one.
+var emptied = regexp.MustCompile(`\n\n+\}`)
+
 // bytes is the file, formatted.
 func (t *template) bytes() ([]byte, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("make a pipeline file: %w", t.err)
 	}
-	return hclwrite.Format(t.file.Bytes()), nil
+	return emptied.ReplaceAll(hclwrite.Format(t.file.Bytes()), []byte("\n}")), nil
 }
