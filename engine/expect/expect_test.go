@@ -221,6 +221,21 @@ func TestOwnInputAndVariables(t *testing.T) {
 	}
 }
 
+// What people have decided is not scored, in any figure, and is no leak.
+func TestDecidedItems(t *testing.T) {
+	p := folder(t, map[string]string{
+		"p.hcl": strings.Replace(pipelineOf(`
+  expect "e" { rule = "accuracy == 0.75 and leaked == 0 and recall_at(1) == 0.75" }
+`), "source { path = var.known }", "source { path = var.known }\n  source {\n    path     = \"decided.jsonl\"\n    reviewed = true\n  }", 1),
+		"rows.tsv": known, "in.tsv": items,
+		"decided.jsonl": `{"id":"r-1","text":"Blue  car","label":"vehicle","reviewer":"Ada","reviewed_at":"2026-11-23T10:00:00Z"}` + "\n",
+	})
+	r, err := expect.Test(t.Context(), p, nil)
+	if err != nil || r.Verdicts[0].Outcome != expect.Holds {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // What a value makes of the file shows when it is loaded with it.
 func TestWrongVariables(t *testing.T) {
 	p := folder(t, map[string]string{"p.hcl": pipelineOf(`

@@ -100,7 +100,7 @@ func (m *measurement) add(batch []outcome.Result) error {
 
 // addLists measures the last list of an item with gold passages.
 func (m *measurement) addLists(r outcome.Result) {
-	if !slices.ContainsFunc(r.Gold, func(g source.Gold) bool { return g.Grade > 0 }) {
+	if r.Decided != nil || !slices.ContainsFunc(r.Gold, func(g source.Gold) bool { return g.Grade > 0 }) {
 		return
 	}
 	m.gold++
