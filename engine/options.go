@@ -69,7 +69,7 @@ type Options struct {
 	// long (package live).
 	Edition bool
 
-	Lists bool // keep what each retrieve and rerank stage found with the results
+	Lists bool // what each retrieve and rerank stage found has texts
 
 	ballots bool // keep what voters returned, to hold elections again
 	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method

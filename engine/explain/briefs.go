@@ -51,7 +51,7 @@ func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
 	if found == nil {
 		return nil, fmt.Errorf("run %s has no item %q: it was not reached, or is called in another way", r.ID(), id)
 	}
-	whole := &kept{Item: Item{Brief: *briefOf(found)}, row: found.Row, seen: found.Seen}
+	whole := keptOf(found, briefOf(found))
 	return &whole.Item, r.complete(ctx, []*kept{whole})
 }
 
@@ -116,7 +116,7 @@ func briefOf(item *journal.Item) *Brief {
 	if file, line := item.Row.Place(); file != "" {
 		item.Result.File, item.Result.FileLine = file, line
 	}
-	b := &Brief{Result: result.Of(item.Result, nil), Line: item.Row.Line, Status: item.Status, Seen: item.Seen != nil}
+	b := &Brief{Result: result.Of(item.Result, nil), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
 	for voter, u := range item.Result.Usages {
 		if b.Usages == nil {
 			b.Usages = map[string]Usage{}
@@ -156,7 +156,7 @@ func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item
 			if !want(brief) {
 				continue
 			}
-			if batch = append(batch, &kept{Item: Item{Brief: *brief}, row: item.Row, seen: item.Seen}); len(batch) == together && !give() {
+			if batch = append(batch, keptOf(&item, brief)); len(batch) == together && !give() {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -14,8 +15,13 @@ import (
 // kept is an item that is being completed.
 type kept struct {
 	Item
-	row  source.Row
-	seen *journal.Seen
+	row     source.Row
+	seen    *journal.Seen
+	unasked *outcome.Bill
+}
+
+func keptOf(item *journal.Item, b *Brief) *kept {
+	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked}
 }
 
 func (k *kept) lose(format string, args ...any) {
@@ -28,10 +34,9 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range items {
-		switch {
-		case k.seen != nil:
-			r.list(k)
-		case k.Status != journal.Unreached && !k.retrievalOnly():
+		r.list(k)
+		r.decide(k)
+		if k.seen == nil && k.Status != journal.Unreached && !k.retrievalOnly() {
 			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
 		}
 	}
@@ -42,28 +47,43 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 	for _, k := range items {
 		r.reply(k)
 		for i := range k.Lists {
-			k.Lists[i].Candidates = result.Candidates(k.Lists[i].found)
+			if l := &k.Lists[i]; l.found != nil {
+				l.Candidates = result.Candidates(l.found)
+			}
 		}
 		slices.Sort(k.Gone)
 	}
 	return ctx.Err()
 }
 
+// retrievalOnly reports whether the item's candidates are its result.
 func (k *kept) retrievalOnly() bool { return len(k.Candidates) > 0 }
 
-// list makes the lists of an item, without texts.
+// list makes the lists of an item, without texts. Those of which the result has the candidates come
+// with theirs.
 func (r *Run) list(k *kept) {
-	if len(k.seen.Candidates) == 0 {
-		return
+	if k.seen != nil {
+		for _, l := range k.seen.Lists {
+			k.Lists = append(k.Lists, List{Stage: l.Stage, Whole: l.Whole, found: bare(l.Found)})
+		}
+		if older := k.seen.Candidates; len(older) > 0 {
+			k.Lists = append(k.Lists, List{Stage: r.lastList(), found: bare(older)})
+		}
 	}
-	l := List{Stage: r.lastList(), found: make([]sdk.Candidate, len(k.seen.Candidates))}
-	for i, c := range k.seen.Candidates {
-		l.found[i] = sdk.Candidate{ID: c.ID, Score: c.Score, Dense: sdk.Unscored, Lexical: sdk.Unscored}
+	if k.retrievalOnly() {
+		k.Lists = append(k.Lists, List{Stage: r.lastList(), Candidates: k.Candidates})
 	}
-	k.Lists = append(k.Lists, l)
 }
 
-// lastList names the stage whose candidates older journals have.
+func bare(all []journal.Scored) []sdk.Candidate {
+	found := make([]sdk.Candidate, len(all))
+	for i, c := range all {
+		found[i] = sdk.Candidate{ID: c.ID, Score: c.Score, Dense: c.Dense, Lexical: c.Lexical}
+	}
+	return found
+}
+
+// lastList names the last stage that leaves candidates, where the journal does not.
 func (r *Run) lastList() string {
 	if r.pipeline == nil {
 		return ""

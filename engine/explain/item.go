@@ -40,7 +40,8 @@ type Item struct {
 // List are the candidates that a stage left for those below it, best first. One whose text
 // is gone has an empty text and no label.
 type List struct {
-	Stage      string             `json:"stage"` // as "rerank.best"
+	Stage      string             `json:"stage"`           // as "rerank.best"
+	Whole      bool               `json:"whole,omitempty"` // they are all of the knowledge, in its order, which nothing has scored
 	Candidates []result.Candidate `json:"candidates"`
 
 	found []sdk.Candidate // the same, as stages see them
@@ -73,10 +74,14 @@ type Reply struct {
 // Rule is a rule of the file that decided something about an item.
 type Rule struct {
 	Stage string `json:"stage"` // as "sample.llm"
-	Rule  string `json:"rule"`  // "when", "keep", "accept", "flag", "fallback" or "on_error"
+	Rule  string `json:"rule"`  // "when", "keep", "accept", "flag", "fallback", "on_error" or RuleSpend
 	Text  string `json:"text,omitempty"`
 	What  string `json:"what"` // it did: a sentence without its full stop
 }
+
+// RuleSpend says that the item's turn did not come, where a run may spend only so much. It is
+// of no stage.
+const RuleSpend = "spend"
 
 // Retry is a stage that was called again about an item.
 type Retry struct {

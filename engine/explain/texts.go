@@ -65,7 +65,7 @@ func (r *Run) look(ctx context.Context, items []*kept) error {
 	for _, k := range items {
 		for _, l := range k.Lists {
 			of, ok := r.searched(l.Stage)
-			if !ok {
+			if !ok || len(l.found) == 0 {
 				continue
 			}
 			if ids[of] == nil {
@@ -95,25 +95,37 @@ func (r *Run) look(ctx context.Context, items []*kept) error {
 		}
 	}
 	for _, k := range items {
-		for _, l := range k.Lists {
-			r.fill(k, l, ids)
+		for i := range k.Lists {
+			if err := r.fill(ctx, k, &k.Lists[i], ids); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // fill fills in one list.
-func (r *Run) fill(k *kept, l List, texts map[manifest.Knowledge]map[string]sdk.Candidate) {
+func (r *Run) fill(ctx context.Context, k *kept, l *List, texts map[manifest.Knowledge]map[string]sdk.Candidate) error {
+	if l.Candidates != nil { // those of the result, which have texts
+		return nil
+	}
 	of, ok := r.searched(l.Stage)
 	if !ok {
 		if r.pipeline != nil {
 			k.lose("the texts of %s: the file has no such stage any more, or another knowledge", l.Stage)
 		}
-		return
+		return nil
 	}
-	if _, err := r.knowledge(of); err != nil {
-		k.lose("the texts of knowledge %q: %v", of.Name, err)
-		return
+	searched, err := r.knowledge(of)
+	if err != nil {
+		if r.pipeline != nil { // else the run says so
+			k.lose("the texts of knowledge %q: %v", of.Name, err)
+		}
+		return nil
+	}
+	if l.Whole {
+		l.found, err = searched.All(ctx)
+		return err
 	}
 	missing := 0
 	for i := range l.found {
@@ -127,6 +139,7 @@ func (r *Run) fill(k *kept, l List, texts map[manifest.Knowledge]map[string]sdk.
 		*c = text
 	}
 	if missing > 0 {
-		k.lose("the texts of %d of %d candidates: their entries were removed since", missing, len(l.found))
+		k.lose("the texts of %d of %d candidates of %s: their entries were removed since", missing, len(l.found), l.Stage)
 	}
+	return nil
 }

@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,15 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/sdk"
 )
 
 // TestChangedLines edits a journal in each way: what is not as it was written is answered
@@ -252,61 +247,5 @@ func TestResults(t *testing.T) {
 		if err != io.ErrClosedPipe {
 			t.Errorf("error %v", err)
 		}
-	}
-}
-
-// TestSeen keeps what was seen of those items that a person may ask about, or of all.
-func TestSeen(t *testing.T) {
-	prompts := []outcome.Prompted{{Stage: "prompt.p", Prompts: []sdk.Prompt{{Text: "which?"}, {Text: "which now?"}}}}
-	key := sdk.KeyOf("request")
-	result := func(line int, change func(*outcome.Result)) outcome.Result {
-		r := outcome.Result{
-			Line: line, ID: "i", Answer: "a", Candidates: []sdk.Candidate{{ID: "c\"1", Text: "long", Score: 0.1}, {ID: "c2", Score: 7}},
-			Prompts: prompts, Requests: []outcome.Request{{Voter: "llm", Key: key}},
-		}
-		change(&r)
-		return r
-	}
-	all := []outcome.Result{
-		result(1, func(*outcome.Result) {}), result(2, func(r *outcome.Result) { r.Expected = "a" }),
-		result(3, func(r *outcome.Result) { r.Expected = "b" }), result(4, func(r *outcome.Result) { r.Flagged = true }),
-		result(5, func(r *outcome.Result) { r.Answer = "" }), result(6, func(r *outcome.Result) { r.Failure = &outcome.Failure{Err: io.EOF} }),
-		result(7, func(r *outcome.Result) { r.Expected, r.FreeText = "b", true }), result(8, func(r *outcome.Result) { r.RetrievalOnly = true }),
-	}
-	want := &journal.Seen{
-		Candidates: []journal.Scored{{ID: "c\"1", Score: 0.1}, {ID: "c2", Score: 7}},
-		Prompts:    map[string][]string{"prompt.p": {journal.Hash(prompts[0].Prompts[0]), journal.Hash(prompts[0].Prompts[1])}},
-	}
-	for keep, lines := range map[journal.Keep][]int{journal.KeepNotable: {3, 4, 5, 6}, journal.KeepAll: {1, 2, 3, 4, 5, 6, 7, 8}} {
-		j, _, err := runs.Of(t.TempDir()).Begin(manifest.Manifest{}, journal.Options{Keep: keep}, runs.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer j.Close(nil)
-		j.Index()
-		if err := j.Keep(all); err != nil {
-			t.Fatal(err)
-		}
-		var got []int
-		for item := range j.Kept() {
-			if item.Seen == nil {
-				continue
-			}
-			got = append(got, item.Row.Line)
-			want := *want
-			want.Requests = map[string][]string{"llm": {hex.EncodeToString(key[:])}}
-			if item.Row.Line == 8 {
-				want.Candidates = nil // the result has them
-			}
-			if d := cmp.Diff(&want, item.Seen, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("line %d (-want +got):\n%s", item.Row.Line, d)
-			}
-		}
-		if !slices.Equal(got, lines) {
-			t.Errorf("keep %s: what was seen is kept of %v, want %v", keep, got, lines)
-		}
-	}
-	if prompts[0].Prompts[0].Text = "Which?"; journal.Hash(prompts[0].Prompts[0]) == want.Prompts["prompt.p"][0] {
-		t.Error("another prompt has the same hash")
 	}
 }

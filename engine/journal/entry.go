@@ -13,17 +13,19 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int               `json:"line"`
-	ID         string            `json:"id"`
-	Answer     *string           `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64           `json:"agreement,omitempty"`
-	Confidence float64           `json:"confidence,omitempty"`
-	Flagged    bool              `json:"flagged,omitempty"`
-	Reason     string            `json:"reason,omitempty"`
-	Votes      []vote            `json:"votes,omitzero"`
-	Citations  []citation        `json:"citations,omitempty"`
-	Tokens     [3]uint64         `json:"tokens,omitzero"` // in, cached of these, out
-	Cost       float64           `json:"cost,omitempty"`
+	Line       int        `json:"line"`
+	ID         string     `json:"id"`
+	Answer     *string    `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64    `json:"agreement,omitempty"`
+	Confidence float64    `json:"confidence,omitempty"`
+	Flagged    bool       `json:"flagged,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	Votes      []vote     `json:"votes,omitzero"`
+	Citations  []citation `json:"citations,omitempty"`
+	Tokens     [3]uint64  `json:"tokens,omitzero"` // in, cached of these, out
+	Cost       float64    `json:"cost,omitempty"`
+	// Spent is what each voter took. Tokens and cost are left out where they are its sum.
+	Spent      map[string]spent  `json:"spent,omitempty"`
 	Candidates []candidate       `json:"candidates,omitempty"`
 	Missing    []string          `json:"missing,omitempty"` // voters that the answer is without
 	Decided    *outcome.Decision `json:"decided,omitempty"` // by a person
@@ -70,8 +72,12 @@ func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 	if keep == KeepAll || notable(r) {
 		e.Seen = seen(r)
 	}
+	e.spend(r)
 	if r.Failure != nil {
 		e.Stage, e.Error = r.Failure.Stage, r.Failure.Err.Error()
+		for _, v := range outcome.Heaviest(r.Votes) {
+			e.Votes = append(e.Votes, vote(v))
+		}
 	} else {
 		e.answer(r)
 	}
@@ -92,8 +98,10 @@ func (e *entry) answer(r *outcome.Result) {
 		e.Votes = append(e.Votes, vote(v))
 	}
 	e.Citations = citationsOf(r.Citations)
-	e.Tokens = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}
-	e.Cost, e.Unasked, e.Asked, e.Decided = r.Cost, r.Unasked, r.Asked, r.Decided
+	if usage, cost := e.took(); usage != r.Usage || cost != r.Cost {
+		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
+	}
+	e.Unasked, e.Asked, e.Decided = r.Unasked, r.Asked, r.Decided
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -135,10 +143,13 @@ func (e *entry) result() outcome.Result {
 	if e.Answer == nil {
 		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}}
 	}
+	usage, cost := e.took()
+	if e.Tokens != [3]uint64{} || e.Cost != 0 {
+		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
+	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]},
-		Cost:  e.Cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

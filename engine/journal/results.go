@@ -45,7 +45,7 @@ func (s *Status) UnmarshalText(text []byte) error {
 type Item struct {
 	Row    source.Row
 	Status Status
-	// Result is as the run gave it, but for Lists, Usages, Skipped and Latency, which are not
+	// Result is as the run gave it, but for what Seen has, Skipped and Latency, which are not
 	// kept. Of an item that is Unreached it has what the row says.
 	Result outcome.Result
 	Seen   *Seen // nil: the journal does not have what was seen of the item
@@ -92,7 +92,7 @@ func (j *Journal) Kept() iter.Seq[Item] {
 			if e == nil {
 				continue
 			}
-			item := Item{Row: source.Row{Line: line, ID: e.ID, Label: e.Expected}, Status: statuses[line], Result: e.result(), Seen: e.Seen}
+			item := Item{Row: source.Row{Line: line, ID: e.ID, Label: e.Expected}, Status: statuses[line], Result: e.whole(), Seen: e.Seen}
 			j.complete(&item)
 			if !yield(item) {
 				return
@@ -109,7 +109,7 @@ func (j *Journal) Item(row source.Row) Item {
 			continue
 		}
 		if e := j.entry(status, row); e != nil {
-			item.Status, item.Result, item.Seen = status, e.result(), e.Seen
+			item.Status, item.Result, item.Seen = status, e.whole(), e.Seen
 			break
 		}
 	}

@@ -9,29 +9,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Seen is what the stages saw of an item, without texts: enough to find them again.
+// Seen is what the stages saw of an item and made of it, without texts: enough to find these
+// again.
 type Seen struct {
-	Candidates []Scored `json:"candidates,omitempty"` // of the last retrieve or rerank stage, best first
+	Lists Lists `json:"lists,omitempty"` // of the retrieve and rerank stages in file order, but for the one that is the result
 	// Prompts are hashes (Hash) of the prompts of each prompt stage, as "prompt.classify".
 	Prompts map[string][]string `json:"prompts,omitempty"`
 	// Requests are the keys of voters' replies in the response cache, as sdk.Sample has them,
 	// in hexadecimal, by voter, in the order of their samples.
 	Requests map[string][]string `json:"requests,omitempty"`
-}
+	Rules    []outcome.Rule      `json:"rules,omitempty"`
+	Retries  []outcome.Retry     `json:"retries,omitempty"`
 
-// Scored is a candidate with its score after fusion, or the reranker's. There are many: in JSON
-// it is ["id", score].
-type Scored struct {
-	ID    string
-	Score float32
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s Scored) MarshalJSON() ([]byte, error) { return json.Marshal([]any{s.ID, s.Score}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *Scored) UnmarshalJSON(text []byte) error {
-	return json.Unmarshal(text, &[]any{&s.ID, &s.Score})
+	// Candidates are those of the last list alone, as an older racflow kept them.
+	Candidates []Scored `json:"candidates,omitempty"`
 }
 
 // notable reports whether a person may want to know what led to a result.
@@ -48,11 +39,12 @@ func notable(r *outcome.Result) bool {
 // seen is what was seen of an item; nil: nothing.
 func seen(r *outcome.Result) *Seen {
 	var s Seen
-	if !r.RetrievalOnly { // else the candidates are the result
-		for _, c := range r.Candidates {
-			s.Candidates = append(s.Candidates, Scored{c.ID, c.Score})
-		}
+	lists := r.Lists
+	if r.RetrievalOnly && r.Failure == nil && len(lists) > 0 { // the last one is the result
+		lists = lists[:len(lists)-1]
 	}
+	s.Lists = listsOf(lists)
+	s.Rules, s.Retries = r.Rules, r.Retries
 	for _, p := range r.Prompts {
 		if s.Prompts == nil {
 			s.Prompts = map[string][]string{}
@@ -67,7 +59,7 @@ func seen(r *outcome.Result) *Seen {
 		}
 		s.Requests[q.Voter] = append(s.Requests[q.Voter], hex.EncodeToString(q.Key[:]))
 	}
-	if s.Candidates == nil && s.Prompts == nil && s.Requests == nil {
+	if s.Lists == nil && s.Prompts == nil && s.Requests == nil && len(s.Rules) == 0 && len(s.Retries) == 0 {
 		return nil
 	}
 	return &s

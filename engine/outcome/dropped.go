@@ -106,11 +106,12 @@ func (d *Dropped) rarest() int {
 }
 
 // cut bounds a text.
-func cut(text string) string {
-	if len(text) <= maxText {
+func cut(text string) string { return cutTo(text, maxText) }
+
+func cutTo(text string, at int) string {
+	if len(text) <= at {
 		return text
 	}
-	at := maxText
 	for !utf8.RuneStart(text[at]) {
 		at--
 	}

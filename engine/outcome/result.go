@@ -29,7 +29,7 @@ type Result struct {
 	Votes      []Vote
 	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
 	Candidates []sdk.Candidate // of the last retrieve or rerank stage
-	Lists      []List          // of all of them in file order, where the run keeps them
+	Lists      []List          // of all of them in file order; with texts where the run keeps these
 	Prompts    []Prompted      // of the prompt stages that wrote any, in file order
 	Requests   []Request       // of voters that ask services, in the order of their samples
 	// RetrievalOnly is set where the pipeline has no election: the candidates are its
@@ -41,12 +41,15 @@ type Result struct {
 	Usage    sdk.Usage
 	Usages   map[string]sdk.Usage // the same by voter
 	Cost     float64              // of it, by the prices in the file
+	Costs    map[string]float64   // the same by voter, of those that have a price
 	Failure  *Failure             // set: the item was not answered
 	Skipped  []*Failure           // of stages with on_error = "skip", and of voters whose service refuses the item
 	// Missing are the voters that had to stop, so that the answer is that of the others
 	// alone: a resumed run asks the item again. nil: none.
 	Missing []*Failure
 	Latency time.Duration // from being read to being answered
+	Rules   []Rule        // that decided something, in file order
+	Retries []Retry       // of stages that were called again about the item
 	// Where a run may spend only so much (package spend), one of these is set for an item that
 	// a voter is to be paid for: Unasked is what asking would take, and the answer is that of
 	// the free voters, which is all that there is unless the item's turn comes; Asked is
@@ -81,7 +84,7 @@ type Bill struct {
 }
 
 // A result that a resumed run takes from its journal has no Lists, Prompts, Requests, Usages,
-// Skipped and Latency.
+// Costs, Skipped, Latency, Rules and Retries.
 
 // Prompted is what one prompt stage wrote.
 type Prompted struct {
@@ -99,6 +102,7 @@ type Request struct {
 type List struct {
 	Stage      string // as "rerank.best"
 	Candidates []sdk.Candidate
+	Whole      bool // they are all of the knowledge, which nothing has scored
 }
 
 // Vote is one answer of one voter. A voter that returns a distribution has one vote

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
@@ -103,8 +104,8 @@ func TestRerank(t *testing.T) {
 			t.Errorf("%+v came of %+v", c, was)
 		}
 	}
-	if result.Lists != nil {
-		t.Errorf("lists %v without being asked for", result.Lists)
+	if l := result.Lists; len(l) != 2 || l[0].Stage != "retrieve.near" || len(l[0].Candidates) != 6 || l[1].Stage != "rerank.best" || !cmp.Equal(l[1].Candidates, got, cmpopts.EquateNaNs()) {
+		t.Errorf("lists %v", result.Lists)
 	}
 }
 

@@ -46,7 +46,7 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start launch
 	if g.elect < 0 {
 		return nil, errors.New("the pipeline has no election")
 	}
-	s := &stage{Stage: p.Stages[g.elect], graph: g, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
+	s := &stage{Stage: p.Stages[g.elect], graph: g, name: g.stages[g.elect].name, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
 	e := &Election{graph: g, elect: s}
 	return e, g.connect(ctx, s, nil, func(ctx context.Context, l launch.Request) (any, error) {
 		process, err := start(ctx, l)

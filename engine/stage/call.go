@@ -109,7 +109,7 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 		}.Do
 	}
 	w := retry.Work{
-		Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: call,
+		Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: s.noting(records, call),
 		Again: func() { s.graph.options.Observe.Retried(s.graph.pipeline.Name, s.String()) },
 	}
 	copy(errs, w.Do(ctx, len(records)))

@@ -69,7 +69,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start launch
 	}
 	for _, definition := range s.Fallbacks {
 		f := &stage{
-			Stage: definition.Stage, graph: g, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
+			Stage: definition.Stage, graph: g, name: s.name + ", fallback." + definition.Name, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
 			rescue: true, ending: newEnding(), slots: g.slotsOf(definition.Stage),
 		}
 		if f.Retrieve == nil { // one of those searches

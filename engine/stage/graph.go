@@ -21,7 +21,7 @@ import (
 // Options say how stages run.
 type Options struct {
 	Ballots bool // records keep what voters returned, so that elections can be held again
-	Lists   bool // results have what each retrieve and rerank stage left
+	Lists   bool // what each retrieve and rerank stage left has texts
 	// Strict ends the graph where a stage has to stop, rather than answer items
 	// without it: figures are then of one method.
 	Strict bool
@@ -70,6 +70,7 @@ type Graph struct {
 type stage struct {
 	*pipeline.Stage
 	graph     *Graph
+	name      string // as results have it: "sample.llm", or "sample.llm, fallback.other"
 	index     int
 	in        inputs
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
@@ -114,7 +115,7 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 			continue
 		}
 		in.needs = g.needs(i)
-		s := &stage{Stage: definition, graph: g, index: i, in: in, ending: newEnding(), slots: g.slotsOf(definition)}
+		s := &stage{Stage: definition, graph: g, name: definition.Block + "." + definition.Name, index: i, in: in, ending: newEnding(), slots: g.slotsOf(definition)}
 		s.in.voters = slices.Clone(in.voters)
 		g.stages[i] = s
 		switch s.Block {

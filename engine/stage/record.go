@@ -29,6 +29,7 @@ type Record struct {
 
 // output is what one stage wrote for one item.
 type output struct {
+	trace
 	failure    *outcome.Failure
 	skipped    *outcome.Failure // the stage failed and has on_error = "skip", or abstains
 	refused    bool             // a voter's service refuses the item, so that it abstains

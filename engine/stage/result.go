@@ -73,7 +73,13 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Usages[s.Voter] = of
 	}
 	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sums depend on the order
-		result.Cost += g.pipeline.Cost(voter, result.Usages[voter])
+		cost := g.pipeline.Cost(voter, result.Usages[voter])
+		if result.Cost += cost; cost > 0 {
+			if result.Costs == nil {
+				result.Costs = map[string]float64{}
+			}
+			result.Costs[voter] = cost
+		}
 	}
 	if g.found >= 0 {
 		result.Candidates = rec.outputs[g.found].candidates
@@ -83,13 +89,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
 		}
 	}
-	if g.options.Lists {
-		for i, s := range g.stages {
-			if s != nil && (s.Retrieve != nil || s.Kind == sdk.KindRerank) {
-				result.Lists = append(result.Lists, outcome.List{Stage: s.String(), Candidates: rec.outputs[i].candidates})
-			}
-		}
-	}
+	g.trace(rec, &result)
 	return result, left
 }
 

@@ -89,6 +89,7 @@ func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 			}
 			if !ok {
 				rec.outputs[s.index].idle = true
+				rec.note(s, outcome.Rule{Rule: outcome.RuleWhen})
 				if s.mayHold(rec) {
 					s.allowed([]*Record{rec})
 				}
@@ -151,7 +152,10 @@ func (s *stage) keep(ctx context.Context, rec *Record) error {
 			kept = append(kept, out.candidates[i])
 		}
 	}
-	out.candidates = kept
+	if n, all := len(kept), len(out.candidates); n < all {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleKeep, N: all - n, Of: all})
+		out.candidates = kept // else they stay those of all items, where they are the whole knowledge
+	}
 	return nil
 }
 
@@ -165,6 +169,7 @@ func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) e
 		return nil
 	}
 	e := s.env(rec, s.Accept)
+	refused, asked := 0, 0
 	for _, sample := range samples {
 		for i := range sample.Answers {
 			a := &sample.Answers[i]
@@ -172,14 +177,19 @@ func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) e
 				continue
 			}
 			e.Answer = a.Label
+			asked++
 			var err error
 			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
 				return fmt.Errorf("accept: %w", err)
 			}
 			if !a.Accepted {
 				a.Reason = notAccepted
+				refused++
 			}
 		}
+	}
+	if refused > 0 || asked > 0 && rec.noted(s, outcome.RuleAccept) {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleAccept, N: refused, Of: asked})
 	}
 	return nil
 }
@@ -194,6 +204,9 @@ func (s *stage) flag(ctx context.Context, rec *Record) error {
 	var err error
 	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
 		return fmt.Errorf("flag: %w", err)
+	}
+	if rec.flagged {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleFlag})
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
@@ -78,9 +79,9 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 		out := &rec.outputs[s.index]
 		switch f := out.failure; {
 		case stops(f):
-			*out = output{missing: f}
+			*out = output{trace: out.trace, missing: f}
 		case f != nil && s.OnError == pipeline.SkipItem:
-			*out = output{skipped: f}
+			*out = output{trace: out.trace, skipped: f}
 		case f != nil && s.mayAbstain(f):
 			out.failure, out.skipped, out.refused = nil, f, true
 		}
@@ -120,6 +121,7 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 			if err != nil {
 				rec.fail(s, err)
 			} else if resampled < s.Resamples && rec.rejected(s.index) {
+				rec.retried(s, "none of its answers was accepted")
 				again = append(again, rec)
 			}
 		}
@@ -158,6 +160,7 @@ func (s *stage) fallBack(ctx context.Context, records []*Record) {
 				break
 			}
 			if ok {
+				rec.note(s, outcome.Rule{Rule: outcome.RuleFallback, Name: s.Fallbacks[i].Name, Why: reasonOf(out)})
 				taken[i] = append(taken[i], rec)
 				break
 			}
@@ -165,8 +168,16 @@ func (s *stage) fallBack(ctx context.Context, records []*Record) {
 	}
 	for i, f := range s.fallbacks {
 		for _, rec := range taken[i] {
-			rec.outputs[s.index] = output{}
+			rec.outputs[s.index] = output{trace: rec.outputs[s.index].trace}
 		}
 		f.work(ctx, taken[i])
 	}
+}
+
+// reasonOf is what a fallback takes over for.
+func reasonOf(out *output) string {
+	if out.failure != nil {
+		return outcome.Why(out.failure.Err)
+	}
+	return ""
 }

@@ -66,6 +66,11 @@ func (w *whole) give(stage int, others bool) method {
 	}
 }
 
+// is reports whether candidates are all of the knowledge, as it was given.
+func (w *whole) is(candidates []sdk.Candidate) bool {
+	return w != nil && len(candidates) > 0 && len(candidates) == len(w.candidates) && &candidates[0] == &w.candidates[0]
+}
+
 // abstains reports whether a stage votes on candidates that nothing has scored, so that
 // no vote could mean anything: it gets none.
 func (s *stage) abstains() bool {

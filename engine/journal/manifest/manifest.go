@@ -35,6 +35,7 @@ type Manifest struct {
 	Spend     spend.Limit `json:"spend,omitzero"`    // on voters that call services, unless the resumed run has another
 	Knowledge []Knowledge `json:"knowledge,omitempty"`
 	Stages    []Stage     `json:"stages"`
+	Rules     []Rule      `json:"rules,omitempty"`
 }
 
 // Variable is a variable of the file with the value it had.
@@ -102,6 +103,14 @@ type Stage struct {
 	Price    *Price         `json:"price,omitempty"`
 }
 
+// Rule is a rule of the file, as it was written: what decided an item is named by it.
+type Rule struct {
+	Stage string `json:"stage"`          // as "sample.llm", or "sample.llm, fallback.other"
+	Rule  string `json:"rule"`           // as outcome.Rule has it
+	Name  string `json:"name,omitempty"` // of the fallback
+	Text  string `json:"text"`
+}
+
 // Program is a third party's program that was started.
 type Program struct {
 	Path   string `json:"path"`
@@ -120,6 +129,7 @@ type Price struct {
 // Define sets what the manifest says of a pipeline.
 func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	m.Pipeline, m.Parts = p.Name, identity.Parts(p)
+	m.Rules = rulesOf(p)
 	for _, v := range f.Variables {
 		m.Variables = append(m.Variables, Variable{v.Name, v.Value, v.From})
 	}
