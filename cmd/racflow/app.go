@@ -14,6 +14,7 @@ import (
 type app struct {
 	*engine.Workspace
 	*display
+	ended func(error) // what watches the verb hears of its end
 }
 
 // open makes ready to load files and start processes. It does neither.
@@ -21,7 +22,7 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}
-	a := &app{display: newDisplay()}
+	a := &app{display: newDisplay(), ended: func(error) {}}
 	options, err := f.options(stdin)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,14 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 	if options.Log, err = newLog(); err != nil {
 		return nil, err
 	}
-	a.Workspace, err = engine.NewWorkspace(c.Context(), options)
+	if f.watched {
+		if a.ended, err = f.telemetry.watch(c, &options, a.print); err != nil {
+			return nil, err
+		}
+	}
+	if a.Workspace, err = engine.NewWorkspace(c.Context(), options); err != nil {
+		a.ended(err)
+	}
 	return a, err
 }
 
@@ -52,12 +60,15 @@ func (f *fileFlags) files(c *cobra.Command, do func(*app) error) error {
 
 // pipelineOf calls do with the pipeline of a file, which ends with it. No stage is
 // started before.
-func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *engine.Pipeline) error) error {
+func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *engine.Pipeline) error) (err error) {
 	a, err := f.open(c, stdin)
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer func() {
+		a.close()
+		a.ended(err)
+	}()
 	p, err := a.Open(path)
 	if err != nil {
 		return err

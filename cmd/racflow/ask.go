@@ -115,6 +115,7 @@ and changes no exit code here, as it does that of run.`,
 	}
 	flags.register(c)
 	flags.registerCalls(c)
+	flags.registerTelemetry(c)
 	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
 	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
 	c.Flags().BoolVar(&whole, "whole", false, "show the whole text of passages")

@@ -150,6 +150,7 @@ for each. Parts are ` + partNames + `.`,
 	flags.register(c)
 	flags.registerInput(c)
 	flags.registerCalls(c)
+	flags.registerTelemetry(c)
 	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")

@@ -35,6 +35,9 @@ type fileFlags struct {
 	offline, refresh bool
 	budget           pipeline.Budget
 
+	watched   bool // the verb can be watched from outside
+	telemetry telemetryFlags
+
 	more engine.Options // what a verb asks for beside its flags
 }
 
@@ -65,6 +68,12 @@ func (f *fileFlags) registerCalls(c *cobra.Command) {
 	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
 	c.MarkFlagsMutuallyExclusive("offline", "refresh")
 	c.Flags().StringVar(&f.more.Debug, "debug", "", "start a `STAGE`, such as sample.mine or embed.intents, without confinement and time limits, and wait until a debugger is attached to it or Enter is pressed")
+}
+
+// registerTelemetry registers the flags of verbs that can be watched from outside.
+func (f *fileFlags) registerTelemetry(c *cobra.Command) {
+	f.watched = true
+	f.telemetry.register(c)
 }
 
 // registerSpend registers the flags that say what is spent where it counts most.

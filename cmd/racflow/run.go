@@ -130,6 +130,7 @@ of the pipeline says.`,
 	c.Flags().Var((*keep)(&flags.more.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 	flags.registerCalls(c)
+	flags.registerTelemetry(c)
 	flags.registerSpend(c)
 	to.register(c)
 	return c

@@ -17,6 +17,8 @@ import (
 
 func TestCrashIsReplayed(t *testing.T) {
 	h, log := newHost(t)
+	restarted := make(chan string, 12)
+	h.options.Restarted = func(stage, why string) { restarted <- stage + ": " + why }
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
 	var calls errgroup.Group
 	for i := range 12 {
@@ -36,6 +38,9 @@ func TestCrashIsReplayed(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "started again") {
 		t.Error("the log does not tell of the restart")
+	}
+	if got := <-restarted; !strings.Contains(got, p.name()+": ") || !strings.Contains(got, "SIGKILL") {
+		t.Errorf("the restart is reported as %q", got)
 	}
 }
 

@@ -49,11 +49,9 @@ type Options struct {
 	Waiting  func(name string, why error) // called once when another process is building it; may be nil
 	Pending  *pending.Book                // of results that come later; nil: those are errors
 	Waits    *waiting.Reporter            // hears what stages wait for; may be nil
-	Observe  observe.Observer             // is told of calls for queries of Pipeline; nil: nobody is
-	Pipeline string
-	Vectors  cache.VectorOptions // of earlier builds
-	Plan     bool                // only report what would be done
-	Foresee  enrich.Forecasters  // of a plan: what enrichers would take
+	Vectors  cache.VectorOptions          // of earlier builds
+	Plan     bool                         // only report what would be done
+	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
 	// Edition searches a generation that nobody changes any more (generation.Edition): for who
 	// searches it for long.
 	Edition bool
@@ -104,7 +102,6 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	return &Knowledge{
 		Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block,
 		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
-		observe: o.Observe, pipeline: o.Pipeline,
 	}, nil
 }
 

@@ -133,8 +133,10 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 // Meter counts the work of a stage.
 type Meter struct{ rows, busy atomic.Int64 }
 
-// ResetMeters forgets the work that was done: not for items, but for stages to learn.
-func (k *Knowledge) ResetMeters() {
+// Begin says that work is for the items of a pipeline from now on. The meters forget what was
+// done for stages to learn, and o is told of calls; nil: nobody is.
+func (k *Knowledge) Begin(pipeline string, o observe.Observer) {
+	k.pipeline, k.observe = pipeline, o
 	for _, m := range []*Meter{&k.embeds, &k.searches} {
 		m.rows.Store(0)
 		m.busy.Store(0)

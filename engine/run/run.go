@@ -82,7 +82,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
-			Observe: o.Observe, Pipeline: r.pipeline.Name, Edition: o.Edition,
+			Edition: o.Edition,
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {

@@ -47,7 +47,7 @@ func (g *Graph) Connect(ctx context.Context, processes []any, start launch.Func)
 		}
 	}
 	for _, k := range g.knowledge {
-		k.ResetMeters()
+		k.Begin(g.pipeline.Name, g.options.Observe)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, error) {
 	var exporters []sdktrace.TracerProviderOption
 	collects, err := collector()
-	if err != nil {
+	if err != nil || !collects && o.TraceFile == "" {
 		return nil, err
 	}
 	if collects {
@@ -29,6 +29,12 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		}
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}))
 	}
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", cmp.Or(o.Service, "racflow")), attribute.String("service.version", o.Version)),
+		resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
 	if o.TraceFile != "" {
 		e, err := newFile(o.TraceFile)
 		if err != nil {
@@ -36,15 +42,6 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		}
 		// A disk keeps up: a span that was made is a line in the file.
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}, sdktrace.WithBlocking()))
-	}
-	if len(exporters) == 0 {
-		return nil, nil
-	}
-	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", cmp.Or(o.Service, "racflow")), attribute.String("service.version", o.Version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err != nil {
-		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return sdktrace.NewTracerProvider(append(exporters, sdktrace.WithResource(about))...), nil
 }

@@ -70,6 +70,9 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, EnableOpenMetrics: true})
 }
 
+// Traces reports whether anybody wants spans.
+func (t *Telemetry) Traces() bool { return t.provider != nil }
+
 // Close exports the spans that have ended, as far as that is possible until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.provider == nil {
