@@ -36,7 +36,7 @@ def chat(address):
     assert models == ["intent"], models
     assert client.models.retrieve("intent").owned_by == "racflow"
 
-    question = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "please play some jazz music"}]
+    question = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "how do i get out of this monthly plan"}]
     whole = client.chat.completions.create(model="intent", messages=question)
     answer = whole.choices[0].message.content
     assert answer and whole.choices[0].finish_reason == "stop", whole
@@ -67,7 +67,7 @@ async def call(client, answer):
     """What an agent does."""
     tools = (await client.list_tools()).tools
     assert [t.name for t in tools] == ["intent"] and "labels" in tools[0].description, tools
-    result = await client.call_tool("intent", {"text": "please play some jazz music"})
+    result = await client.call_tool("intent", {"text": "how do i get out of this monthly plan"})
     assert not result.is_error and result.structured_content["answer"] == answer, result
     assert result.content[0].text.startswith(answer), result
     failed = await client.call_tool("intent", {"text": ""})

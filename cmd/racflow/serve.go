@@ -15,7 +15,9 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/engine/serve"
+	"github.com/racflow/racflow/engine/serve/chat"
 	"github.com/racflow/racflow/engine/serve/guard"
+	"github.com/racflow/racflow/engine/serve/mcp"
 	"github.com/racflow/racflow/engine/telemetry"
 )
 
@@ -29,6 +31,7 @@ type serving struct {
 	body    string
 	queue   int
 	watch   bool
+	stdio   bool // the Model Context Protocol in place of HTTP
 	trace   telemetry.Options
 	options serve.Options
 }
@@ -53,6 +56,10 @@ GET /v1/pipelines lists the pipelines, and POST /v1/pipelines/NAME/rebuild bring
 knowledge of one up to date. GET /openapi.json describes all of it. GET /healthz says
 that the process answers, GET /readyz that all pipelines do, and GET /metrics has
 metrics for Prometheus.
+
+Clients of OpenAI's chat completions ask at /v1, where a pipeline is a model and the
+last user message its item; citations are annotations. Agents find each pipeline as a
+tool of the Model Context Protocol at /mcp, or with --mcp on standard input and output.
 
 The server listens before the pipelines are ready; until then they refuse. When the
 file, or rows or documents that it reads, have changed, the knowledge is built anew in
@@ -100,6 +107,7 @@ cut off at the end.`,
 	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "give up an answer after this")
 	f.DurationVar(&o.Drain, "drain", 0, "take connections for so long after SIGTERM, while /readyz says that the server ends")
 	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
+	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
 	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
 	f.StringVar(&s.trace.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON")
 	f.BoolVar(&s.trace.Texts, "trace-texts", false, "have texts and answers in traces")
@@ -140,10 +148,19 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	}
 	defer d.progress.Clear()
 	defer set.Close()
+	if s.stdio {
+		if err := set.Start(c.Context()); err != nil {
+			return err
+		}
+		d.progress.Clear()
+		return mcp.Stdio(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
+	}
 	server, err := serve.New(serve.Of(set), s.options)
 	if err != nil {
 		return err
 	}
+	chat.Mount(server)
+	mcp.Mount(server, o.Log)
 	l, err := guard.Listen(s.network, tokens)
 	if err != nil {
 		return err
