@@ -152,7 +152,7 @@ func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error
 	if err != nil {
 		return nil, err
 	}
-	knowledge.disputed = map[int]bool{}
+	knowledge.disputed = map[int][]int{}
 	inside := Finding{Check: "near", Severity: Warning, Advice: "see whether one of the labels is wrong, or whether both mean the same"}
 	if knowledge.documents {
 		inside.Advice = "exclude versions of documents that nobody is to find"
@@ -169,7 +169,8 @@ func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error
 			}
 			seen[p.B] = true
 		} else {
-			knowledge.disputed[p.A], knowledge.disputed[p.B] = true, true
+			knowledge.disputed[p.A] = append(knowledge.disputed[p.A], p.B)
+			knowledge.disputed[p.B] = append(knowledge.disputed[p.B], p.A)
 		}
 		if f.Count++; len(f.Rows) < maxPlaces {
 			place := b.place(fmt.Sprintf("nearly %s:%d", a.File, a.Line))

@@ -65,7 +65,7 @@ func Propose(s *Set) *Proposal {
 		if found, ok := suspected[i]; ok && cmp.Or(to[found.Label], found.Label) != one.Label {
 			one.because("voters that have not seen it: " + found.why())
 			label := cmp.Or(to[found.Label], found.Label)
-			if found.Relabel && !s.disputed[i] && !strings.Contains(one.why, contrary) {
+			if found.Relabel && len(s.disputed[i]) == 0 && !strings.Contains(one.why, contrary) {
 				one.action, one.Label, one.label = Relabel, label, row.Label
 			} else if one.action == "" {
 				one.action, one.label = Review, label

@@ -53,7 +53,7 @@ func TestProposal(t *testing.T) {
 			{confident.Suspect{Label: "order", Share: .6, Self: .2}, 6},
 			{confident.Suspect{Label: "card_lost", Share: .95, Self: .01, Relabel: true}, 8},
 		}
-		s.disputed = map[int]bool{8: true} // a copy with a word changed has the other label
+		s.disputed = map[int][]int{8: {7}} // a copy with a word changed has the other label
 		var b strings.Builder
 		p := Propose(s)
 		if err := p.Write(&b, c.format); err != nil {
@@ -88,5 +88,25 @@ func TestProposalOfJSON(t *testing.T) {
 	}
 	if err := p.Write(&strings.Builder{}, source.Parquet); err == nil {
 		t.Error("Parquet is written")
+	}
+}
+
+// Each row that is found has all reasons, the worst severity, and the labels that it may have.
+func TestDoubts(t *testing.T) {
+	s := read(t, "k", source.TSV, rowsToCorrect, false)
+	s.suspected = []suspect{{confident.Suspect{Label: "order", Share: .9, Self: .01, Relabel: true}, 5}}
+	s.disputed = map[int][]int{4: {8}}
+	want := []Doubt{
+		{Row: 1, Severity: Info, Why: []string{"a copy of k.tsv:2"}, Copy: true},
+		{Row: 2, Severity: Error, Why: []string{`the label is spelt "card_lost" in more rows`}, Labels: []string{"card_lost"}},
+		{Row: 3, Severity: Error, Why: []string{`the same text has the label "card_lost" in k.tsv:6`}, Labels: []string{"card_lost"}},
+		{Row: 4, Severity: Error, Why: []string{
+			`the same text has the label "order" in k.tsv:5`,
+			`nearly the same as k.tsv:10 "as it was, nearly the same", which has the label "order"`,
+		}, Labels: []string{"order"}},
+		{Row: 5, Severity: Warning, Why: []string{"voters that have not seen it: order 0.90, its own label 0.01"}, Labels: []string{"order"}, Sure: .9},
+	}
+	if d := cmp.Diff(want, Doubts(s)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }

@@ -26,9 +26,9 @@ type Set struct {
 	Mapping source.Mapping
 
 	documents bool
-	// By the last look: suspects, and rows that are nearly the same as one with another label.
+	// By the last look: suspects, and of each row those that are nearly the same and have another label.
 	suspected []suspect
-	disputed  map[int]bool
+	disputed  map[int][]int
 }
 
 // Row is a row of a set. Texts and ids are missing in a quick look.

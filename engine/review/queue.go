@@ -1,0 +1,225 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/reviewed"
+)
+
+// Queue has what is to be decided, and what was. Its methods may be called by several goroutines
+// at once.
+type Queue struct {
+	path  string
+	run   string // that items are of; empty: cases are rows
+	cases []Case
+	known map[string]int // cases by id
+
+	mu     sync.Mutex
+	labels []string // sorted
+	past   map[string][]change
+	now    func() time.Time
+}
+
+// change is what a page did to a case.
+type change struct {
+	id     string
+	before *reviewed.Row // nil: there was no decision
+	after  string        // the version that it left
+}
+
+// NewQueue makes a queue of cases. Decisions go to the file at path, which need not be there; run is
+// that of the items; labels are those that the knowledge has.
+func NewQueue(path, run string, cases []Case, labels []string) *Queue {
+	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
+	sort(q.cases)
+	for i, c := range q.cases {
+		q.known[c.ID] = i
+	}
+	q.labels = slices.Compact(slices.Sorted(slices.Values(labels)))
+	rows, _ := reviewed.Read(path) // Decisions reports what cannot be read
+	q.learn(rows)
+	return q
+}
+
+// Cases are all cases, the most doubtful first.
+func (q *Queue) Cases() []Case { return q.cases }
+
+// Case finds a case by its id.
+func (q *Queue) Case(id string) (Case, bool) {
+	i, ok := q.known[id]
+	if !ok {
+		return Case{}, false
+	}
+	return q.cases[i], true
+}
+
+// Path is that of the file with the decisions.
+func (q *Queue) Path() string { return q.path }
+
+// Labels are those of the knowledge and of the decisions, sorted.
+func (q *Queue) Labels() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.labels)
+}
+
+func (q *Queue) learn(rows []reviewed.Row) {
+	for _, r := range rows {
+		if at, known := slices.BinarySearch(q.labels, r.Label); r.Label != "" && !known {
+			q.labels = slices.Insert(q.labels, at, r.Label)
+		}
+	}
+}
+
+// Request is what a person decides.
+type Request struct {
+	Case     string `json:"case"` // its id
+	Label    string `json:"label"`
+	New      bool   `json:"new"`      // the label may be one that nobody knows
+	Drop     bool   `json:"drop"`     // the row is dropped instead of labelled
+	Withdraw bool   `json:"withdraw"` // the decision that there is counts no more
+	Reviewer string `json:"reviewer"` // who decides
+	Page     string `json:"page"`     // names what decides: Undo takes back what it did
+	Version  string `json:"version"`  // of the decision that was shown; empty: none was
+}
+
+// Errors of a Request.
+var (
+	ErrCase     = errors.New("there is no such case: reload the page")
+	ErrReviewer = errors.New("say who decides: a name of at most 100 characters")
+	ErrLabel    = errors.New("a label is a line of text, of at most 200 characters")
+	ErrNew      = errors.New("the knowledge does not have this label: confirm that it is a new one")
+	ErrDrop     = errors.New("only rows of a knowledge can be dropped")
+	ErrUndo     = errors.New("there is nothing to undo")
+)
+
+// ConflictError says that a case was decided otherwise meanwhile.
+type ConflictError struct {
+	Now *Decision // nil: the decision was withdrawn
+}
+
+func (e *ConflictError) Error() string {
+	if e.Now == nil {
+		return "somebody has withdrawn the decision meanwhile"
+	}
+	return fmt.Sprintf("%s has decided meanwhile: %s", e.Now.who(), e.Now.what())
+}
+
+// Decide keeps a decision: it is on the disk when Decide returns without an error. The result is nil
+// where a decision was withdrawn.
+func (q *Queue) Decide(r Request) (*Decision, error) {
+	c, ok := q.Case(r.Case)
+	if !ok {
+		return nil, ErrCase
+	}
+	r.Reviewer = strings.TrimSpace(r.Reviewer)
+	if !isLine(r.Reviewer, 100) {
+		return nil, ErrReviewer
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch r.Label = strings.TrimSpace(r.Label); {
+	case r.Withdraw:
+	case r.Drop && c.Row == "":
+		return nil, ErrDrop
+	case r.Drop:
+		r.Label = ""
+	case !isLine(r.Label, 200):
+		return nil, ErrLabel
+	case !r.New && !q.has(r.Label):
+		return nil, ErrNew
+	}
+	before, err := q.find(c)
+	if err != nil {
+		return nil, err
+	}
+	if version(before) != r.Version {
+		return nil, &ConflictError{decisionOf(before)}
+	}
+	if r.Withdraw {
+		if before == nil {
+			return nil, nil
+		}
+		return nil, q.put(r.Page, c, before, nil)
+	}
+	row := &reviewed.Row{
+		Text: c.Text, Label: r.Label, Reviewer: r.Reviewer, ReviewedAt: q.now().UTC().Truncate(time.Second),
+		Was: c.Answer, Replaces: c.Row,
+	}
+	if len(c.Items) > 0 {
+		row.Run, row.Item = q.run, c.Items[0]
+	}
+	if before != nil { // the file may have the text with other spaces
+		row.Text = before.Text
+	}
+	row.ID = reviewed.ID(row.Text, row.Replaces)
+	if err := q.put(r.Page, c, before, row); err != nil {
+		return nil, err
+	}
+	q.learn([]reviewed.Row{*row})
+	return decisionOf(row), nil
+}
+
+func (q *Queue) has(label string) bool {
+	_, known := slices.BinarySearch(q.labels, label)
+	return known
+}
+
+// Undo takes back what a page did last, and returns the case that it is about. What others have
+// decided about it since stays: then the error is a *ConflictError, and the change before it
+// is the next to be taken back.
+func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	past := q.past[page]
+	if len(past) == 0 {
+		return "", nil, ErrUndo
+	}
+	last := past[len(past)-1]
+	c := q.cases[q.known[last.id]]
+	is, err := q.find(c)
+	if err != nil {
+		return last.id, nil, err
+	}
+	if version(is) != last.after {
+		q.past[page] = past[:len(past)-1]
+		return last.id, decisionOf(is), &ConflictError{decisionOf(is)}
+	}
+	if err := q.write(is, last.before); err != nil {
+		return last.id, decisionOf(is), err
+	}
+	q.past[page] = past[:len(past)-1]
+	return last.id, decisionOf(last.before), nil
+}
+
+// put changes the decision about a case, and remembers how to undo that.
+func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
+	if err := q.write(before, after); err != nil {
+		return err
+	}
+	q.past[page] = append(q.past[page], change{c.ID, before, version(after)})
+	return nil
+}
+
+func (q *Queue) write(before, after *reviewed.Row) error {
+	switch {
+	case after != nil:
+		return reviewed.Write(q.path, []reviewed.Row{*after})
+	case before != nil:
+		return reviewed.Remove(q.path, before.ID)
+	}
+	return nil
+}
+
+// isLine reports whether a text is one line that can be shown, of at most so many characters.
+func isLine(text string, most int) bool {
+	return text != "" && utf8.ValidString(text) && utf8.RuneCountInString(text) <= most &&
+		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
+}
