@@ -1,0 +1,179 @@
+package review
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/review"
+)
+
+const (
+	maxBody  = 64 << 10 // of a request: its longest text is a label
+	maxBrief = 200      // bytes of a text in the list of cases
+)
+
+// queueShown is what a page knows of all cases.
+type queueShown struct {
+	Title    string                      `json:"title"`
+	Reviewer string                      `json:"reviewer"`
+	Path     string                      `json:"path"`
+	Notes    []string                    `json:"notes"`
+	Cases    []review.Case               `json:"cases"` // with the beginnings of their texts
+	Labels   []string                    `json:"labels"`
+	Decided  map[string]*review.Decision `json:"decided"` // by case
+}
+
+func (s *Server) sendQueue(w http.ResponseWriter, _ *http.Request) {
+	decided, errs := s.queue.Decisions()
+	shown := queueShown{Title: s.options.Title, Reviewer: s.options.Reviewer, Path: s.queue.Path(), Notes: append([]string{}, s.options.Notes...), Labels: s.queue.Labels(), Decided: decided}
+	for _, err := range errs {
+		shown.Notes = append(shown.Notes, err.Error())
+	}
+	shown.Cases = append([]review.Case{}, s.queue.Cases()...)
+	for i := range shown.Cases {
+		shown.Cases[i].Text = brief(shown.Cases[i].Text)
+	}
+	send(w, http.StatusOK, shown)
+}
+
+// brief is the beginning of a text.
+func brief(text string) string {
+	if len(text) <= maxBrief {
+		return text
+	}
+	end := maxBrief
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+func (s *Server) sendCase(w http.ResponseWriter, r *http.Request) {
+	c, ok := s.queue.Case(r.FormValue("id"))
+	if !ok {
+		fail(w, review.ErrCase)
+		return
+	}
+	shown := struct {
+		Case    review.Case `json:"case"`
+		Details any         `json:"details,omitempty"`
+		Gone    string      `json:"gone,omitempty"` // why there are no details
+	}{Case: c}
+	if s.options.Details != nil {
+		var err error
+		if shown.Details, err = s.options.Details(r.Context(), c); err != nil {
+			shown.Gone = err.Error()
+		}
+	}
+	send(w, http.StatusOK, shown)
+}
+
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
+	var request review.Request
+	if !receive(w, r, &request) {
+		return
+	}
+	d, err := s.queue.Decide(request)
+	s.pages.changed()
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, changed{request.Case, d})
+}
+
+// changed is what became of a case.
+type changed struct {
+	Case     string           `json:"case"`
+	Decision *review.Decision `json:"decision"` // nil: none counts
+}
+
+func (s *Server) undo(w http.ResponseWriter, r *http.Request) {
+	var request struct{ Page string }
+	if !receive(w, r, &request) {
+		return
+	}
+	id, now, err := s.queue.Undo(request.Page)
+	s.pages.changed()
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, changed{id, now})
+}
+
+func (s *Server) finish(w http.ResponseWriter, r *http.Request) {
+	var nothing struct{}
+	if !receive(w, r, &nothing) {
+		return
+	}
+	send(w, http.StatusOK, nothing)
+	select {
+	case s.finished <- struct{}{}:
+	default: // another page was first
+	}
+}
+
+// receive reads the JSON of a request.
+func receive(w http.ResponseWriter, r *http.Request, to any) bool {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "type", "a request is application/json")
+		return false
+	}
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	in.DisallowUnknownFields()
+	err := in.Decode(to)
+	long := new(http.MaxBytesError)
+	switch {
+	case errors.As(err, &long):
+		refuse(w, http.StatusRequestEntityTooLarge, "long", "the request is too long")
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "json", "the request is not what was expected: "+err.Error())
+	}
+	return err == nil
+}
+
+// failure is the JSON of an error.
+type failure struct {
+	Code  string           `json:"code"`
+	Error string           `json:"error"`
+	Now   *review.Decision `json:"now,omitempty"` // of a conflict
+}
+
+// fail answers with an error of the queue.
+func fail(w http.ResponseWriter, err error) {
+	conflict := new(review.ConflictError)
+	switch {
+	case errors.As(err, &conflict):
+		send(w, http.StatusConflict, failure{"conflict", err.Error(), conflict.Now})
+	case errors.Is(err, review.ErrUndo):
+		refuse(w, http.StatusConflict, "undo", err.Error())
+	case errors.Is(err, review.ErrCase):
+		refuse(w, http.StatusNotFound, "case", err.Error())
+	case errors.Is(err, review.ErrNew):
+		refuse(w, http.StatusUnprocessableEntity, "new", err.Error())
+	case errors.Is(err, review.ErrLabel), errors.Is(err, review.ErrReviewer), errors.Is(err, review.ErrDrop):
+		refuse(w, http.StatusUnprocessableEntity, "value", err.Error())
+	default:
+		refuse(w, http.StatusInternalServerError, "kept", "nothing was kept: "+err.Error())
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code, text string) {
+	send(w, status, failure{Code: code, Error: text})
+}
+
+func send(w http.ResponseWriter, status int, what any) {
+	var text strings.Builder
+	if err := json.NewEncoder(&text).Encode(what); err != nil {
+		http.Error(w, "this cannot be sent: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text.String()))
+}

@@ -1,0 +1,388 @@
+import { element, quoted, visible, announce, badge, percent, plural } from "../../assets/base.js";
+import { table } from "../../assets/table.js";
+import { item } from "../../assets/item.js";
+import { finder, likely } from "./labels.js";
+import { connect } from "./server.js";
+
+{ // names of this page alone
+  const server = connect();
+  const page = crypto.randomUUID(); // names this page to the server
+  const at = (id) => document.getElementById(id);
+
+  let queue; // as the server sends it, kept current by its events
+  let cases; // by id
+  let others = []; // pages beside this one
+  let shown = null; // the case
+  let details = null; // what made its answer; null: not there yet
+  let wanted = 0; // counts what was asked to be shown: an answer that comes too late is not shown
+  let finished = false;
+  let working = false; // something is being done: what is pressed meanwhile was not meant for the next case
+  const skipped = new Set();
+  const done = []; // what undo takes back: { skip: id } or { decide: id }
+  const memory = new Map(); // details by case
+
+  // Notices.
+  const notices = {};
+  function notice(name, text, kind = "") {
+    notices[name]?.remove();
+    if (!text) return;
+    notices[name] = element("p", { class: "notice " + kind, role: "status" }, visible(text));
+    at("notices").append(notices[name]);
+  }
+  const failed = (error) => {
+    notice("error", error.message);
+    announce(error.message);
+  };
+
+  // Moving.
+  const decided = (id) => queue.decided[id];
+  const busy = (id) => others.some((o) => o.case === id);
+  const open = () => queue.cases.filter((c) => !decided(c.id));
+
+  // next shows the first case that is open and that nobody else shows; those that were skipped come last.
+  async function next() {
+    let rest = open().filter((c) => !skipped.has(c.id));
+    if (!rest.length && skipped.size) {
+      skipped.clear();
+      rest = open();
+    }
+    const free = rest.find((c) => !busy(c.id)) || rest[0];
+    if (free) await show(free.id, busy(free.id));
+    else finish();
+  }
+
+  // show shows a case. Where another page has just taken it and share is not set, it shows the next one.
+  async function show(id, share) {
+    const turn = ++wanted;
+    try {
+      await server.ask("/api/at", { page, reviewer: reviewer(), case: id, share: Boolean(share) });
+    } catch (error) {
+      if (error.code !== "taken") return failed(error);
+      others = [...others, { page: "", reviewer: error.message, case: id }]; // the next event says the same
+      return next();
+    }
+    if (turn !== wanted) return;
+    shown = cases.get(id);
+    details = null;
+    at("review").hidden = false;
+    drawCase();
+    try {
+      const got = memory.get(id) || await server.ask("/api/case?id=" + encodeURIComponent(id));
+      memory.set(id, got);
+      if (turn !== wanted) return;
+      shown = { ...shown, text: got.case.text };
+      details = got;
+      drawCase();
+    } catch (error) {
+      failed(error);
+    }
+    ahead(id);
+  }
+
+  // ahead asks for what is probably shown next.
+  function ahead(id) {
+    const after = open().find((c) => c.id !== id && !skipped.has(c.id) && !busy(c.id));
+    if (memory.size > 50) memory.clear();
+    if (after && !memory.has(after.id)) server.ask("/api/case?id=" + encodeURIComponent(after.id)).then((got) => memory.set(after.id, got), () => {});
+  }
+
+  function step(by) {
+    const i = queue.cases.findIndex((c) => c.id === shown?.id);
+    const to = queue.cases[i + by];
+    if (to) show(to.id, true);
+  }
+
+  // Drawing.
+  const nameOf = (c) => (c.row ? `${c.file.split("/").pop()}, line ${c.line}` : c.items.length > 1 ? `Item ${c.items[0]} and ${plural(c.items.length - 1, "other")} with this text` : `Item ${c.items[0]}`);
+
+  function drawCase() {
+    const n = queue.cases.findIndex((c) => c.id === shown.id) + 1;
+    at("case-title").replaceChildren(visible(nameOf(shown)), element("span", { class: "muted" }, ` · ${n} of ${queue.cases.length}`));
+    at("why").replaceChildren(...shown.why.map((w) => element("li", {}, visible(w))));
+    if (details?.details) item(at("case"), details.details, { level: 3 });
+    else {
+      at("case").replaceChildren(element("div", { class: "item" },
+        element("div", { class: "said", tabindex: shown.text.length > 1500 ? "0" : null }, quoted(shown.text)),
+        element("dl", { class: "facts" }, facts()),
+        details?.gone && element("p", { class: "muted" }, "What made the answer is not known: " + visible(details.gone))));
+    }
+    drawChoice();
+  }
+
+  const facts = () => [
+    [shown.row ? "label" : "answer", shown.answer], ["expected", shown.expected],
+    ["confidence", shown.confidence && percent(shown.confidence)], ["agreement", shown.agreement && percent(shown.agreement)],
+  ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
+
+  // suggestions are the labels to choose from, with why.
+  function suggestions() {
+    const it = details?.details;
+    const found = it?.lists?.length ? it.lists[it.lists.length - 1].candidates || [] : [];
+    const near = new Map();
+    for (const c of found) if (c.label) near.set(c.label, (near.get(c.label) || 0) + 1);
+    const all = [...shown.suggestions];
+    for (const [label] of [...near].sort((a, b) => b[1] - a[1])) if (!all.includes(label)) all.push(label);
+    return all.slice(0, 9).map((label) => {
+      const voters = [...new Set((it?.votes || []).filter((v) => v.accepted && v.answer === label).map((v) => v.voter))];
+      const notes = [
+        label === shown.answer && (shown.row ? "its label now" : "the answer"), label === shown.expected && "expected",
+        voters.length && "voted for by " + voters.join(", "), near.has(label) && `${near.get(label)} of ${found.length} that were found`,
+      ].filter(Boolean);
+      return { label, note: notes.join("; ") };
+    });
+  }
+
+  function drawChoice() {
+    const now = decided(shown.id);
+    at("choose-title").textContent = shown.row ? "Which label, or drop it?" : "Which label?";
+    at("decided").hidden = !now;
+    if (now) {
+      at("decided").replaceChildren("Decided", now.reviewer ? ` by ${visible(now.reviewer)}` : "", ": ", now.label ? quoted(now.label) : "the row is dropped");
+    }
+    at("suggestions").replaceChildren(...suggestions().map(({ label, note }, i) => element("li", {}, element("button", {
+      type: "button", "aria-pressed": now ? String(now.label === label) : null, onclick: () => decide({ label }),
+    }, element("kbd", {}, String(i + 1)), quoted(label), note && element("span", { class: "note" }, visible(note))))));
+    const action = (key, name, todo, on = true) => on && element("button", { type: "button", onclick: todo }, name, " ", element("kbd", {}, key));
+    at("actions").replaceChildren(...[
+      action("d", "Drop the row", drop, Boolean(shown.row)), action("s", "Skip", skip), action("u", "Undo", undo),
+      action("w", "Withdraw", withdraw, Boolean(now)),
+    ].filter(Boolean));
+    drawProgress();
+  }
+
+  function drawProgress() {
+    const n = queue.cases.length - open().length;
+    at("progress").max = Math.max(queue.cases.length, 1);
+    at("progress").value = n;
+    at("progress-text").textContent = `${n} of ${queue.cases.length} decided`;
+    const names = others.map((o) => o.reviewer || "somebody");
+    at("others").textContent = names.length ? "Also here: " + visible(names.join(", ")) : "";
+    if (at("all").open) list.show(queue.cases);
+  }
+
+  const list = table({
+    caption: "All cases", hideCaption: true, size: 25, rows: [], empty: "There is nothing to decide.",
+    columns: [
+      { name: "Case", cell: (c) => element("button", { type: "button", class: "opener", onclick: () => show(c.id, true) }, visible(nameOf(c))) },
+      { name: "Text", class: "text", value: (c) => c.text, cell: (c) => quoted(c.text) },
+      { name: "Answer", class: "label", value: (c) => c.answer || "", cell: (c) => quoted(c.answer || "") },
+      { name: "Confidence", number: true, value: (c) => c.confidence || c.agreement || 0, cell: (c) => (c.confidence || c.agreement ? percent(c.confidence || c.agreement) : "") },
+      { name: "Decision", value: (c) => decided(c.id)?.label || "", cell: (c) => (!decided(c.id) ? (skipped.has(c.id) ? badge("skipped") : "") : [quoted(decided(c.id).label || "dropped"), " ", element("span", { class: "muted" }, visible(decided(c.id).reviewer || ""))]) },
+    ],
+  });
+
+  // Deciding.
+  const reviewer = () => at("reviewer").value.trim();
+
+  // alone does one thing at a time.
+  const alone = (todo) => async (...given) => {
+    if (working) return;
+    working = true;
+    try {
+      await todo(...given);
+    } finally {
+      working = false;
+    }
+  };
+
+  const decide = alone(async (what) => {
+    if (!shown) return;
+    if (!reviewer()) {
+      at("reviewer").focus();
+      return failed(new Error("Say who you are: decisions are kept with a name."));
+    }
+    const about = shown;
+    try {
+      const got = await server.ask("/api/decide", { case: about.id, reviewer: reviewer(), page, version: decided(about.id)?.version || "", ...what });
+      notice("error");
+      keep(got);
+      if (what.new && !queue.labels.includes(what.label)) queue.labels.push(what.label);
+      done.push({ decide: about.id });
+      announce(`${nameOf(about)}: ${what.withdraw ? "the decision is withdrawn" : what.drop ? "dropped" : visible(what.label)}`);
+      home();
+      if (what.withdraw) drawChoice();
+      else await next();
+    } catch (error) {
+      if (error.code === "new") return confirmNew(what.label);
+      if (error.code === "conflict") {
+        keep({ case: about.id, decision: error.now || null });
+        drawChoice();
+        error.message += ". Choose again to replace that.";
+      }
+      failed(error);
+    }
+  });
+
+  function keep({ case: id, decision }) {
+    if (decision) queue.decided[id] = decision;
+    else delete queue.decided[id];
+  }
+
+  const drop = () => shown?.row && decide({ drop: true });
+  const withdraw = () => shown && decided(shown.id) && decide({ withdraw: true });
+
+  const skip = alone(async () => {
+    if (!shown) return;
+    skipped.add(shown.id);
+    done.push({ skip: shown.id });
+    announce("skipped");
+    home();
+    const last = shown.id;
+    await next();
+    if (shown?.id === last) announce("this is the only one that is left");
+  });
+
+  const undo = alone(async () => {
+    const last = done.pop();
+    if (!last) return failed(new Error("There is nothing to undo on this page; a decision that was made before can be withdrawn."));
+    if (last.skip) {
+      skipped.delete(last.skip);
+      return show(last.skip, true);
+    }
+    try {
+      const got = await server.ask("/api/undo", { page });
+      notice("error");
+      keep(got);
+      announce("undone");
+      await show(got.case, true);
+    } catch (error) {
+      failed(error.code === "conflict" ? new Error(error.message + ". That stays.") : error);
+    }
+  });
+
+  function confirmNew(label) {
+    const box = at("confirm");
+    const take = (what) => () => {
+      box.close();
+      if (what) decide(what);
+      else search.focus();
+    };
+    const alike = likely(queue.labels, label);
+    box.replaceChildren(
+      element("h2", { id: "confirm-title" }, "A new label?"),
+      element("p", {}, "The knowledge does not have ", element("strong", {}, quoted(label)), "."),
+      alike.length ? element("p", {}, "Did you mean one of these?") : null,
+      element("div", { class: "row" }, alike.map((l) => element("button", { type: "button", onclick: take({ label: l }) }, quoted(l)))),
+      element("div", { class: "row" },
+        element("button", { type: "button", autofocus: true, onclick: take(null) }, "Back"),
+        element("button", { type: "button", class: "primary", onclick: take({ label, new: true }) }, "Add the new label")));
+    box.showModal();
+  }
+
+  // Ending.
+  function finish() {
+    shown = null;
+    wanted++;
+    server.ask("/api/at", { page, reviewer: reviewer(), case: "", share: false }).catch(() => {});
+    at("case-title").textContent = "All is decided";
+    at("why").replaceChildren();
+    at("case").replaceChildren(element("div", { class: "done" },
+      element("p", {}, `Decisions are in ${visible(queue.path)}.`),
+      element("p", {}, "Finish to see on the terminal what to run, or look at decisions again under All cases."),
+      element("button", { type: "button", class: "primary", onclick: end }, "Finish")));
+    at("suggestions").replaceChildren();
+    at("decided").hidden = true;
+    at("actions").replaceChildren(element("button", { type: "button", onclick: undo }, "Undo ", element("kbd", {}, "u")));
+    at("review").hidden = false;
+    drawProgress();
+    announce("All is decided");
+  }
+
+  async function end() {
+    finished = true;
+    try {
+      await server.ask("/api/finish", {});
+    } catch { /* it has ended */ }
+    at("review").hidden = at("all").hidden = true;
+    notice("connection");
+    notice("end", `Finished. Decisions are in ${queue.path}; the terminal shows what to run. This page can be closed.`);
+  }
+
+  // Keys.
+  const keys = { s: skip, u: undo, d: drop, w: withdraw, j: () => step(1), k: () => step(-1), "?": help, "/": () => search.focus() };
+  let shortcuts = true;
+
+  function pressed(e) {
+    if (!shortcuts || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || document.querySelector("dialog[open]")) return;
+    if (e.target.closest("input, select, textarea")) {
+      if (e.key === "Escape") home();
+      return;
+    }
+    const choice = shown && (e.key === "Enter" ? suggestions()[0] : /^[1-9]$/.test(e.key) ? suggestions()[Number(e.key) - 1] : null);
+    if (e.key === "Enter" && e.target.closest("button, a, summary")) return; // it has a meaning of its own
+    const todo = choice ? () => decide({ label: choice.label }) : keys[e.key];
+    if (!todo) return;
+    e.preventDefault();
+    todo();
+  }
+
+  const home = () => at("case-title").focus({ preventScroll: true });
+
+  function help() {
+    const box = at("help");
+    const rows = [["1 … 9", "take a suggested label"], ["Enter", "take the first one"], ["/", "find another label, or type a new one"], ["s", "skip"], ["u", "undo"],
+      ["d", "drop the row of the knowledge"], ["w", "withdraw the decision that there is"], ["j, k", "the next or the previous case"], ["?", "this help"]];
+    const off = element("input", { type: "checkbox", checked: shortcuts, onchange: () => { shortcuts = off.checked; } });
+    box.replaceChildren(element("h2", { id: "help-title" }, "Keys"),
+      element("dl", { class: "facts" }, rows.map(([key, text]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, text)])),
+      element("label", {}, off, " these keys work"),
+      element("div", { class: "row" }, element("button", { type: "button", autofocus: true, onclick: () => box.close() }, "Close")));
+    box.showModal();
+  }
+
+  // Beginning.
+  const search = finder({ labels: () => queue.labels, choose: (label, isNew) => (isNew ? confirmNew(label) : decide({ label })), leave: home });
+
+  function told(e) {
+    for (const [id, decision] of Object.entries(e.decided)) keep({ case: id, decision });
+    if (e.labels) queue.labels = e.labels;
+    others = e.pages;
+    if (shown) drawChoice();
+    else drawProgress();
+  }
+
+  const pause = (ms) => new Promise((then) => setTimeout(then, ms));
+
+  // follow listens to the server until the review is finished.
+  async function follow(begun) {
+    while (!finished) {
+      try {
+        await server.listen("/api/events?page=" + page, (e) => {
+          notice("connection");
+          told(e);
+          begun();
+          begun = () => {};
+        });
+      } catch { /* said below */ }
+      if (finished) return;
+      notice("connection", "The connection to racflow is gone: either it has ended, or it comes back. What was decided is kept.");
+      await pause(2000);
+    }
+  }
+
+  async function begin() {
+    try {
+      queue = await server.ask("/api/queue");
+    } catch (error) {
+      return failed(error);
+    }
+    cases = new Map(queue.cases.map((c) => [c.id, c]));
+    queue.notes.forEach((text, i) => notice("note" + i, text, text.includes("\n") ? "shell" : ""));
+    at("reviewer").value = sessionStorage.getItem("racflow-reviewer") || queue.reviewer;
+    at("reviewer").addEventListener("change", () => {
+      sessionStorage.setItem("racflow-reviewer", reviewer());
+      server.ask("/api/at", { page, reviewer: reviewer(), case: shown?.id || "", share: true }).catch(failed);
+    });
+    at("finder").replaceWith(search.element);
+    at("list").append(list.element);
+    at("all").hidden = false;
+    at("all").addEventListener("toggle", drawProgress);
+    at("tools").prepend(element("button", { type: "button", onclick: help }, "Keys ", element("kbd", {}, "?")), " ", element("button", { type: "button", onclick: end }, "Finish"), " ");
+    document.addEventListener("keydown", pressed);
+    follow(async () => {
+      await next();
+      home();
+    });
+  }
+  begin();
+}
