@@ -10,7 +10,7 @@ import (
 
 // Case is one thing to decide: a text of a run's input, or a row of a knowledge.
 type Case struct {
-	ID   string `json:"id"` // names the case; the same in every review of the same text or row
+	ID   string `json:"id"` // set by NewQueue; the same in every review of the same text or row
 	Text string `json:"text"`
 	// Items are the ids of the run's items that have this text, but for case and spaces, in the
 	// order of the input. The first one is looked at.

@@ -34,12 +34,14 @@ type change struct {
 	after  string        // the version that it left
 }
 
-// NewQueue makes a queue of cases. Decisions go to the file at path, which need not be there; run is
+// NewQueue makes a queue of cases, and gives them their ids. Decisions go to the file at path, which need not be there; run is
 // that of the items; labels are those that the knowledge has.
 func NewQueue(path, run string, cases []Case, labels []string) *Queue {
 	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
 	sort(q.cases)
-	for i, c := range q.cases {
+	for i := range q.cases {
+		c := &q.cases[i]
+		c.ID = idOf(c.Text, c.Row)
 		q.known[c.ID] = i
 	}
 	q.labels = slices.Compact(slices.Sorted(slices.Values(labels)))

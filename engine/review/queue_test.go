@@ -21,9 +21,9 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 func queue(t *testing.T, path string) *Queue {
 	t.Helper()
 	q := NewQueue(path, "run-000001", []Case{
-		{ID: idOf("Where is it?", ""), Text: "Where is it?", Items: []string{"17", "20"}, Answer: "lost", doubt: .5},
-		{ID: idOf("my card", ""), Text: "my card", Items: []string{"18"}, doubt: 1},
-		{ID: idOf("a row", "r7"), Text: "a row", Row: "r7", Answer: "order", doubt: .1},
+		{Text: "Where is it?", Items: []string{"17", "20"}, Answer: "lost", doubt: .5},
+		{Text: "my card", Items: []string{"18"}, doubt: 1},
+		{Text: "a row", Row: "r7", Answer: "order", doubt: .1},
 	}, []string{"order", "lost", "order"})
 	q.now = func() time.Time { return noon }
 	return q
@@ -185,7 +185,7 @@ func TestManyAtOnce(t *testing.T) {
 	var cases []Case
 	for i := range 40 {
 		text := fmt.Sprintf("text %d", i)
-		cases = append(cases, Case{ID: idOf(text, ""), Text: text, order: i})
+		cases = append(cases, Case{Text: text, order: i})
 	}
 	var wg sync.WaitGroup
 	for n := range 2 {
@@ -193,7 +193,7 @@ func TestManyAtOnce(t *testing.T) {
 		for page := range 2 {
 			wg.Go(func() {
 				for i := 2*n + page; i < len(cases); i += 4 {
-					if _, err := q.Decide(Request{Case: cases[i].ID, Label: "a", Reviewer: fmt.Sprint("R", page), Page: fmt.Sprint(page)}); err != nil {
+					if _, err := q.Decide(Request{Case: q.Cases()[i].ID, Label: "a", Reviewer: fmt.Sprint("R", page), Page: fmt.Sprint(page)}); err != nil {
 						t.Error(err)
 					}
 				}
