@@ -17,7 +17,7 @@ type Doubt struct {
 }
 
 // Doubts returns the rows of a set that was looked at whose label or presence a person can correct,
-// in the order of the set.
+// in the order of the set. Rows that people have decided about are not among them.
 func Doubts(s *Set) []Doubt {
 	all := map[int]*Doubt{}
 	add := func(row int, severity Severity, why string, labels ...string) *Doubt {
@@ -76,9 +76,11 @@ func Doubts(s *Set) []Doubt {
 			add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q", of.File, of.Line, short(of.Text), of.Label), of.Label)
 		}
 	}
-	doubts := make([]Doubt, 0, len(all))
+	var doubts []Doubt
 	for _, d := range all {
-		doubts = append(doubts, *d)
+		if !s.Rows[d.Row].Reviewed {
+			doubts = append(doubts, *d)
+		}
 	}
 	slices.SortFunc(doubts, func(a, b Doubt) int { return cmp.Compare(a.Row, b.Row) })
 	return doubts

@@ -109,4 +109,8 @@ func TestDoubts(t *testing.T) {
 	if d := cmp.Diff(want, Doubts(s)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+	s.Rows[3].Reviewed = true
+	if got := Doubts(s); len(got) != len(want)-1 || got[2].Row != 4 {
+		t.Errorf("a row that was decided about is doubted: %+v", got)
+	}
 }
