@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Run is a run that is open. Its methods may be called by several goroutines at once.
@@ -94,6 +95,14 @@ func (r *Run) ID() string { return r.journal.ID() }
 
 // Manifest is what was run.
 func (r *Run) Manifest() manifest.Manifest { return r.journal.Manifest }
+
+// Definition is the pipeline as the file says it now; nil: the file is gone, as Gone says.
+func (r *Run) Definition() *pipeline.Pipeline {
+	if r.pipeline == nil {
+		return nil
+	}
+	return r.pipeline.Definition()
+}
 
 // Totals are how the run ended; nil: it was cut off.
 func (r *Run) Totals() *journal.Totals { return r.totals }
