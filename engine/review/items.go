@@ -64,6 +64,9 @@ func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item)
 
 func doubtful(b *explain.Brief) bool { return b.Flagged || b.Error != nil || b.Answer == "" }
 
+// maxVoted is how many suggestions come from voters.
+const maxVoted = 6
+
 func caseOf(item *explain.Item) Case {
 	c := Case{
 		ID: idOf(item.Text, ""), Text: item.Text, Items: []string{item.ID}, Line: item.Line, Answer: string(item.Answer), Expected: item.Expected,
@@ -93,6 +96,7 @@ func caseOf(item *explain.Item) Case {
 	}
 	slices.SortStableFunc(labels, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
 	c.suggest(labels...)
+	c.Suggestions = c.Suggestions[:min(len(c.Suggestions), maxVoted)]
 	c.suggest(item.Expected)
 	return c
 }

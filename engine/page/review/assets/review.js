@@ -258,14 +258,15 @@ import { connect } from "./server.js";
       else search.focus();
     };
     const alike = likely(queue.labels, label);
-    box.replaceChildren(
+    box.replaceChildren(...[
       element("h2", { id: "confirm-title" }, "A new label?"),
       element("p", {}, "The knowledge does not have ", element("strong", {}, quoted(label)), "."),
-      alike.length ? element("p", {}, "Did you mean one of these?") : null,
-      element("div", { class: "row" }, alike.map((l) => element("button", { type: "button", onclick: take({ label: l }) }, quoted(l)))),
+      alike.length > 0 && element("p", {}, "Did you mean one of these?"),
+      alike.length > 0 && element("div", { class: "row" }, alike.map((l) => element("button", { type: "button", onclick: take({ label: l }) }, quoted(l)))),
       element("div", { class: "row" },
         element("button", { type: "button", autofocus: true, onclick: take(null) }, "Back"),
-        element("button", { type: "button", class: "primary", onclick: take({ label, new: true }) }, "Add the new label")));
+        element("button", { type: "button", class: "primary", onclick: take({ label, new: true }) }, "Add the new label")),
+    ].filter(Boolean));
     box.showModal();
   }
 
