@@ -236,7 +236,7 @@ func (b *builder) digest(ctx context.Context) (string, error) {
 // checkEdition refuses to complete an edition that was made from something else than its name says: its
 // source has changed meanwhile.
 func (b *builder) checkEdition(ctx context.Context) error {
-	if !b.Edition {
+	if !b.Edition || b.Block.Stdin() {
 		return nil
 	}
 	now, err := units.Read(ctx, b.Block, b.Stdin)

@@ -71,6 +71,14 @@ const changes = 10
 // change changes the note of an edition.
 func change(ctx context.Context, store stages.Store, collection string, schema sdk.Schema, content string, do func(*Note)) (n Note, err error) {
 	for try := 1; ; try++ {
+		// What was removed would be there again, and empty, for who searches it, if it were opened.
+		all, err := store.List(ctx)
+		if err != nil {
+			return n, err
+		}
+		if !slices.ContainsFunc(all, func(c sdk.Collection) bool { return c.Name == collection && len(c.Note) > 0 }) {
+			return n, fmt.Errorf("generation %s: %w", collection, ErrRemoved)
+		}
 		c, err := store.Open(ctx, collection, schema)
 		if err != nil {
 			return n, err

@@ -1,0 +1,142 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// milvus starts a Milvus server on loopback, which ends with the test, and returns its address.
+func milvus(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("RACFLOW_TEST_MILVUS") == "" {
+		t.Skip("it takes minutes with a real Milvus engine: set RACFLOW_TEST_MILVUS to 1")
+	}
+	port, address := "", ""
+	for address == "" { // below those ports that a system gives to connections
+		port = strconv.Itoa(20_000 + rand.IntN(10_000))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			address = listener.Addr().String()
+			listener.Close()
+		}
+	}
+	c := exec.Command("../../.ci/milvus", "run", port, filepath.Join(t.TempDir(), "milvus.db"))
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	for again := (backoff.Backoff{First: 50e6, Max: 50e6}); ; {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			return address
+		}
+		if backoff.Sleep(t.Context(), again.Delay(1)) != nil {
+			t.Fatalf("the engine did not start: %v", err)
+		}
+	}
+}
+
+// TestMilvusSwapUnderLoad turns the labels of all rows round and round while requests are answered, and
+// has runs over the same file change their own generation meanwhile: every answer is that of one of
+// the two states, and that of the new one after each swap.
+func TestMilvusSwapUnderLoad(t *testing.T) {
+	address := milvus(t)
+	rows := func(turn int) string {
+		return many(300, func(i int) string { return fmt.Sprintf("word%d thing%d\tlabel%d", i, i%7, (i+turn)%2) })
+	}
+	file := strings.Replace(intent, `store { use = "local" }`, fmt.Sprintf(`store {
+    use = "milvus"
+    config {
+      address = %q
+      index   = "FLAT"
+    }
+  }`, address), 1)
+	dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(file, "top_k = 3", "top_k = 1", 1), "rows.tsv": rows(0)})
+	path := filepath.Join(dir, "p.hcl")
+	p := started(t, o, path).Pipeline("intent")
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	var answered atomic.Int64
+	for range 8 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				r, err := p.Answer(context.Background(), engine.Item{Text: "word4 thing4"})
+				if err != nil || r.Error != nil || r.Answer != "label0" && r.Answer != "label1" {
+					t.Errorf("%+v, %v", r, err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for turn := 1; turn <= 4; turn++ {
+		write(t, filepath.Join(dir, "rows.tsv"), rows(turn))
+		serving, before := fmt.Sprintf("label%d", (turn+1)%2), answered.Load()
+		beside, err := engine.Open(t.Context(), path, o.Engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := beside.Answer(t.Context(), engine.Item{Text: "word4 thing4"})
+		beside.Close()
+		if want := fmt.Sprintf("label%d", turn%2); err != nil || string(r.Answer) != want {
+			t.Fatalf("turn %d: a run answers %q, %v", turn, r.Answer, err)
+		}
+		// A reader looks for a newer commit every two seconds: by then it would see what the run has changed.
+		for range 60 {
+			if got := ask(t, p, "word4 thing4"); got != serving {
+				t.Fatalf("turn %d: what is served answers %q after a run beside it", turn, got)
+			}
+			_ = backoff.Sleep(t.Context(), 50e6)
+		}
+		if err := p.Rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, p, "word4 thing4"); got == serving {
+			t.Errorf("turn %d: it is %q after the swap", turn, got)
+		}
+		if answered.Load() == before {
+			t.Errorf("turn %d: nothing was answered meanwhile", turn)
+		}
+	}
+	cancel()
+	load.Wait()
+	p.settled(t)
+	w, err := engine.NewWorkspace(t.Context(), o.Engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	states := map[generation.State]int{}
+	if err := w.Histories(t.Context(), path, func(_ *pipeline.Knowledge, h *generation.History) error {
+		for _, g := range h.Generations {
+			states[g.State]++
+		}
+		if gone := h.Superseded(true); len(gone) > 0 {
+			t.Errorf("these would be removed: %+v", gone)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if states[generation.Current] != 1 || states[generation.Served] != 1 || len(states) != 2 {
+		t.Errorf("the server has %v", states)
+	}
+}
