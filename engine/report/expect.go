@@ -29,7 +29,7 @@ func Expect(w io.Writer, r *expect.Report) error {
 		}
 	}
 	for _, v := range r.Verdicts {
-		line(v.Outcome, v.Name, terminal.Escape(spaced(v.Rule)), foundBy(v))
+		line(v.Outcome, v.Name, inLine(v.Rule), foundBy(v))
 	}
 	if p := r.Baseline; p != nil {
 		outcome := expect.Holds
@@ -42,8 +42,8 @@ func Expect(w io.Writer, r *expect.Report) error {
 	return err
 }
 
-// spaced is a text in one line.
-func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
+// inLine is a text in one line, without what a terminal would obey.
+func inLine(text string) string { return terminal.Line(strings.Join(strings.Fields(text), " ")) }
 
 // foundBy are lines on what was measured, at least one.
 func foundBy(v expect.Verdict) (lines []string) {
@@ -54,13 +54,13 @@ func foundBy(v expect.Verdict) (lines []string) {
 		lines = append(lines, Figure(f))
 	}
 	for _, need := range v.Needs() {
-		lines = append(lines, terminal.Escape(need))
+		lines = append(lines, inLine(need))
 	}
 	if v.Reason != "" {
-		lines = append(lines, terminal.Escape(v.Reason))
+		lines = append(lines, inLine(v.Reason))
 	}
 	if v.Outcome == expect.Fails && v.Description != "" {
-		lines = append(lines, terminal.Escape(v.Description))
+		lines = append(lines, inLine(v.Description))
 	}
 	return lines
 }
@@ -70,7 +70,7 @@ func Figure(f expect.Figure) string {
 	text := f.Figure + ": "
 	switch v := f.Value.(type) {
 	case nil:
-		return terminal.Escape(text + "not measured")
+		return inLine(text + "not measured")
 	case float64:
 		if f.Interval == nil {
 			text += fmt.Sprintf("%.4g", v)
@@ -78,7 +78,7 @@ func Figure(f expect.Figure) string {
 			text += fmt.Sprintf("%.3f (%s)", v, within(*f.Interval))
 		}
 	case string:
-		text += fmt.Sprintf("%q", terminal.Shorten(v, valueWidth))
+		text += `"` + terminal.Shorten(v, valueWidth) + `"`
 	default:
 		text += fmt.Sprint(v)
 	}
@@ -88,7 +88,7 @@ func Figure(f expect.Figure) string {
 	if f.Note != "" {
 		text += "; " + f.Note
 	}
-	return terminal.Escape(text)
+	return inLine(text)
 }
 
 // Baseline are lines on a comparison with an earlier run.

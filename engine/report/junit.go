@@ -74,7 +74,7 @@ func suiteOf(r *expect.Report) suite {
 		switch v.Outcome {
 		case expect.Fails:
 			message := v.Rule + ": " + strings.Join(found, "; ")
-			c.Failure = &failure{Message: terminal.Escape(terminal.Shorten(message, maxMessage)), Type: "expect", Text: v.Rule + "\n" + strings.Join(found, "\n")}
+			c.Failure = &failure{Message: terminal.Shorten(message, maxMessage), Type: "expect", Text: v.Rule + "\n" + strings.Join(found, "\n")}
 		case expect.Skipped:
 			c.Skipped = &skipped{found[0]}
 		default:
