@@ -17,6 +17,7 @@ func (tab *Tab) Screenshot(name string) {
 	if folder == "" {
 		return
 	}
+	Eval[bool](tab, `(scrollTo({ top: 0, behavior: "instant" }), true)`)
 	for _, theme := range []string{"light", "dark"} {
 		tab.Theme(theme)
 		picture, err := chromedp.Run(tab.ctx, chromedp.FullScreenshot(100))
@@ -29,15 +30,15 @@ func (tab *Tab) Screenshot(name string) {
 	}
 }
 
-// Accessible has axe-core look at the page as it stands, in both themes, and fails the test
-// where it finds a violation of any of its rules.
+// Accessible has axe-core look at the page as it stands, and at its contrast in the dark, too,
+// and fails the test where it finds a violation of any of its rules.
 func (tab *Tab) Accessible() {
 	tab.t.Helper()
 	axe, err := os.ReadFile(os.Getenv("RACFLOW_TEST_AXE"))
 	if err != nil {
 		tab.t.Fatal(err)
 	}
-	for _, theme := range []string{"light", "dark"} {
+	for theme, rules := range map[string]string{"light": `resultTypes: ["violations"]`, "dark": `resultTypes: ["violations"], runOnly: ["color-contrast"]`} {
 		tab.Theme(theme)
 		Eval[bool](tab, string(axe)+"; true")
 		found := Eval[[]struct {
@@ -46,7 +47,7 @@ func (tab *Tab) Accessible() {
 				HTML           string
 				FailureSummary string
 			}
-		}](tab, `axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.map((n) => ({ html: n.html, failureSummary: n.failureSummary })) })))`)
+		}](tab, `axe.run(document, { `+rules+` }).then((r) => r.violations.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.map((n) => ({ html: n.html, failureSummary: n.failureSummary })) })))`)
 		for _, v := range found {
 			var at []string
 			for _, n := range v.Nodes[:min(len(v.Nodes), 5)] {

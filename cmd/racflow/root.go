@@ -24,7 +24,7 @@ log.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newInit(), newRun(), newAsk(), newServe(), newEval(), newTest(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
-		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExplain(), newReview(), newExport(), newStore(), newCache(), newVersion())
+		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExplain(), newReport(), newReview(), newExport(), newStore(), newCache(), newVersion())
 	completions(root)
 	return root
 }

@@ -35,26 +35,11 @@ Then what each run took, and what differs in what was run.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			var open [2]*journal.Journal
-			for i := range open {
-				kept, id, err := runOf(state, args[i])
-				if err != nil {
-					return err
-				}
-				if i == 1 && id == open[0].ID() {
-					return fmt.Errorf("both are run %s", id)
-				}
-				if open[i], err = kept.Open(id); err != nil {
-					return err
-				}
-				defer open[i].Close(nil) //nolint:errcheck // it was only read
-				if open[i].Manifest.Answers == manifest.Passages {
-					return fmt.Errorf("run %s finds passages, which diff does not compare: racflow eval measures them", id)
-				}
-				reportChanged(c.ErrOrStderr(), open[i])
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := compareRuns(c.ErrOrStderr(), state, args)
+			if err != nil {
+				return err
 			}
-			r := compare.Of(open[0], open[1])
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), r)
 			}
@@ -65,6 +50,29 @@ Then what each run took, and what differs in what was run.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object, with the items")
 	c.Flags().BoolVar(&items, "items", false, "list the items that are answered differently")
 	return c
+}
+
+// compareRuns compares two runs of a state folder.
+func compareRuns(w io.Writer, state string, names []string) (*compare.Report, error) {
+	var open [2]*journal.Journal
+	for i := range open {
+		kept, id, err := runOf(state, names[i])
+		if err != nil {
+			return nil, err
+		}
+		if i == 1 && id == open[0].ID() {
+			return nil, fmt.Errorf("both are run %s", id)
+		}
+		if open[i], err = kept.Open(id); err != nil {
+			return nil, err
+		}
+		defer open[i].Close(nil) //nolint:errcheck // it was only read
+		if open[i].Manifest.Answers == manifest.Passages {
+			return nil, fmt.Errorf("run %s finds passages, which cannot be compared: racflow eval measures them", id)
+		}
+		reportChanged(w, open[i])
+	}
+	return compare.Of(open[0], open[1]), nil
 }
 
 // reportChanged says that lines of a journal do not count.

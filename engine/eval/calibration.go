@@ -95,7 +95,7 @@ func (c *Confidences) Report() *Calibration {
 	if len(c.items) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(c.items, func(a, b answered) int { return cmp.Compare(b.confidence, a.confidence) })
+	c.sort()
 	r := &Calibration{Measured: "agreement"}
 	if c.estimated {
 		r.Measured = "confidence"
@@ -120,6 +120,24 @@ func (c *Confidences) Report() *Calibration {
 		r.Coverage = append(r.Coverage, c.cover(percent))
 	}
 	return r
+}
+
+// Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing was
+// counted.
+func (c *Confidences) Curve() (all []Coverage) {
+	if len(c.items) == 0 {
+		return nil
+	}
+	c.sort()
+	for percent := 2; percent <= 100; percent += 2 {
+		all = append(all, c.cover(percent))
+	}
+	return all
+}
+
+// sort puts the surest items first.
+func (c *Confidences) sort() {
+	slices.SortStableFunc(c.items, func(a, b answered) int { return cmp.Compare(b.confidence, a.confidence) })
 }
 
 // cover returns the accuracy of the surest items, which stand first.

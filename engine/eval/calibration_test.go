@@ -53,6 +53,15 @@ func TestCalibration(t *testing.T) {
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Calibration{}, "Chance")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	// The first are two without an answer, and the one that failed.
+	bins := []Bin{{0, 1. / 15, 3, 0, 0}, {2. / 15, 3. / 15, 1, .2, 0}, {7. / 15, 8. / 15, 1, .5, 1}, {13. / 15, 14. / 15, 3, .9, 2. / 3}}
+	if d := cmp.Diff(bins, c.Bins(), cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("bins (-want +got):\n%s", d)
+	}
+	curve := c.Curve()
+	if len(curve) != 50 || math.Abs(curve[24].Accuracy-.75) > 1e-9 || curve[49].Share != 1 || math.Abs(curve[49].Accuracy-.5) > 1e-9 {
+		t.Errorf("the curve is %v", curve)
+	}
 	if got.Chance <= 0 || got.Chance >= 1 {
 		t.Errorf("by chance %v", got.Chance)
 	}

@@ -26,6 +26,32 @@ func (b *bins) add(confidence float64, right bool) {
 	}
 }
 
+// Bin are the items whose confidence is above Low and at most High, or 0 in the first.
+type Bin struct {
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Items      int     `json:"items"`
+	Confidence float64 `json:"confidence"` // their mean
+	Right      float64 `json:"right"`      // the share that was answered with the expected label
+}
+
+// Bins are those that Calibration.ECE is of, without empty ones: the points of a reliability
+// diagram.
+func (c *Confidences) Bins() (all []Bin) {
+	var sums bins
+	var items [binCount]int
+	for _, one := range c.items {
+		sums.add(one.confidence, one.answered)
+		items[bin(one.confidence)]++
+	}
+	for at, n := range items {
+		if n > 0 {
+			all = append(all, Bin{float64(at) / binCount, float64(at+1) / binCount, n, sums.confidence[at] / float64(n), sums.right[at] / float64(n)})
+		}
+	}
+	return all
+}
+
 // ece is the expected calibration error. A bin with n of N items weighs n/N, and its
 // means are sums divided by n.
 func (b *bins) ece() float64 {

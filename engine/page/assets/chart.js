@@ -18,7 +18,7 @@ export function chart({ title, about, x, y, series, figures }) {
   const options = {
     axisX: { type: Chartist.FixedScaleAxis, low: x.low, high: x.high, ticks: x.ticks, labelInterpolationFnc: x.shown, showGrid: true },
     axisY: { type: Chartist.FixedScaleAxis, low: y.low, high: y.high, ticks: y.ticks, labelInterpolationFnc: y.shown, offset: 52 },
-    lineSmooth: false, fullWidth: true, chartPadding: { top: 12, right: 22, bottom: 4, left: 0 },
+    lineSmooth: false, fullWidth: true, chartPadding: { top: 12, right: 36, bottom: 4, left: 0 },
   };
   const drawn = new Chartist.LineChart(place,
     { series: series.map((s) => ({ name: s.name, className: s.class, data: s.points.map((p) => ({ x: p.x, y: p.y, meta: p.about })) })) }, options);

@@ -8,7 +8,7 @@ export function item(place, it, options = {}) {
   const level = "h" + (options.level || 4);
   const part = (title, ...children) => element("section", {}, element(level, {}, title), children);
   const parts = [
-    element("div", { class: "said", tabindex: it.text.length > 1500 ? "0" : null, role: it.text.length > 1500 ? "region" : null, "aria-label": it.text.length > 1500 ? "The text of the item" : null }, quoted(it.text)),
+    element("div", { class: "said", ...(it.text.length > 1500 ? { tabindex: "0", role: "group", "aria-label": "The text of the item" } : {}) }, quoted(it.text)),
     summary(it),
     it.error && part("Why it failed", element("pre", { tabindex: "0" }, visible((it.error.stage ? it.error.stage + ": " : "") + it.error.message))),
     options.votes !== false && it.votes?.length && part("Votes", votes(it)),
@@ -56,10 +56,10 @@ function votes(it) {
   return table({
     caption: "Votes", hideCaption: true, size: 100, rows: it.votes,
     columns: [
-      { name: "Voter", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
+      { name: "Voter", class: "label", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
       { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && v.answer === it.answer ? badge("elected", "accent") : null, " ", it.expected && v.answer === it.expected ? badge("expected", "good") : null] },
-      { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / Math.max(most, 1), v.weight.toFixed(3)) },
-      { name: "Counts", value: (v) => (v.accepted ? "yes" : "no"), cell: (v) => (v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
+      { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / most, v.weight.toFixed(3)) },
+      { name: "Counts", class: "text short", value: (v) => (v.accepted ? "yes" : "no"), cell: (v) => (v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
       (any("model") || any("reading") || any("explanation")) && { name: "Note", class: "text", cell: (v) => quoted(notes(v)) },
     ].filter(Boolean),
   }).element;

@@ -15,11 +15,11 @@ export function table({ caption, columns, rows, size = 50, empty = "Nothing here
   let shown = rows, page = 0;
   const head = element("tr");
   const body = element("tbody");
-  const pager = element("nav", { class: "pager", "aria-label": "Pages of " + caption });
+  const pager = element("div", { class: "pager", role: "group", "aria-label": "Pages of " + caption });
   const grid = element("table", { id },
     element("caption", { class: hideCaption ? "unseen" : null }, caption), element("thead", {}, head), body);
   const all = element("div", { class: "table" },
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, grid), pager);
+    element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption }, grid), pager);
 
   const headers = columns.map((column) => {
     const th = element("th", { scope: "col", class: [column.number && "number", column.class].filter(Boolean).join(" ") || null });

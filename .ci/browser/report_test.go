@@ -1,0 +1,81 @@
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// racflow runs the command in a folder of the test.
+func racflow(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	program := os.Getenv("RACFLOW_TEST_PROGRAM")
+	if program == "" {
+		t.Skip("this test needs racflow: .ci/browser/run builds it")
+	}
+	c := exec.Command(program, args...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("racflow %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// example runs the example's pipeline, and returns the folder that keeps the run.
+func example(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	racflow(t, dir, "init", "--example", "intent", ".")
+	racflow(t, dir, "run", "--keep", "all", "-var", "embedder=hashing", "--output", "a.jsonl", "pipelines/intent.hcl")
+	return dir
+}
+
+// TestReport: the page of a real run, by mouse and by keyboard.
+func TestReport(t *testing.T) {
+	dir := example(t)
+	racflow(t, dir, "report", "newest", "--output", "report.html")
+	tab := Open(t, filepath.Join(dir, "report.html"))
+	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Screenshot("report")
+	tab.Accessible()
+
+	// A pair that is confused shows its items, and the focus goes there.
+	items := Eval[string](tab, `document.querySelector("#confused button:not(.sort)").textContent`)
+	tab.Focus("#confused td button")
+	tab.Keys(kb.Enter)
+	if focused := tab.Focused(); focused != "Items" {
+		t.Errorf("the focus is on %q", focused)
+	}
+	if shown := Eval[string](tab, `String(document.querySelectorAll("#items tbody tr").length)`); shown != items {
+		t.Errorf("%s items are shown, not %s", shown, items)
+	}
+	tab.Focus("#items .opener")
+	tab.Keys(kb.Enter)
+	tab.Wait(`document.querySelector("#items .item")`)
+	for _, part := range []string{"Votes", "Found by retrieve."} {
+		if !Eval[bool](tab, `document.querySelector("#items .item").textContent.includes("`+part+`")`) {
+			t.Errorf("the item does not show %q", part)
+		}
+	}
+	tab.Screenshot("report-item")
+	tab.Accessible()
+	tab.Quiet()
+}
+
+// TestCompared: the page of two runs.
+func TestCompared(t *testing.T) {
+	dir := example(t)
+	racflow(t, dir, "run", "--keep", "all", "-var", "embedder=hashing", "-var", "election=majority", "--output", "b.jsonl", "pipelines/intent.hcl")
+	racflow(t, dir, "report", "run-000001", "run-000002", "--output", "report.html")
+	tab := Open(t, filepath.Join(dir, "report.html"))
+	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Focus("#items .opener")
+	tab.Keys(kb.Enter)
+	tab.Wait(`document.querySelectorAll("#items .item").length === 2`)
+	tab.Screenshot("compared")
+	tab.Accessible()
+	tab.Quiet()
+}
