@@ -20,19 +20,9 @@ type telemetryFlags struct {
 }
 
 func (f *telemetryFlags) register(c *cobra.Command) {
-	f.registerTraces(c)
-	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
-}
-
-// registerTraces registers the flags of a verb that serves metrics in its own way.
-func (f *telemetryFlags) registerTraces(c *cobra.Command) {
 	c.Flags().StringVar(&f.trace, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
 	c.Flags().BoolVar(&f.texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
-}
-
-// open makes what watches the verb.
-func (f *telemetryFlags) open(ctx context.Context, log *slog.Logger) (*telemetry.Telemetry, error) {
-	return telemetry.New(ctx, telemetry.Options{TraceFile: f.trace, Texts: f.texts, Version: engine.Version(), Log: log})
+	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
 }
 
 // exportTime is how long the last spans of a command may take to a collector.
@@ -45,7 +35,7 @@ func (f *telemetryFlags) watch(c *cobra.Command, o *engine.Options, print func(s
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	t, err := f.open(c.Context(), log)
+	t, err := telemetry.New(c.Context(), telemetry.Options{TraceFile: f.trace, Texts: f.texts, Version: engine.Version(), Log: log})
 	if err != nil {
 		return nil, err
 	}

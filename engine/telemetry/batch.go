@@ -84,28 +84,32 @@ type batch struct {
 
 // begin starts the span of each item as a part of its caller's trace, and that of the batch,
 // which links them. Where there is one item its stages work for it alone: the batch is a
-// part of its span.
+// part of its span. Items of several traces have a batch with a trace of its own, which they
+// link.
 func (t *Telemetry) begin(ctx context.Context, pipeline string, items []observe.Item) (context.Context, *batch) {
 	b := &batch{items: make(map[string][]trace.Span, len(items))}
 	named := attribute.String("racflow.pipeline", pipeline)
 	links := make([]trace.Link, len(items))
 	within := ctx
+	var apart []trace.Span // of items that come with a trace of their own, which are to lead to the batch
 	for i, item := range items {
 		of, span := t.tracer.Start(remote(ctx, item.Trace), "item "+pipeline, trace.WithAttributes(named, attribute.String("racflow.item.id", item.ID)))
 		b.items[item.ID] = append(b.items[item.ID], span)
 		links[i].SpanContext = span.SpanContext()
-		if len(items) == 1 {
+		switch {
+		case len(items) == 1:
 			within = of
+		case item.Trace.Parent != "":
+			apart = append(apart, span)
 		}
 	}
-	within, b.span = t.tracer.Start(within, "batch "+pipeline, trace.WithLinks(links...), trace.WithAttributes(named, attribute.Int("racflow.items", len(items))))
-	if len(items) > 1 {
-		back := trace.Link{SpanContext: b.span.SpanContext()}
-		for _, spans := range b.items {
-			for _, s := range spans {
-				s.AddLink(back)
-			}
-		}
+	options := []trace.SpanStartOption{trace.WithLinks(links...), trace.WithAttributes(named, attribute.Int("racflow.items", len(items)))}
+	if len(apart) > 0 {
+		options = append(options, trace.WithNewRoot()) // it is of none of them more than of the others
+	}
+	within, b.span = t.tracer.Start(within, "batch "+pipeline, options...)
+	for _, s := range apart {
+		s.AddLink(trace.Link{SpanContext: b.span.SpanContext()})
 	}
 	return traced(within), b
 }
@@ -139,8 +143,11 @@ func (b *batch) end(t *Telemetry, results []outcome.Result) {
 // about are the attributes of an item that was answered.
 func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 	all := []attribute.KeyValue{
-		attribute.String("racflow.outcome", outcomeOf(r)), attribute.Bool("racflow.flagged", r.Flagged),
+		attribute.String("racflow.outcome", outcomeOf(r)),
 		attribute.Float64("racflow.agreement", r.Agreement), attribute.Float64("racflow.confidence", r.Confidence),
+	}
+	if r.Flagged {
+		all = append(all, attribute.Bool("racflow.flagged", true))
 	}
 	if r.Cost > 0 {
 		all = append(all, attribute.Float64("racflow.cost", r.Cost))

@@ -61,8 +61,18 @@ type (
 		Code    int    `json:"code,omitempty"`
 	}
 	jsonAttribute struct {
-		Key   string         `json:"key"`
-		Value map[string]any `json:"value"`
+		Key   string    `json:"key"`
+		Value jsonValue `json:"value"`
+	}
+	jsonValue struct { // one of these
+		String *string    `json:"stringValue,omitempty"`
+		Bool   *bool      `json:"boolValue,omitempty"`
+		Int    string     `json:"intValue,omitempty"`
+		Double *float64   `json:"doubleValue,omitempty"`
+		Array  *jsonArray `json:"arrayValue,omitempty"`
+	}
+	jsonArray struct {
+		Values []jsonValue `json:"values"`
 	}
 )
 
@@ -124,20 +134,24 @@ func attributesOf(all []attribute.KeyValue) []jsonAttribute {
 	return out
 }
 
-func valueOf(v attribute.Value) map[string]any {
+func valueOf(v attribute.Value) (j jsonValue) {
 	switch v.Type() {
 	case attribute.BOOL:
-		return map[string]any{"boolValue": v.AsBool()}
+		is := v.AsBool()
+		j.Bool = &is
 	case attribute.INT64:
-		return map[string]any{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
+		j.Int = strconv.FormatInt(v.AsInt64(), 10)
 	case attribute.FLOAT64:
-		return map[string]any{"doubleValue": v.AsFloat64()}
+		number := v.AsFloat64()
+		j.Double = &number
 	case attribute.STRINGSLICE:
-		var values []map[string]any
-		for _, s := range v.AsStringSlice() {
-			values = append(values, map[string]any{"stringValue": s})
+		j.Array = &jsonArray{}
+		for _, text := range v.AsStringSlice() {
+			j.Array.Values = append(j.Array.Values, jsonValue{String: &text})
 		}
-		return map[string]any{"arrayValue": map[string]any{"values": values}}
+	default:
+		text := v.String()
+		j.String = &text
 	}
-	return map[string]any{"stringValue": v.String()}
+	return j
 }
