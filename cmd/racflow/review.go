@@ -51,7 +51,7 @@ that the knowledge reads decisions from:
 
 Where the knowledge has no such source, decisions go to ` + review.DefaultFile + ` beside the pipeline's
 file, or to --decisions, and the lines that it lacks are printed. Then they are examples, items with
-their texts are answered by them, and racflow run FILE --again RUN answers anew what depends
+their texts are answered by them, and racflow run FILE --again=RUN answers anew what depends
 on them.
 
 Several people can review at the same time, on several pages: each says who it is, sees
@@ -162,7 +162,7 @@ func againCommand(is *review.Review, state string) []string {
 	if is.Manifest.ID == "" { // findings: nothing is known of a run
 		return args
 	}
-	args = append(args, "--again", is.Manifest.ID)
+	args = append(args, "--again="+is.Manifest.ID)
 	if state != stateDir {
 		args = append(args, "--state", quotedArgument(state))
 	}

@@ -134,6 +134,7 @@ import { connect } from "./server.js";
 
   function drawChoice() {
     const now = decided(shown.id);
+    search.element.hidden = false;
     at("choose-title").textContent = shown.row ? "Which label, or drop it?" : "Which label?";
     at("decided").hidden = !now;
     if (now) {
@@ -142,9 +143,9 @@ import { connect } from "./server.js";
     at("suggestions").replaceChildren(...suggestions().map(({ label, note }, i) => element("li", {}, element("button", {
       type: "button", "aria-pressed": now ? String(now.label === label) : null, onclick: () => decide({ label }),
     }, element("kbd", {}, String(i + 1)), quoted(label), note && element("span", { class: "note" }, visible(note))))));
-    const action = (key, name, todo, on = true) => on && element("button", { type: "button", onclick: todo }, name, " ", element("kbd", {}, key));
+    const action = (key, name, todo, on = true, suggested = false) => on && element("button", { type: "button", class: suggested ? "primary" : null, onclick: todo }, name, " ", element("kbd", {}, key));
     at("actions").replaceChildren(...[
-      action("d", "Drop the row", drop, Boolean(shown.row)), action("s", "Skip", skip), action("u", "Undo", undo),
+      action("d", "Drop the row", drop, Boolean(shown.row), shown.drop), action("s", "Skip", skip), action("u", "Undo", undo),
       action("w", "Withdraw", withdraw, Boolean(now)),
     ].filter(Boolean));
     drawProgress();
@@ -281,8 +282,9 @@ import { connect } from "./server.js";
       element("p", {}, `Decisions are in ${visible(queue.path)}.`),
       element("p", {}, "Finish to see on the terminal what to run, or look at decisions again under All cases."),
       element("button", { type: "button", class: "primary", onclick: end }, "Finish")));
+    at("choose-title").textContent = "Nothing is left";
     at("suggestions").replaceChildren();
-    at("decided").hidden = true;
+    at("decided").hidden = search.element.hidden = true;
     at("actions").replaceChildren(element("button", { type: "button", onclick: undo }, "Undo ", element("kbd", {}, "u")));
     at("review").hidden = false;
     drawProgress();
