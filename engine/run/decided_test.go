@@ -96,6 +96,7 @@ func TestDecisionsAreHeldOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := run.Options{Launch: runtest.Launch(t, dir)}
+	o.Fitted = t.TempDir()
 	r, err := run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o)
 	if err != nil {
 		t.Fatal(err)
