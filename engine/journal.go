@@ -3,11 +3,13 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/again"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/journal/runs"
@@ -33,12 +35,62 @@ func (e *ChangedError) Error() string {
 func (w *Workspace) Runs() runs.Runs { return runs.Of(w.state) }
 
 // journal opens the journal of a new run over the input or, with Options.Resume, of
-// the one that p.resume has found. What is to be said of it is added to begun.
-func (p *Pipeline) journal(ctx context.Context, last manifest.Manifest, begun *Begun) (*journal.Journal, error) {
+// the one that p.resume has found. What is to be said of it is added to begun. recalled has the
+// answers of another run, too; nil: there are none.
+func (p *Pipeline) journal(ctx context.Context, last manifest.Manifest, begun *Begun) (book *journal.Journal, recalled *again.Journal, err error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	m.Again = last.Again
+	if m.Again == "" && p.workspace.options.Again != "" {
+		if m.Again, err = p.again(m); err != nil {
+			return nil, nil, err
+		}
+	}
+	var old *journal.Journal
+	if m.Again != "" { // before it could be removed to make room for the new one
+		if old, err = p.workspace.Runs().Open(m.Again); err != nil && last.ID == "" {
+			return nil, nil, err
+		}
+		if err != nil {
+			p.workspace.log.Warn("answers of another run cannot be taken any more", "error", err)
+		}
+	}
+	book, err = p.book(m, last, begun)
+	switch {
+	case old == nil:
+		return book, nil, err
+	case err != nil:
+		return nil, nil, errors.Join(err, old.Close(nil))
+	}
+	r, err := p.Start(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, old.Close(nil), book.Close(nil))
+	}
+	terms := again.TermsOf(old.Manifest, m, r.Graph().Searchable())
+	begun.Again = &terms
+	return book, again.Of(book, old, terms), nil
+}
+
+// again finds the run of Options.Again, which has to be over the same input.
+func (p *Pipeline) again(m manifest.Manifest) (id string, err error) {
+	kept, id := p.workspace.Runs(), p.workspace.options.Again
+	if id == Newest {
+		var any bool
+		if id, any = kept.LastOf(m.File, m.Pipeline); !any {
+			return "", fmt.Errorf("there is no run of %s in %s whose answers could be taken", p.file.Path, filepath.Join(p.workspace.state, "runs"))
+		}
+	}
+	old, err := kept.Manifest(id)
+	if err != nil {
+		return "", err
+	}
+	return id, again.Same(old, m)
+}
+
+// book opens the journal itself.
+func (p *Pipeline) book(m, last manifest.Manifest, begun *Begun) (*journal.Journal, error) {
 	kept, o := p.workspace.Runs(), p.workspace.options
 	set := p.chosen.Journal
 	how := journal.Options{Sync: journal.Sync(set.Sync), Keep: cmp.Or(o.Keep, journal.Keep(set.Keep))}
@@ -88,6 +140,11 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	in := p.input()
 	m.Columns = &manifest.Columns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
 	m.Answers = p.Answers(r.Labels())
+	var labels [][]string
+	for _, k := range r.Graph().Knowledge() {
+		labels = append(labels, k.Labels)
+	}
+	m.Labels = manifest.Digest(labels)
 	for _, g := range r.Generations() {
 		m.Knowledge = append(m.Knowledge, manifest.Knowledge(g))
 	}

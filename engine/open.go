@@ -120,7 +120,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		ask = spender.Ask
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
 		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r build.Report) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/racflow/racflow/engine/again"
 	"github.com/racflow/racflow/engine/doctor"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/journal"
@@ -50,8 +51,11 @@ type Options struct {
 	// reached, if that can be read again. Resume is the ID of a run that left items
 	// unanswered, or Newest: its results come from there, and the others are added. What
 	// its stages chose when they started, and its prices, count to its end.
-	Journal      bool
-	Resume       string
+	Journal bool
+	Resume  string
+	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
+	// where nothing that has changed can affect them (package again), and needs Journal.
+	Again        string
 	ResumeAnyway bool              // although the file, the input or the knowledge has changed
 	Output       string            // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
 	Keep         journal.Keep      // of which items the journal has what was seen; empty: as the file says
@@ -144,6 +148,7 @@ type Begun struct {
 	Run      string // its ID; empty: there is no journal
 	Resumed  bool
 	Answered int            // items that the journal has the answers of
+	Again    *again.Terms   // which answers of Options.Again hold; nil: there is no such run
 	Changed  int            // lines of the journal that were changed after they were written: their items are answered again
 	Earlier  string         // the newest run of this file and input, where it ended early and is not resumed
 	Removed  []runs.Removed // finished runs that are not kept any more

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/racflow/racflow/engine/again"
 	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/journal"
@@ -47,6 +48,16 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if o.Spend.IsSet() && p.rereadable() && !o.Journal {
 		return nil, optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
 	}
+	if o.Again != "" {
+		switch {
+		case !p.rereadable():
+			return nil, optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
+		case !o.Journal:
+			return nil, optionError("Again", "%[1]s keeps what it takes in a journal: it cannot be used without Options.Journal")
+		case o.Spend.IsSet():
+			return nil, optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
+		}
+	}
 	var last manifest.Manifest
 	if o.Resume != "" {
 		var err error
@@ -72,8 +83,14 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		kept = p.Counting()
 	}
 	if o.Journal && p.rereadable() {
-		if book, err = p.journal(ctx, last, &begun); err != nil {
+		var recalled *again.Journal
+		if book, recalled, err = p.journal(ctx, last, &begun); err != nil {
 			return nil, err
+		}
+		kept = book
+		if recalled != nil {
+			defer func() { _ = recalled.Done() }()
+			kept = recalled
 		}
 		if err := p.workspace.options.Services.keepProfiles(book.Folder()); err != nil {
 			return nil, errors.Join(err, book.Close(nil))
@@ -81,8 +98,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		if err := p.workspace.host.Replays().Into(filepath.Join(book.Folder(), "replay")); err != nil {
 			p.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
 		}
-		kept, out.Run = book, book.ID()
-		begun.Run = out.Run
+		out.Run, begun.Run = book.ID(), book.ID()
 	}
 	if events.Begun != nil {
 		events.Begun(begun)

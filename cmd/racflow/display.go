@@ -159,6 +159,16 @@ func (d *display) begun(b engine.Begun) {
 	if b.Resumed {
 		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
 	}
+	if t := b.Again; t != nil {
+		switch {
+		case len(t.Changed) > 0:
+			d.print("no answer of run %s is taken, because this has changed: %s; what models said is in the response cache", t.Run, strings.Join(t.Changed, "; "))
+		case t.All:
+			d.print("nothing has changed since run %s: its answers are taken", t.Run)
+		default:
+			d.print("the knowledge has changed since run %s: its answers are taken where items find there what they found", t.Run)
+		}
+	}
 	if b.Changed > 0 {
 		d.print("%s of the journal changed since it was written: these items are answered again", terminal.Plural(b.Changed, "line"))
 	}

@@ -88,18 +88,41 @@ again, and FILE is written whole. What stages chose when the run began (a precis
 a profile) and its prices count to its end, also where the file gives other prices
 by then. Unfinished runs are kept until they are resumed
 or removed with racflow runs rm; of the others the newest 20, or what the journal block
-of the pipeline says.`,
+of the pipeline says.
+
+--again RUN is for a new run over the same input, such as after a review: it takes from
+RUN, an earlier run of the file, the answers that nothing which has changed can affect,
+and says how many these are. Where nothing has changed, they are all. Where only the
+knowledge has, and still has the same labels, an item is searched for: if the same
+candidates with the same scores, and the same random examples, are found, its answer
+holds, and no voter is asked. So changed rows affect the items that find them; those that
+are searched for by words (mode = "lexical" or "hybrid") all change their scores a little
+with every row. Where a voter or election has learnt from the changed knowledge, or the
+file has changed, everything is answered anew; what models said comes from the response
+cache where they are asked the same. Items that failed before are answered anew, too.
+Items whose text a person has decided about (a source with reviewed = true) are answered by that.`,
 		// A file and, for --resume ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
-			if i := slices.IndexFunc(args, runs.IsID); flags.more.Resume == engine.Newest && len(args) == 2 && i >= 0 {
-				flags.more.Resume, args = args[i], slices.Delete(slices.Clone(args), i, i+1)
+			if i := slices.IndexFunc(args, runs.IsID); i >= 0 && len(args) == 2 {
+				switch {
+				case flags.more.Resume == engine.Newest:
+					flags.more.Resume = args[i]
+				case flags.more.Again == engine.Newest:
+					flags.more.Again = args[i]
+				default:
+					return oneFile(c, args)
+				}
+				args = slices.Delete(slices.Clone(args), i, i+1)
 			}
 			return oneFile(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			file := args[0]
-			if len(args) == 2 && file == flags.more.Resume {
+			if len(args) == 2 && (file == flags.more.Resume || file == flags.more.Again) {
 				file = args[1]
+			}
+			if flags.more.Again != "" && noJournal {
+				return errors.New("--again keeps what it takes in a journal: leave out --no-journal")
 			}
 			if flags.more.Resume != "" && noJournal {
 				return errors.New("--resume needs a journal: leave out --no-journal")
@@ -126,6 +149,8 @@ of the pipeline says.`,
 	flags.registerInput(c)
 	c.Flags().StringVar(&flags.more.Resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
 	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
+	c.Flags().StringVar(&flags.more.Again, "again", "", "take the answers of the run `ID`, or of the newest of this file and pipeline, where nothing that has changed affects them")
+	c.Flags().Lookup("again").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&flags.more.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().Var((*keep)(&flags.more.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
@@ -174,7 +199,7 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{o.Undecided, undecided}, {o.Decided, "decided by people"}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Left, "read and left"}} {
+	}{{o.Undecided, undecided}, {o.Decided, "decided by people"}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Taken, "taken from another run"}, {o.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -34,6 +35,8 @@ type entry struct {
 	Stage      string            `json:"stage,omitempty"`
 	Error      string            `json:"error,omitempty"`
 	Expected   string            `json:"expected,omitempty"` // as the input said
+	Basis      outcome.Basis     `json:"basis,omitzero"`
+	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
 	Seen       *Seen             `json:"seen,omitempty"`
 }
 
@@ -81,6 +84,11 @@ func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 	} else {
 		e.answer(r)
 	}
+	return e.append(b)
+}
+
+// append appends the line, sealed.
+func (e *entry) append(b []byte) ([]byte, error) {
 	from, line := len(b), bytes.NewBuffer(b)
 	out := json.NewEncoder(line)
 	out.SetEscapeHTML(false) // people read it, too
@@ -88,6 +96,31 @@ func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 		return b, err
 	}
 	return sealed.Line(line.Bytes(), from), nil
+}
+
+// Copy adds the answers of another run over the same input to some of its items: as they stand
+// there, but for what they took. The other run is open.
+func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
+	var drafts [Failed + 1]draft
+	d := &drafts[Answered]
+	for i := range results {
+		from.mu.Lock()
+		e := from.shelves[Answered].entry(results[i].Line, from.Manifest.Format)
+		from.mu.Unlock()
+		if e == nil {
+			continue // it was changed meanwhile: a resumed run answers the item
+		}
+		e.From, e.Tokens, e.Cost, e.Spent, e.Asked = cmp.Or(e.From, from.ID()), [3]uint64{}, 0, nil, nil
+		at := len(d.text)
+		var err error
+		if d.text, err = e.append(d.text); err != nil {
+			return err
+		}
+		d.add(e.Line, at)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.add(&drafts)
 }
 
 // answer fills in what the stages made of an item.
@@ -102,6 +135,7 @@ func (e *entry) answer(r *outcome.Result) {
 		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
 	}
 	e.Unasked, e.Asked, e.Decided = r.Unasked, r.Asked, r.Decided
+	e.Basis, e.From = r.Basis, r.From
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -149,7 +183,7 @@ func (e *entry) result() outcome.Result {
 	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

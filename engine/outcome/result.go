@@ -32,6 +32,10 @@ type Result struct {
 	Lists      []List          // of all of them in file order; with texts where the run keeps these
 	Prompts    []Prompted      // of the prompt stages that wrote any, in file order
 	Requests   []Request       // of voters that ask services, in the order of their samples
+	// Basis is what of the knowledge the stages below its searches have seen, where the run keeps
+	// that; From is the run that gave the answer; empty: this one.
+	Basis Basis
+	From  string
 	// RetrievalOnly is set where the pipeline has no election: the candidates are its
 	// answer.
 	RetrievalOnly bool
@@ -55,6 +59,13 @@ type Result struct {
 	// the free voters, which is all that there is unless the item's turn comes; Asked is
 	// what asking has taken.
 	Unasked, Asked *Bill
+}
+
+// Basis tells what an item got from the knowledge: two runs of the same stages answer it alike
+// where it is equal, the labels of the knowledge and what stages have learnt are the same.
+type Basis struct {
+	Found string            `json:"found,omitempty"` // digest of what the searches found; empty: it is not known
+	Drawn map[string]string `json:"drawn,omitempty"` // digests of the random examples of stages, as "prompt.shots"
 }
 
 // Decision says that a person has decided an answer (package reviewed): no stage was asked.
@@ -179,6 +190,12 @@ func (f *Failure) Error() string {
 		return text
 	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
+}
+
+// Unpaid is the result without what it took, which another run has paid.
+func (r Result) Unpaid() Result {
+	r.Usage, r.Usages, r.Cost, r.Costs, r.Latency = sdk.Usage{}, nil, 0, nil, 0
+	return r
 }
 
 // Without names the voters that the answer is without.

@@ -12,6 +12,7 @@ type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
 	Earlier     int // of Items: taken from the journal
+	Taken       int // of Items: their answers are those of another run
 	Decided     int // of Answered: people have decided about their texts
 	Left        int // not among Items: read and left unanswered, because a stage had to stop
 	Provisional int // of Items: answered without a voter that had to stop

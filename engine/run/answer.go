@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/racflow/racflow/engine/observe"
@@ -20,11 +21,23 @@ type Journal interface {
 	Keep([]outcome.Result) error
 }
 
+// Recaller is a Journal that has answers of another run, which may hold in this one (package
+// again).
+type Recaller interface {
+	Journal
+	// Recall returns the answer to a row. It holds as it is, or where the item gets from the
+	// knowledge what its Basis says.
+	Recall(source.Row) (r outcome.Result, holds, ok bool)
+	// Take is given answers that hold, as Keep.
+	Take([]outcome.Result) error
+}
+
 // answered is what became of a batch.
 type answered struct {
 	results []outcome.Result // without those that are left
 	left    []int            // positions of these in the batch
 	earlier int
+	taken   int
 	err     error
 }
 
@@ -43,15 +56,22 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	}
 	start := time.Now()
 	ctx, done := r.begin(ctx, records)
-	r.graph.Run(ctx, records)
 	var a answered
-	var fresh []outcome.Result
+	again, recalls := journal.(Recaller)
+	if recalls {
+		a.err = r.recall(ctx, records, again)
+	}
+	r.graph.Run(ctx, records)
+	var fresh, taken []outcome.Result
 	for i, rec := range records {
 		result, left := r.graph.Result(rec)
 		switch {
 		case left:
 			a.left = append(a.left, i)
 			continue
+		case rec.Taken:
+			a.taken++
+			taken = append(taken, result)
 		case rec.Earlier != nil:
 			a.earlier++
 		default:
@@ -66,7 +86,10 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		done(nil)
 	}
 	if journal != nil && len(fresh) > 0 && ctx.Err() == nil { // else the batch was cut short
-		a.err = journal.Keep(fresh)
+		a.err = errors.Join(a.err, journal.Keep(fresh))
+	}
+	if len(taken) > 0 && ctx.Err() == nil {
+		a.err = errors.Join(a.err, again.Take(taken))
 	}
 	if a.err == nil && ctx.Err() == nil {
 		a.err = r.graph.Settle(records)
@@ -79,6 +102,44 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		}
 	}
 	return a
+}
+
+// recall finds out which records have an answer of another run that holds. Those whose answer
+// may hold are searched for that.
+func (r *Run) recall(ctx context.Context, records []*stage.Record, again Recaller) error {
+	var open []*stage.Record
+	var before []outcome.Result
+	for _, rec := range records {
+		if rec.Row.Err != nil || rec.Earlier != nil || rec.Decided() {
+			continue
+		}
+		result, holds, ok := again.Recall(rec.Row)
+		switch {
+		case !ok:
+		case holds:
+			rec.Earlier, rec.Taken = &result, true
+		default:
+			open, before = append(open, rec), append(before, result)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	r.graph.Search(ctx, open)
+	basis := make([]outcome.Basis, len(before))
+	for i := range before {
+		basis[i] = before[i].Basis
+	}
+	holds, err := r.graph.Holds(ctx, open, basis)
+	if err != nil {
+		return err
+	}
+	for i, rec := range open {
+		if holds[i] {
+			rec.Earlier, rec.Taken = &before[i], true
+		}
+	}
+	return nil
 }
 
 // begin says that those records begin their way that have no answer yet.

@@ -76,6 +76,7 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 				totals.Add(result)
 			}
 			totals.Earlier += batch.earlier
+			totals.Taken += batch.taken
 			totals.Left += len(batch.left)
 			if err := sink(batch.results); err != nil {
 				return err

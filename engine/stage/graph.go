@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Ballots bool // records keep what voters returned, so that elections can be held again
 	Lists   bool // what each retrieve and rerank stage left has texts
+	Basis   bool // results have what the stages saw of the knowledge
 	// Strict ends the graph where a stage has to stop, rather than answer items
 	// without it: figures are then of one method.
 	Strict bool
@@ -77,6 +78,8 @@ type stage struct {
 	labels    *rule.LabelSet
 	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
 	process   any            // nil: it has none, or one for each fold
+	random    sdk.Draw       // examples that it wants of its knowledge
+	shown     bool           // of a retrieve stage: another one reads the texts of its candidates
 	method    method
 	whole     *whole   // of a retrieve stage whose whole rule holds, and of those below it; nil: it searches
 	fallbacks []*stage // as Stage.Fallbacks

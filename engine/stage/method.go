@@ -53,9 +53,8 @@ func (s *stage) methodOf(process any) (method, error) {
 
 // methodBy calls a plugin's stage with items and sets what it returns for each.
 func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*Record, T)) method {
-	var random sdk.Draw
 	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
-		random = d.Random()
+		s.random = d.Random()
 	}
 	return func(ctx context.Context, records []*Record) error {
 		b := sdk.Batch{Items: make([]sdk.Item, len(records))}
@@ -65,17 +64,13 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
 			b.Labels = s.knowledge.Labels
 		}
-		if s.knowledge != nil && random.Count > 0 {
-			ids := make([]string, len(records))
-			for i, rec := range records {
-				ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // a line's number would be another one after a line that is added
-			}
-			draws, err := s.knowledge.Random(ctx, ids, random, s.graph.options.Holdout.Of(s.knowledge))
-			if err != nil {
-				return err
-			}
-			for i := range draws {
-				b.Items[i].Random = draws[i]
+		draws, err := s.draw(ctx, records)
+		if err != nil {
+			return err
+		}
+		for i := range draws {
+			if b.Items[i].Random = draws[i]; s.graph.options.Basis {
+				records[i].outputs[s.index].drawn = digestOf(draws[i], true)
 			}
 		}
 		values, err := call(ctx, b)
@@ -93,6 +88,18 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 		}
 		return err
 	}
+}
+
+// draw draws the random examples of records; nil: the stage gets none.
+func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate, error) {
+	if s.knowledge == nil || s.random.Count == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(records))
+	for i, rec := range records {
+		ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // a line's number would be another one after a line that is added
+	}
+	return s.knowledge.Random(ctx, ids, s.random, s.graph.options.Holdout.Of(s.knowledge))
 }
 
 // sample adds what a voter returned to the samples that it gave before.

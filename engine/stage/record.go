@@ -16,6 +16,9 @@ import (
 type Record struct {
 	Row     source.Row
 	Earlier *outcome.Result // what the journal has; nil: nothing. No stage is called then
+	Taken   bool            // Earlier is the answer of another run
+
+	searched bool // its searches are done
 
 	decided *reviewed.Row // what a person has decided about its text; nil: nothing. No stage is called then
 	id      string
@@ -26,6 +29,9 @@ type Record struct {
 	follow  func(Step)           // hears of each stage that is done with it; nil: nobody does
 	ballots map[int][]sdk.Sample // by stage: what voters returned; nil: not kept
 }
+
+// Decided reports whether a person has decided about the item.
+func (r *Record) Decided() bool { return r.decided != nil }
 
 // output is what one stage wrote for one item.
 type output struct {
@@ -44,6 +50,7 @@ type output struct {
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
 	collected  []string // keys of results that came later
+	drawn      string   // digest of the random examples that the stage was given; empty: none
 }
 
 // ID is that of the row, or its line where it has none.

@@ -34,7 +34,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
 		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
 		result.Unasked, result.Asked, result.Missing, result.Failure, result.Cost = e.Unasked, e.Asked, e.Missing, e.Failure, e.Cost
-		result.Decided = e.Decided
+		result.Decided, result.Basis, result.From = e.Decided, e.Basis, e.From
 		return result, false
 	}
 	if d := rec.decided; d != nil {
@@ -80,6 +80,9 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 			}
 			result.Costs[voter] = cost
 		}
+	}
+	if g.options.Basis {
+		result.Basis = g.basis(rec)
 	}
 	if g.found >= 0 {
 		result.Candidates = rec.outputs[g.found].candidates

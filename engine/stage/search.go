@@ -27,6 +27,7 @@ func (s *stage) searcher() method {
 			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
+	s.shown = ranking.Texts || s.graph.elect < 0
 	// Where there is no election the candidates are the answer; lists are looked at.
 	ranking.Texts = ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
 	return func(ctx context.Context, records []*Record) error {

@@ -13,7 +13,18 @@ import (
 
 // Run takes a batch through all stages.
 func (g *Graph) Run(ctx context.Context, records []*Record) {
-	g.run(ctx, records, func(int) bool { return true })
+	var fresh, searched []*Record
+	for _, rec := range records {
+		if rec.searched {
+			searched = append(searched, rec)
+		} else {
+			fresh = append(fresh, rec)
+		}
+	}
+	g.run(ctx, fresh, func(int) bool { return true })
+	if len(searched) > 0 {
+		g.run(ctx, searched, func(i int) bool { return g.stages[i].Retrieve == nil })
+	}
 }
 
 // run takes records through those stages that are wanted, each as soon as those that

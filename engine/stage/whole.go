@@ -15,6 +15,8 @@ import (
 // are held once.
 type whole struct {
 	candidates []sdk.Candidate
+	once       sync.Once
+	digest     string // of these
 
 	mu       sync.Mutex
 	texts    map[string]string // of messages that many prompts share

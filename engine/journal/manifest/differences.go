@@ -16,7 +16,7 @@ func (m Manifest) Differences(other Manifest) []string {
 	for _, part := range differing(m.Parts, other.Parts) {
 		add("%s of the file", part)
 	}
-	if !m.Input.same(other.Input) {
+	if !m.Input.Same(other.Input) {
 		add("the input %s", other.Input.Path)
 	}
 	if m.Limit != other.Limit {

@@ -60,10 +60,10 @@ func NewFile(path string) (File, error) {
 // cannot be read.
 func (f File) Unchanged() (bool, error) {
 	now, err := NewFile(f.Path)
-	return f.same(now), err
+	return f.Same(now), err
 }
 
-// same reports whether two files have the same content.
-func (f File) same(other File) bool {
+// Same reports whether two files have the same content.
+func (f File) Same(other File) bool {
 	return f.SHA256 == other.SHA256 && f.Size == other.Size && f.Modified.Equal(other.Modified)
 }

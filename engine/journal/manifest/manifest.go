@@ -1,6 +1,9 @@
 package manifest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"github.com/racflow/racflow/engine/identity"
@@ -34,6 +37,8 @@ type Manifest struct {
 	Limit     int         `json:"limit,omitempty"`   // items; 0: all
 	Spend     spend.Limit `json:"spend,omitzero"`    // on voters that call services, unless the resumed run has another
 	Knowledge []Knowledge `json:"knowledge,omitempty"`
+	Labels    string      `json:"labels,omitempty"` // digest of the labels of all of it; empty: an older racflow kept the run
+	Again     string      `json:"again,omitempty"`  // the run whose answers are taken where they hold; empty: none
 	Stages    []Stage     `json:"stages"`
 	Rules     []Rule      `json:"rules,omitempty"`
 }
@@ -124,6 +129,16 @@ type Price struct {
 	Cached float64 `json:"cached"`
 	Output float64 `json:"output"`
 	Batch  float64 `json:"batch,omitempty"` // share of that for calls in batches; 0: half
+}
+
+// Digest is one of lists of texts.
+func Digest(lists [][]string) string {
+	text, err := json.Marshal(lists)
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 // Define sets what the manifest says of a pipeline.

@@ -132,6 +132,17 @@ func (r Runs) Newest(file, pipeline string) (manifest.Manifest, bool) {
 // End returns how a run ended; nil: it was cut off, or is at work.
 func (r Runs) End(id string) *journal.Totals { return journal.End(r.folder(id)) }
 
+// LastOf names the newest run of a pipeline; false: there is none.
+func (r Runs) LastOf(file, pipeline string) (string, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		if m, err := r.Manifest(id); err == nil && m.File == file && m.Pipeline == pipeline {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 // Last names the newest run of all; false: there is none.
 func (r Runs) Last() (string, bool) {
 	ids, _ := r.list()
