@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -56,6 +57,43 @@ func list(t *testing.T, s Set) []string {
 		}
 	}
 	return all
+}
+
+// TestStamp: it changes with what documents there are, and with nothing else.
+func TestStamp(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "# A", "sub/b.md": "b", "left/out.md": "x"})
+	f, err := Open(Set{Path: dir, Exclude: []string{"left"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stamp := func() string {
+		s, err := f.Stamp(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	last := stamp()
+	for name, c := range map[string]struct {
+		do      func() error
+		changes bool
+	}{
+		"nothing":          {func() error { return nil }, false},
+		"what is left out": {func() error { return os.WriteFile(filepath.Join(dir, "left/out.md"), []byte("longer"), 0o600) }, false},
+		"a longer one":     {func() error { return os.WriteFile(filepath.Join(dir, "a.md"), []byte("# A longer"), 0o600) }, true},
+		"a later one":      {func() error { return os.Chtimes(filepath.Join(dir, "sub/b.md"), time.Time{}, time.Unix(1, 0)) }, true},
+		"another one":      {func() error { return os.WriteFile(filepath.Join(dir, "c.md"), nil, 0o600) }, true},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatal(err)
+		}
+		now := stamp()
+		if (now != last) != c.changes {
+			t.Errorf("%s: %v", name, now != last)
+		}
+		last = now
+	}
 }
 
 func TestList(t *testing.T) {

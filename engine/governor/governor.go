@@ -87,6 +87,11 @@ func (c *Governor) Again() bool {
 			s.stopped, s.denied, any = nil, 0, true
 		}
 	}
+	if now := time.Now(); any {
+		for _, b := range c.breakers { // calls wait for it as if it had just gone down
+			b.since, b.busy = now, time.Time{}
+		}
+	}
 	return any
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // stages are the processes of stages, by what the list of processes shows of them.
@@ -133,6 +135,24 @@ func TestHeld(t *testing.T) {
 	}
 	if !there() {
 		t.Fatal("what the other one serves was removed")
+	}
+	w, err := engine.NewWorkspace(t.Context(), o.Engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
+		for _, g := range h.Generations {
+			if g.State != generation.Served {
+				t.Errorf("%s is %s", g.Collection, g.State)
+			}
+		}
+		if gone := h.Superseded(true); len(h.Generations) != 2 || len(gone) > 0 {
+			t.Errorf("of %d these would be removed: %+v", len(h.Generations), gone)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	p.holdOnce()
 	if p.current().sick.Load() {

@@ -15,7 +15,7 @@ import (
 var builtin engine.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(plugins.All())
+	builtin = engine.Serve(append(plugins.All(), gate(), caller()))
 	os.Exit(m.Run())
 }
 

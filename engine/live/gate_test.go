@@ -1,0 +1,96 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+type gateConfig struct {
+	Folder sdk.Path `config:"folder" doc:"Where files say what waits, and what may go on."`
+}
+
+// gate is a voter that keeps items whose text begins with "slow" until a file open is in its folder. It notes
+// there what it has: a file for each item, with the number of items of the batch.
+func gate() sdk.Stage {
+	return sdk.SampleStage("gate", "A voter of the test.", func(_ context.Context, _ sdk.Setup, c gateConfig) (sdk.Sampler, error) {
+		return gated(c.Folder), nil
+	}, sdk.Reads(sdk.ColumnText))
+}
+
+type gated string
+
+func (g gated) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	for _, item := range b.Items {
+		if err := os.WriteFile(filepath.Join(string(g), item.ID), fmt.Append(nil, len(b.Items)), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	for _, item := range b.Items {
+		if !strings.HasPrefix(item.Text, "slow") {
+			continue
+		}
+		for !there(string(g), "open") {
+			if err := backoff.Sleep(ctx, time.Millisecond); err != nil {
+				return nil, os.WriteFile(filepath.Join(string(g), "ended-"+item.ID), nil, 0o600)
+			}
+		}
+	}
+	return make([][]sdk.Sample, len(b.Items)), nil
+}
+
+func there(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// await waits until a file is there.
+func await(t testing.TB, dir, name string) {
+	t.Helper()
+	for !there(dir, name) {
+		if backoff.Sleep(t.Context(), time.Millisecond) != nil {
+			t.Fatalf("%s does not come", name)
+		}
+	}
+}
+
+type callerConfig struct {
+	Folder sdk.Path `config:"folder" affects_output:"false" doc:"Where a file up says that the service is up."`
+}
+
+// caller is a voter that asks a service. That denies each call unless a file up is in the folder.
+func caller() sdk.Stage {
+	return sdk.SampleStage("caller", "A voter of the test.", func(_ context.Context, s sdk.Setup, c callerConfig) (sdk.Sampler, error) {
+		return calls{string(c.Folder), s.Host}, nil
+	}, sdk.Network())
+}
+
+type calls struct {
+	folder string
+	host   sdk.Host
+}
+
+func (c calls) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i := range b.Items {
+		release, err := c.host.Acquire(ctx, sdk.Call{Endpoint: "http://test"})
+		if err != nil {
+			return nil, err
+		}
+		if !there(c.folder, "up") {
+			release(sdk.Result{Status: sdk.StatusDenied, Reason: "the key is not valid"})
+			return nil, sdk.Invalid(errors.New("the key is not valid"))
+		}
+		release(sdk.Result{Status: sdk.StatusOK})
+		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "fruit", Weight: 1}}}}
+	}
+	return samples, nil
+}
