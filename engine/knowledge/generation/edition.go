@@ -83,7 +83,7 @@ func change(ctx context.Context, store stages.Store, collection string, schema s
 		if err != nil {
 			return n, err
 		}
-		ours := false
+		var ours bool
 		if n, ours = ReadNote(c.Note); !ours || n.Content() != content {
 			return n, fmt.Errorf("generation %s: %w", collection, ErrRemoved)
 		}
