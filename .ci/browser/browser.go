@@ -53,7 +53,7 @@ func Open(t *testing.T, address string) *Tab {
 		cancel()
 	})
 	tab := &Tab{t: t, ctx: ctx}
-	if !strings.Contains(address, "://") {
+	if !strings.Contains(address, ":") {
 		if address, err = filepath.Abs(address); err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestHostileItem(t *testing.T) {
 			t.Errorf("the text does not show %q: %.200q", part, shown)
 		}
 	}
-	for _, part := range []string{"Votes", "Found by retrieve.near", "Prompts", "Replies", "Rules that decided something", "Asked again", "What it cost", "Not there any more", "text not kept"} {
+	for _, part := range []string{"Votes", "Found by retrieve.near", "Prompts", "Replies", "Rules that decided something", "Asked again", "What it took", "Not there any more", "text not kept"} {
 		if !Eval[bool](tab, `document.querySelector("main").textContent.includes("`+part+`")`) {
 			t.Errorf("the item does not show %q", part)
 		}

@@ -42,6 +42,29 @@ func TestReport(t *testing.T) {
 	tab.Screenshot("report")
 	tab.Accessible()
 
+	// The keyboard reaches everything that it should, in the order of the page, and leaves it again.
+	reached := map[string]bool{}
+	places := Eval[int](tab, `[...document.querySelectorAll("a[href], button:not(:disabled), select, input, summary, [tabindex='0']")].filter((e) => e.checkVisibility()).length`)
+	for n := 0; ; n++ {
+		tab.Keys(kb.Tab)
+		at := tab.Focused()
+		if Eval[bool](tab, `document.activeElement === document.body`) {
+			if n < places {
+				t.Errorf("the keyboard reaches %d of %d places", n, places)
+			}
+			break
+		}
+		if at == "" || n > places {
+			t.Fatalf("place %d of %d is %q", n, places, at)
+		}
+		reached[at] = true
+	}
+	for _, want := range []string{"Skip to the content", "Confusion", "The figures", "Items", "Search texts, ids and labels", "Next"} {
+		if !reached[want] {
+			t.Errorf("the keyboard does not reach %q", want)
+		}
+	}
+
 	// A pair that is confused shows its items, and the focus goes there.
 	items := Eval[string](tab, `document.querySelector("#confused button:not(.sort)").textContent`)
 	tab.Focus("#confused td button")

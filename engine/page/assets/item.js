@@ -1,4 +1,4 @@
-import { element, quoted, visible, badge, meter, percent, rounded, money, plural } from "./base.js";
+import { element, quoted, visible, badge, meter, percent, rounded, money, count, plural } from "./base.js";
 import { table } from "./table.js";
 
 // item fills a place with one item and what made its answer: package explain's Item, as JSON.
@@ -18,7 +18,7 @@ export function item(place, it, options = {}) {
     options.lists !== false && lists(it).map((list) => part(list.title, candidates(list))),
     it.prompts?.length && part("Prompts", it.prompts.flatMap(prompts)),
     it.replies?.length && part("Replies", it.replies.map((r, i) => element("details", {}, element("summary", {}, `${r.voter}, reply ${i + 1}`), element("pre", { tabindex: "0" }, visible(r.text))))),
-    costs(it) && part("What it cost", costs(it)),
+    costs(it) && part("What it took", costs(it)),
     it.fields && Object.keys(it.fields).length > 0 && part("Other columns of the input", facts(Object.entries(it.fields))),
     it.gone?.length && part("Not there any more", element("ul", {}, it.gone.map((g) => element("li", {}, visible(g))))),
   ];
@@ -39,7 +39,7 @@ function summary(it) {
   const right = it.expected && !it.error ? (it.answer === it.expected ? badge("as expected", "good") : badge("not as expected", "bad")) : null;
   const pairs = [];
   if (!it.error && !it.candidates?.length) pairs.push(["answer", element("span", {}, answer(it.answer), " ", right, it.flagged && badge("flagged", "warn"))]);
-  if (it.decided) pairs.push(["decided", `by ${visible(it.decided.by)} on ${visible(it.decided.at).slice(0, 10)}`]);
+  if (it.decided) pairs.push(["decided", `by ${it.decided.by || "a person"}${it.decided.at ? " on " + it.decided.at.slice(0, 10) : ""}`]);
   if (it.expected) pairs.push(["expected", it.expected]);
   if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
   if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
@@ -118,6 +118,10 @@ function retry(r) {
 }
 
 function costs(it) {
-  const voters = Object.entries(it.cost || {}).filter(([, cost]) => cost > 0);
-  return voters.length ? facts(voters.map(([voter, cost]) => [voter, money(cost)])) : null;
+  const took = (voter) => [
+    it.usages?.[voter] && `${count(it.usages[voter].input)} tokens in, ${count(it.usages[voter].output)} out`,
+    it.cost?.[voter] > 0 && "cost " + money(it.cost[voter]),
+  ].filter(Boolean).join(", ");
+  const voters = [...new Set([...Object.keys(it.usages || {}), ...Object.keys(it.cost || {})])].sort().filter(took);
+  return voters.length ? facts(voters.map((voter) => [voter, took(voter)])) : null;
 }

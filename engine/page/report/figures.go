@@ -71,7 +71,7 @@ func (f *figures) spend(b *explain.Brief) {
 // outcomeOf is an item as package eval measures it.
 func outcomeOf(b *explain.Brief, answers manifest.Answers) outcome.Result {
 	r := outcome.Result{
-		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Flagged: b.Flagged, Reason: b.Reason,
+		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
 		RetrievalOnly: answers == manifest.Passages, FreeText: answers == manifest.Texts,
 	}
 	for _, v := range b.Votes {

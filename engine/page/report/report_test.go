@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/compare"
 	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/page"
 	"github.com/racflow/racflow/engine/page/report"
 	"github.com/racflow/racflow/engine/result"
@@ -141,9 +142,11 @@ func TestOf(t *testing.T) {
 	unreached.Status, unreached.Votes = journal.Unreached, nil
 	paid := item(2, "a", "a", .9, false)
 	paid.Cost, paid.Usages = map[string]float64{"llm": .5}, map[string]explain.Usage{"llm": {Input: 10, Output: 2}}
+	decided := item(10, "a", "b", 0, false)
+	decided.Decided = &outcome.Decision{By: "Ada"}
 	r := run{id: "run-000007", items: []explain.Item{
 		paid, item(3, "a", "b", .6, false), item(4, "b", "a", .8, false), item(5, "b", "a", .2, true), failed,
-		item(7, "b", "b", .1, true), item(8, "", "b", .4, false), unreached,
+		item(7, "b", "b", .1, true), item(8, "", "b", .4, false), unreached, decided,
 	}, totals: &journal.Totals{Complete: true, Items: 7, Seconds: 2, Stages: []journal.StageTime{{Stage: "search.local", Rows: 7, Busy: 1}, {Stage: "sample.llm", Rows: 7, Busy: 3}}}}
 	p, err := report.Of(context.Background(), r)
 	text := html(t, p, err)
@@ -151,10 +154,10 @@ func TestOf(t *testing.T) {
 	block(t, text, "data", &got)
 	// What failed, what is wrong without a flag, the surest first, what is flagged, the most
 	// doubtful first, the others, and what was not reached.
-	if d := cmp.Diff([]int{6, 4, 3, 7, 5, 2, 8, 9}, got.Items.Line); d != "" {
+	if d := cmp.Diff([]int{6, 4, 3, 7, 5, 2, 8, 10, 9}, got.Items.Line); d != "" {
 		t.Errorf("lines (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"e", "w", "w", "rf", "wf", "r", "", "u"}, got.Items.State); d != "" {
+	if d := cmp.Diff([]string{"e", "w", "w", "rf", "wf", "r", "", "d", "u"}, got.Items.State); d != "" {
 		t.Errorf("states (-want +got):\n%s", d)
 	}
 	if e := got.Run.Eval; e == nil || e.Scored != 6 || e.Accuracy != 2./6 || e.Flags["caught"] != 1 || len(e.Confused) != 2 || len(got.Run.Curve) != 50 || len(got.Run.Bins) == 0 {
@@ -166,7 +169,7 @@ func TestOf(t *testing.T) {
 	if got.Run.File != "intent.hcl" || strings.Contains(text, "ada/secret") {
 		t.Errorf("the file is %s: folders of this machine are nobody's business", got.Run.File)
 	}
-	if got.All != 8 || got.Explained != 8 {
+	if got.All != 9 || got.Explained != 9 {
 		t.Errorf("%d of %d items are explained", got.Explained, got.All)
 	}
 	// What made an answer is where the table says, and candidates are there once.
@@ -184,7 +187,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("line %d opens to line %d with %s", line, of.Line, own)
 		}
 	}
-	if len(entries.ID) != 9 {
+	if len(entries.ID) != 10 {
 		t.Errorf("the candidates are %v", entries.ID)
 	}
 	if again, err := report.Of(context.Background(), r); html(t, again, err) != text {

@@ -23,7 +23,8 @@ const (
 )
 
 // oneOf is the row of an item. Its state is made of letters: e it failed, w wrong, r right,
-// f flagged, n no answer, p lacks a voter, u not reached.
+// f flagged, n no answer, d decided by a
+// person, p lacks a voter, u not reached.
 func oneOf(b *explain.Brief, scored, right bool) one {
 	o := one{line: b.Line, id: b.ID, text: beginning(b.Text), expected: b.Expected, answer: beginning(string(b.Answer)), sure: cmp.Or(b.Confidence, b.Agreement)}
 	if len(b.Candidates) > 0 && o.answer == "" {
@@ -34,7 +35,7 @@ func oneOf(b *explain.Brief, scored, right bool) one {
 		is     bool
 	}{
 		{"e", b.Error != nil}, {"w", scored && !right && b.Error == nil}, {"r", scored && right}, {"f", b.Flagged},
-		{"n", b.Answer == "" && b.Error == nil && len(b.Candidates) == 0 && b.Status != journal.Unreached}, {"p", b.Status == journal.Provisional}, {"u", b.Status == journal.Unreached},
+		{"n", b.Answer == "" && b.Error == nil && len(b.Candidates) == 0 && b.Status != journal.Unreached}, {"d", b.Decided != nil}, {"p", b.Status == journal.Provisional}, {"u", b.Status == journal.Unreached},
 	} {
 		if state.is {
 			o.state += state.letter

@@ -13,7 +13,7 @@ const n = (letter) => rows.filter((r) => r.state.includes(letter)).length;
 const totals = run.totals, e = run.eval;
 fill("cards",
   card("Items", count(data.all), totals && totals.left ? count(totals.left) + " left unanswered" : null),
-  e && card("Accuracy", percent(e.accuracy), between(e.accuracy_interval), `of ${plural(e.scored, "item")} with a label`),
+  e && card("Accuracy", percent(e.accuracy), between(e.accuracy_interval), `of ${plural(e.scored, "item")} with a label`, e.decided ? `${count(e.decided)} decided by people aside` : null),
   e?.scope && card("In scope", percent(e.scope.in_accuracy), `${plural(e.scope.out, "item")} out of scope, ${percent(e.scope.out_recall, 0)} of them left without an answer`),
   e && card("Macro F1", e.macro_f1.toFixed(3), `over ${plural(e.labels.length, "label")}`),
   !passages && card("Flagged", count(totals ? totals.flagged : n("f")), e ? `${count(e.flags.caught)} of ${plural(e.flags.errors, "error")} among them` : null),
@@ -39,7 +39,7 @@ fill("stage-table", stages(run));
 fill("run", what(run));
 
 const states = {
-  e: ["failed", "bad"], w: ["wrong", "bad"], r: ["right", "good"], f: ["flagged", "warn"], n: ["no answer", "warn"], p: ["lacks a voter", "warn"], u: ["not reached", "plain"],
+  e: ["failed", "bad"], w: ["wrong", "bad"], r: ["right", "good"], f: ["flagged", "warn"], n: ["no answer", "warn"], d: ["decided", "accent"], p: ["lacks a voter", "warn"], u: ["not reached", "plain"],
 };
 const list = finder({
   caption: "Items", rows,
