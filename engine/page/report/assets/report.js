@@ -60,7 +60,7 @@ const list = finder({
       { name: passages ? "First passage" : "Answer", class: "label", value: (r) => r.answer, cell: (r) => (r.state.includes("e") || r.state.includes("u") ? "" : answer(shorten(r.answer, 90))) },
       rows.some((r) => r.expected) && { name: "Expected", class: "label", value: (r) => r.expected, cell: (r) => quoted(shorten(r.expected, 90)) },
       !passages && { name: e?.calibration?.measured === "agreement" ? "Agreement" : "Confidence", number: true, value: (r) => r.sure, cell: (r) => (r.sure ? percent(r.sure, 0) : "") },
-      { name: "State", class: "state", value: (r) => r.state, cell: (r) => [...r.state].map((s) => badge(...states[s])) },
+      rows.some((r) => r.state) && { name: "State", class: "state", value: (r) => r.state, cell: (r) => [...r.state].map((s) => badge(...states[s])) },
     ].filter(Boolean),
   },
 });
