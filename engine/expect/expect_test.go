@@ -259,6 +259,8 @@ func TestNotMeasured(t *testing.T) {
 	}{
 		"no gold":      {map[string]string{"in.tsv": "text\tlabel\nred apple\tfruit\n"}, "ndcg < 2", "no item has gold passages"},
 		"no labels":    {map[string]string{"in.tsv": "text\nred apple\n"}, "accuracy < 2", ""},
+		"no such text": {map[string]string{"in.tsv": "text\tlabel\n"}, "flagged == 0", "the input has no items"},
+		"a question":   {nil, `not found(" ", "r1")`, "the text is empty"},
 		"a failure":    {nil, `answer(" ") == ""`, "the text is empty"},
 		"other figure": {map[string]string{"in.tsv": "text\nred apple\n"}, "flagged == 0 or recall_at(3) > 0", ""},
 	} {

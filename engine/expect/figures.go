@@ -145,8 +145,11 @@ func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 
 // leaked is how many rows of the input the knowledge has.
 func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
-	if v.InputPath() == "" {
+	switch v.InputPath() {
+	case "":
 		return impossible("the pipeline has no input block"), nil
+	case "-":
+		return impossible("the input is standard input; name a file"), nil
 	}
 	some, count, err := v.Leaked(ctx)
 	switch {

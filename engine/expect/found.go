@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/sdk"
 )
 
 // amongFirst is how many candidates a passage has to be among where the rule does not say.
@@ -19,8 +20,11 @@ func found(ctx context.Context, v *engine.Examined, args []any) (Figure, error) 
 	}
 	is := passageOf(passage)
 	list, err := v.Retrieve(ctx, engine.Item{Text: question})
-	if err != nil {
+	switch {
+	case ctx.Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped:
 		return Figure{}, err
+	case err != nil:
+		return impossible("%v", err), nil
 	}
 	for i, c := range list {
 		if is(c) {

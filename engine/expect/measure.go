@@ -51,6 +51,11 @@ func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return f.Name == "answer" || f.Name == "found" }) {
+		if _, err := v.Start(ctx); err != nil { // what fails afterwards is the question's
+			return err
+		}
+	}
 	for _, f := range m.wanted {
 		found, err := m.figure(ctx, v, f)
 		if err != nil {

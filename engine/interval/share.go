@@ -18,14 +18,7 @@ type Interval struct {
 // Wilson returns the score interval of a share: right of n items. Without items
 // nothing is known: 0 to 1.
 func Wilson(right, n int) Interval {
-	i := Mean(float64(right)/float64(max(n, 1)), n)
-	if right == 0 {
-		i.Low = 0 // exactly, which rounding would miss
-	}
-	if right == n {
-		i.High = 1
-	}
-	return i
+	return Mean(float64(right)/float64(max(n, 1)), n)
 }
 
 // Mean returns Wilson's interval of the mean of n values between 0 and 1, as if each were 0 or 1:
@@ -38,7 +31,8 @@ func Mean(p float64, n int) Interval {
 	z, items := quantile(Level), float64(n)
 	middle := p + z*z/(2*items)
 	half := z * math.Sqrt(p*(1-p)/items+z*z/(4*items*items))
-	return Interval{(middle - half) / (1 + z*z/items), (middle + half) / (1 + z*z/items)}
+	low, high := (middle-half)/(1+z*z/items), (middle+half)/(1+z*z/items)
+	return Interval{max(0, min(low, p)), min(1, max(high, p))} // rounding would miss 0 and 1
 }
 
 // AtLeast returns the share that the true one is not below, with this confidence
