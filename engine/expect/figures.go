@@ -170,10 +170,10 @@ func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 // answer is what the pipeline answers to a text.
 func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error) {
 	r, err := v.Answer(ctx, engine.Item{Text: text})
-	switch {
-	case r.Error != nil:
-		return impossible("%v", r.Error), nil
-	case err != nil:
+	if failed := r.Error; failed != nil {
+		return impossible("%v", failed), nil
+	}
+	if err != nil {
 		return Figure{}, err
 	}
 	f := Figure{Value: string(r.Answer)}

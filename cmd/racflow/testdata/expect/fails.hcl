@@ -3,7 +3,7 @@
 
 knowledge "utterances" {
   source {
-    path = "../../../examples/intent/train.tsv"
+    path = "../../../../examples/intent/train.tsv"
   }
   embed {
     use = "hashing"
@@ -15,7 +15,7 @@ knowledge "utterances" {
 
 pipeline "fails" {
   input {
-    path = "../../../examples/intent/test.tsv"
+    path = "../../../../examples/intent/test.tsv"
   }
   retrieve "near" {
     from = knowledge.utterances
@@ -39,7 +39,7 @@ pipeline "fails" {
   expect "leak" {
     rule = "leaked == 0"
     input {
-      path = "../../../examples/intent/train.tsv"
+      path = "../../../../examples/intent/train.tsv"
     }
   }
 
