@@ -109,8 +109,8 @@ cut off at the end.`,
 	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
 	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
 	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
-	f.StringVar(&s.trace.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON")
-	f.BoolVar(&s.trace.Texts, "trace-texts", false, "have texts and answers in traces")
+	f.StringVar(&s.trace.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
+	f.BoolVar(&s.trace.Texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
 	return c
 }
 
@@ -126,6 +126,9 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if s.options.Guard.Body, err = parseSize(s.body); err != nil {
 		return fmt.Errorf("--body %s: %w", s.body, err)
 	}
+	if err := s.check(); err != nil {
+		return err
+	}
 	s.options.Log, s.network.Log = o.Log, o.Log
 	tokens, err := guard.NewTokens(os.Getenv(tokensVariable), s.tokens, o.Log)
 	if err != nil {
@@ -139,7 +142,13 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if s.options.Telemetry, err = telemetry.New(life, s.trace); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.options.Telemetry.Close(life)) }()
+	defer func() {
+		within, cancel := context.WithTimeout(life, exportTime)
+		defer cancel()
+		if err := s.options.Telemetry.Close(within); err != nil {
+			o.Log.Warn("the last spans may be lost", "error", err)
+		}
+	}()
 	o.Observe = s.options.Telemetry
 	o.Events = d.events()
 	set, err := live.Open(life, files, live.Options{Engine: o, Watch: s.watch, Queue: s.queue, Log: o.Log})
@@ -166,6 +175,21 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 		return err
 	}
 	return s.until(c.Context(), d, set, server, l)
+}
+
+// check refuses limits that nothing could come through.
+func (s *serving) check() error {
+	for flag, n := range map[string]int{"concurrency": s.options.Guard.Concurrency, "queue": s.queue, "connections": s.network.Connections} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d: it is at least 1", flag, n)
+		}
+	}
+	for flag, d := range map[string]time.Duration{"timeout": s.options.Timeout, "grace": s.options.Grace} {
+		if d <= 0 {
+			return fmt.Errorf("--%s %s: it is more than 0", flag, d)
+		}
+	}
+	return nil
 }
 
 // until serves until ctx ends or the pipelines cannot be started.

@@ -181,6 +181,8 @@ func TestServeRefuses(t *testing.T) {
 		"a short token":      {"--tokens tokens good.hcl", "", "tokens: tokens: line 1: a token of 5 characters can be guessed"},
 		"one in the setting": {"good.hcl", "hush", "tokens: line 1: a token of 4 characters can be guessed"},
 		"a size":             {"--body much good.hcl", "", "--body much: a size is a number above 0"},
+		"no room":            {"--concurrency 0 good.hcl", "", "--concurrency 0: it is at least 1"},
+		"no time":            {"--timeout -1s good.hcl", "", "--timeout -1s: it is more than 0"},
 		"an origin":          {"--cors example.com good.hcl", "", `"example.com" is no origin`},
 		"a taken port":       {"--listen " + taken.Addr().String() + " good.hcl", "", "address already in use"},
 		"rows that are none": {"--listen 127.0.0.1:0 good.hcl", "", "good.hcl:"},

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/semaphore"
 
@@ -173,6 +174,9 @@ func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error
 
 // decode reads an item. What it does not know is an error, as it is in a request of one.
 func decode(content []byte, item *Item) error {
+	if !utf8.Valid(content) {
+		return notUTF8
+	}
 	dec := json.NewDecoder(bytes.NewReader(content))
 	dec.DisallowUnknownFields()
 	var other *json.UnmarshalTypeError

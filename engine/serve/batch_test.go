@@ -28,10 +28,10 @@ func TestBatch(t *testing.T) {
 	_, url := serving(t, Options{}, p)
 	body := strings.Join([]string{
 		`{"text": "a"}`, ``, `{"id": "x", "text": "b"} `, `{"text": `, `{"text": "c", "more": 1}`, `{"text": "d"} {}`, `[]`,
-		`{"text": " "}`, `{"text": "fails"}`, `{"text": "` + strings.Repeat("x", 1<<20) + `"}`, `{"text": "last"}`,
+		`{"text": " "}`, `{"text": "fails"}`, `{"text": "` + strings.Repeat("x", 1<<20) + `"}`, "{\"text\": \"a\xff\"}", `{"text": "last"}`,
 	}, "\r\n")
 	response, text := post(t, url+"/v1/pipelines/p/answer", "application/jsonl; charset=utf-8", body)
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != linesType {
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != linesType {
 		t.Errorf("%s %s", response.Status, response.Header)
 	}
 	bad := func(line int, message string) string {
@@ -47,7 +47,8 @@ func TestBatch(t *testing.T) {
 		strings.Replace(bad(8, `"message":"the text is empty"`), `"text":""`, `"text":" "`, 1),
 		bad(9, `"stage":"sample.x","message":"it ended"`),
 		bad(10, `"message":"it is longer than 1048576 bytes"`),
-		`{"id":"11","text":"last","answer":"LAST","agreement":0,"flagged":false,"votes":[]}`, "",
+		bad(11, `"message":"it is not UTF-8"`),
+		`{"id":"12","text":"last","answer":"LAST","agreement":0,"flagged":false,"votes":[]}`, "",
 	}
 	if got := strings.Split(text, "\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", text, strings.Join(want, "\n"))
@@ -70,7 +71,7 @@ func conversation(t *testing.T, url string) (io.WriteCloser, *bufio.Reader) {
 	r.Header.Set("Content-Type", linesType)
 	got := make(chan *http.Response)
 	go func() {
-		response, err := http.DefaultClient.Do(r)
+		response, err := http.DefaultClient.Do(r) //nolint:bodyclose // the test reads it on, and closes it at its end
 		if err != nil {
 			t.Error(err)
 			close(got)

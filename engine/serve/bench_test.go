@@ -151,7 +151,7 @@ func (c *client) send(b *testing.B, texts []string, callers int) []float64 {
 				}
 				text, err := io.ReadAll(response.Body)
 				_ = response.Body.Close()
-				if err != nil || response.StatusCode != 200 || !strings.Contains(string(text), `"answer":`) {
+				if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"answer":`) {
 					b.Errorf("%s %s %v", response.Status, text, err)
 				}
 				took[i] = time.Since(begun).Seconds()

@@ -31,8 +31,8 @@ func newFake(name string) *fake {
 
 func shout(_ context.Context, i engine.Item) (engine.Result, error) {
 	r := engine.Result{ID: i.ID, Text: i.Text, Expected: i.Label, Votes: []result.Vote{}}
-	if err := i.Row(1).Err; err != nil {
-		r.Error = &result.Failure{Line: 1, Message: err.Error()}
+	if wrong := i.Row(1).Err; wrong != nil {
+		r.Error = &result.Failure{Line: 1, Message: wrong.Error()}
 		return r, nil
 	}
 	r.Answer = result.Answer(strings.ToUpper(i.Text))
@@ -83,7 +83,7 @@ func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 }
 
 // post sends a body, and returns what comes back.
-func post(t *testing.T, url, contentType, body string) (*http.Response, string) {
+func post(t *testing.T, url, contentType, body string) (reply, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -93,7 +93,14 @@ func post(t *testing.T, url, contentType, body string) (*http.Response, string) 
 	return send(t, r)
 }
 
-func send(t *testing.T, r *http.Request) (*http.Response, string) {
+// reply is what comes beside a body.
+type reply struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+}
+
+func send(t *testing.T, r *http.Request) (reply, string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -104,5 +111,5 @@ func send(t *testing.T, r *http.Request) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(text)
+	return reply{response.StatusCode, response.Status, response.Header}, string(text)
 }

@@ -60,7 +60,7 @@ func TestSwap(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if response.StatusCode != 200 {
+		if response.StatusCode != http.StatusOK {
 			t.Errorf("%s", response.Status)
 		}
 		for text, label := range right {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -124,6 +126,10 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 				guard.Unreadable(err).ServeHTTP(w, r)
 				return
 			}
+			if !utf8.Valid(content) { // a JSON decoder would replace what is not
+				guard.NewProblem(http.StatusBadRequest, notUTF8.Error()).ServeHTTP(w, r)
+				return
+			}
 			r.Body = io.NopCloser(bytes.NewReader(content))
 			next(ctx)
 		}},
@@ -142,6 +148,8 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 		_ = enc.Encode(value) // the client may be gone
 	}}, nil
 }
+
+var notUTF8 = errors.New("it is not UTF-8")
 
 // linesType is the media type of batches. Others that mean the same are taken as well.
 const linesType = "application/x-ndjson"

@@ -45,6 +45,7 @@ func TestStatus(t *testing.T) {
 		"no JSON":          {body: `{"text": `, status: 400, want: "unexpected end"},
 		"long and no JSON": {body: `{"text": ` + long, status: 400, want: "invalid character"},
 		"deep":             {body: strings.Repeat("[", 100_000), status: 400, want: "max depth"},
+		"no UTF-8":         {body: "{\"text\": \"a\xff\"}", status: 400, want: "not UTF-8"},
 		"empty":            {body: "", status: 400, want: "body is required"},
 		"no text":          {body: `{}`, status: 422, want: "text"},
 		"a number":         {body: `{"text": 7}`, status: 422, want: "string"},
@@ -121,7 +122,7 @@ func TestAnswer(t *testing.T) {
 func TestEvents(t *testing.T) {
 	p := newFake("p")
 	_, url := serving(t, Options{}, p)
-	ask := func(text string) (*http.Response, string) {
+	ask := func(text string) (reply, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/pipelines/p/answer", strings.NewReader(`{"text": "`+text+`"}`))
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,11 @@ const cutOff = 5 * time.Second
 // The error says that some had not, or why it could not serve. A server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.behind.Wait()
-	defer s.stop()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stop()
+	}()
 	server := guard.NewServer(s.guard, s.options.Guard)
 	server.BaseContext = func(net.Listener) context.Context { return s.life }
 	failed := make(chan error, 1)

@@ -199,22 +199,22 @@ func TestManagement(t *testing.T) {
 		return errors.New("p.hcl:1:1: it is wrong")
 	}
 	for range 5 { // one begins, one waits for it, and that one will see what the others would
-		if response, text := post(t, url+"/v1/pipelines/p/rebuild", "application/json", ""); response.StatusCode != 202 || strings.TrimSpace(text) != one {
+		if response, text := post(t, url+"/v1/pipelines/p/rebuild", "application/json", ""); response.StatusCode != http.StatusAccepted || strings.TrimSpace(text) != one {
 			t.Errorf("%s %s", response.Status, text)
 		}
 	}
 	close(release)
-	if response, text := post(t, url+"/v1/pipelines/p/rebuild?wait=true", "application/json", ""); response.StatusCode != 409 || !strings.Contains(text, "it is wrong") {
+	if response, text := post(t, url+"/v1/pipelines/p/rebuild?wait=true", "application/json", ""); response.StatusCode != http.StatusConflict || !strings.Contains(text, "it is wrong") {
 		t.Errorf("%s %s", response.Status, text)
 	}
 	if n := len(begun); n > 3 {
 		t.Errorf("%d were begun", n)
 	}
 	right.Store(true)
-	if response, text := post(t, url+"/v1/pipelines/p/rebuild?wait=true", "application/json", ""); response.StatusCode != 200 || strings.TrimSpace(text) != one {
+	if response, text := post(t, url+"/v1/pipelines/p/rebuild?wait=true", "application/json", ""); response.StatusCode != http.StatusOK || strings.TrimSpace(text) != one {
 		t.Errorf("%s %s", response.Status, text)
 	}
-	if response, _ := post(t, url+"/v1/pipelines/q/rebuild", "application/json", ""); response.StatusCode != 404 {
+	if response, _ := post(t, url+"/v1/pipelines/q/rebuild", "application/json", ""); response.StatusCode != http.StatusNotFound {
 		t.Errorf("%s", response.Status)
 	}
 }

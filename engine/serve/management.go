@@ -116,12 +116,15 @@ func (s *Server) management() {
 // waits for it, that one will see what this would.
 func (s *Server) rebuild(p Pipeline) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil { // the server does not wait for more
+		return
+	}
 	room := s.rebuilds[p.Name()]
 	if room == nil {
 		room = make(chan struct{}, 2)
 		s.rebuilds[p.Name()] = room
 	}
-	s.mu.Unlock()
 	select {
 	case room <- struct{}{}:
 	default:

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -49,7 +50,8 @@ func Listen(n Network, tokens *Tokens) (net.Listener, error) {
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil },
 		}
 	}
-	l, err := net.Listen("tcp", n.Address)
+	var listening net.ListenConfig
+	l, err := listening.Listen(context.Background(), "tcp", n.Address)
 	if err != nil {
 		return nil, err
 	}
