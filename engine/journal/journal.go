@@ -55,7 +55,7 @@ func (j *Journal) disk() disk {
 // Create begins a run in a folder that was just made.
 func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
-	err := j.open(os.O_CREATE)
+	err := j.locked(lock.Open(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, private.FileMode))
 	if err == nil {
 		err = m.Write(dir, o.Sync.forces())
 	}
@@ -68,9 +68,8 @@ func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// open opens the journal and locks it.
-func (j *Journal) open(flags int) error {
-	f, err := lock.Open(filepath.Join(j.dir, journalFile), os.O_RDWR|flags, private.FileMode)
+// locked takes the journal, which is open and locked, or says why it is not.
+func (j *Journal) locked(f *os.File, err error) error {
 	if errors.Is(err, lock.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
 	}
@@ -83,7 +82,7 @@ func (j *Journal) open(flags int) error {
 // Resume opens a run to resume it. The folder is that of the run from then on, and no
 // longer says how it ended before. An incomplete last line is dropped.
 func Resume(dir string, o Options) (*Journal, error) {
-	j, err := open(dir, o)
+	j, err := open(dir, o, func(path string) (*os.File, error) { return lock.Open(path, os.O_RDWR, private.FileMode) })
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +104,19 @@ func Resume(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Open opens a run so that its results can be read. Nothing of it changes, and nobody else
-// works on it until Close.
-func Open(dir string) (*Journal, error) { return open(dir, Options{}) }
+// Open opens a run so that its results can be read. Nothing of it changes, and nobody
+// works on it until Close; others may read it.
+func Open(dir string) (*Journal, error) {
+	return open(dir, Options{}, func(path string) (*os.File, error) { return lock.OpenShared(path, os.O_RDWR) })
+}
 
-func open(dir string, o Options) (*Journal, error) {
+func open(dir string, o Options, locked func(path string) (*os.File, error)) (*Journal, error) {
 	m, err := manifest.Read(dir)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", filepath.Base(dir), err)
 	}
 	j := &Journal{Manifest: m, dir: dir, options: o}
-	if err := j.open(0); err != nil {
+	if err := j.locked(locked(filepath.Join(dir, journalFile))); err != nil {
 		return nil, err
 	}
 	if err := j.scan(); err != nil {

@@ -101,7 +101,7 @@ func unusable(line []byte) bool {
 
 // Busy reports whether a process is at work on the run of a folder.
 func Busy(dir string) bool {
-	f, err := lock.Open(filepath.Join(dir, journalFile), os.O_RDWR, 0)
+	f, err := lock.OpenShared(filepath.Join(dir, journalFile), os.O_RDWR)
 	if err == nil {
 		_ = f.Close() // nothing was written
 	}

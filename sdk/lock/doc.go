@@ -1,5 +1,5 @@
-// Package lock makes a process the only writer of a file. The lock ends with the
-// process, however that ends: it leaves nothing behind. The engine and the built-in
+// Package lock makes a process the only writer of a file, or one of those that read it. The
+// lock ends with the process, however that ends: it leaves nothing behind. The engine and the built-in
 // stores take the same one.
 //
 // The file that is written is the file that is locked, so it may be renamed or

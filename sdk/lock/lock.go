@@ -14,6 +14,14 @@ var ErrBusy = errors.New("another process is writing it")
 // no such locks. Flags must not ask to truncate: that would happen before the lock is
 // there.
 func Open(path string, flags int, perm fs.FileMode) (*os.File, error) {
+	return open(path, flags, perm, try)
+}
+
+// OpenShared is Open for those who read: several of them may have the lock, and no writer
+// while one does. The error is ErrBusy where a writer has it.
+func OpenShared(path string, flags int) (*os.File, error) { return open(path, flags, 0, tryShared) }
+
+func open(path string, flags int, perm fs.FileMode, try func(*os.File) error) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, flags, perm)
 		if err != nil {

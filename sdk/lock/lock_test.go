@@ -78,3 +78,25 @@ func TestNameGoesToAnotherFile(t *testing.T) {
 	}
 	writers.Wait()
 }
+
+// TestReaders: several may read, and none while one writes.
+func TestReaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	writer := open(t, path, os.O_CREATE)
+	if _, err := lock.OpenShared(path, os.O_RDONLY); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("a reader beside a writer: %v", err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		reader, err := lock.OpenShared(path, os.O_RDONLY)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+	}
+	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
+		t.Errorf("a writer beside readers: %v", err)
+	}
+}

@@ -77,8 +77,8 @@ func (r Runs) Resume(id string, o journal.Options) (*journal.Journal, error) {
 	return journal.Resume(r.folder(id), o)
 }
 
-// Open opens a run so that its results can be read. Nothing of it changes, and nobody
-// else works on it until Close.
+// Open opens a run so that its results can be read. Nothing of it changes, and nobody works on
+// it until Close; others may read it.
 func (r Runs) Open(id string) (*journal.Journal, error) {
 	if err := r.check(id); err != nil {
 		return nil, err
