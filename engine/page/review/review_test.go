@@ -252,7 +252,7 @@ func TestTwoPages(t *testing.T) {
 		t.Errorf("Ben replaces unseen: %s", text)
 	}
 	must(200, "/api/decide", `{"case":"one","label":"brand new","new":true,"reviewer":"Ben","page":"ben","version":"`+seen.Version+`"}`)
-	if e := until(ada, func(e event) bool { return e.Labels != nil && len(e.Labels) == 3 }); e.Labels[0] != "brand new" {
+	if e := until(ada, func(e event) bool { return len(e.Labels) == 3 }); e.Labels[0] != "brand new" {
 		t.Errorf("Ada sees %+v", e)
 	}
 	must(409, "/api/undo", `{"page":"ada"}`)
