@@ -15,12 +15,20 @@ import (
 const reviewFile = `
 knowledge "k" {
   source { path = "rows.tsv" }
+  source {
+    path     = "reviewed.jsonl"
+    reviewed = true
+  }
   embed { use = "hashing" }
   store { use = "local" }
 }
 pipeline "p" {
   input { path = "items.tsv" }
-  retrieve "near" { from = knowledge.k }
+  retrieve "near" {
+    from  = knowledge.k
+    mode  = "dense"
+    top_k = 1
+  }
   sample "knn" { use = "neighbours" }
   elect "e" {
     use  = "soft"
@@ -145,7 +153,8 @@ func must(t *testing.T, c *exec.Cmd) string {
 func TestReviewTeaches(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", reviewFile)
-	write(t, dir, "rows.tsv", "id\ttext\tlabel\nr1\tI lost my card\tlost\nr2\tthe card is gone\tgone\nr3\twhere is my parcel\tparcel\n")
+	write(t, dir, "rows.tsv", "id\ttext\tlabel\nr1\tI lost my card\tlost\nr2\tthe card is gone\tgone\nr3\twhere is my parcel\tparcel\n"+
+		"r4\tthe parcel did not come\tparcel\nr5\tlost my card at home\tlost\nr6\tparcel did come late\tparcel\nr7\ta thing of thanks\tlost\nr8\ta word of praise\tlost\n")
 	write(t, dir, "items.tsv", "id\ttext\na\tI lost my card\nb\twhere is the parcel\nc\tmy card is gone\nd\tMy  card is gone\n")
 	must(t, racflow(t, dir, "run", "--output", "one.jsonl", "p.hcl"))
 	if got := answersIn(t, filepath.Join(dir, "one.jsonl")); got["c"] != "gone" || got["b"] != "parcel" {
@@ -166,7 +175,7 @@ func TestReviewTeaches(t *testing.T) {
 		}
 	}
 	r.call("/api/case?id="+cases[0].ID, "", &whole)
-	if d := whole.Details; len(d.Votes) == 0 || len(d.Lists) != 1 || len(d.Lists[0].Candidates) != 3 || d.Lists[0].Candidates[0].Label != "gone" {
+	if d := whole.Details; len(d.Votes) == 0 || len(d.Lists) != 1 || len(d.Lists[0].Candidates) != 1 || d.Lists[0].Candidates[0].Label != "gone" {
 		t.Errorf("beside it: %+v", d)
 	}
 	r.call("/api/decide", `{"case":"`+cases[0].ID+`","label":"lost","reviewer":"Ada","page":"1"}`, &struct{}{})
@@ -177,16 +186,18 @@ func TestReviewTeaches(t *testing.T) {
 
 	r = startReview(t, dir, "run-000001")
 	said := r.finish()
-	const add = "  source {\n    path     = \"reviewed.jsonl\"\n    reviewed = true\n  }\n"
-	for _, want := range []string{"1 of 1 case decided, in reviewed.jsonl\n", "add to knowledge \"k\" in p.hcl:\n\n" + add, "  racflow run p.hcl --again=run-000001 --output=one.jsonl --overwrite\n"} {
+	for _, want := range []string{"1 of 1 case decided, in reviewed.jsonl\nthen answer anew", "  racflow run p.hcl --again=run-000001 --output=one.jsonl --overwrite\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the end does not say %q:\n%s", want, said)
 		}
 	}
 
-	write(t, dir, "p.hcl", strings.Replace(reviewFile, "  embed", add+"  embed", 1))
-	must(t, racflow(t, dir, "run", "--output", "two.jsonl", "p.hcl"))
-	before, after := answersIn(t, filepath.Join(dir, "one.jsonl")), answersIn(t, filepath.Join(dir, "two.jsonl"))
+	before := answersIn(t, filepath.Join(dir, "one.jsonl"))
+	_, command, _ := strings.Cut(said, "\n  racflow ")
+	if said := must(t, racflow(t, dir, strings.Fields(command)...)); !strings.Contains(said, "9 entries, 1 embedded") || !strings.Contains(said, "2 decided by people, 2 taken from another run") {
+		t.Errorf("the next run says %s", said)
+	}
+	after := answersIn(t, filepath.Join(dir, "one.jsonl"))
 	if after["c"] != "lost" || after["d"] != "lost" || after["a"] != before["a"] || after["b"] != before["b"] {
 		t.Errorf("before %v, after %v", before, after)
 	}
@@ -196,10 +207,11 @@ func TestReviewTeaches(t *testing.T) {
 }
 
 // TestReviewOfFindings: a row with a label that contradicts another one is dropped on the page, and
-// doctor finds nothing afterwards.
+// doctor finds nothing once the file has the lines that are printed.
 func TestReviewOfFindings(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "p.hcl", strings.Replace(reviewFile, "  embed", "  source {\n    path = \"decided.jsonl\"\n    reviewed = true\n  }\n  embed", 1))
+	const lines = "  source {\n    path     = \"reviewed.jsonl\"\n    reviewed = true\n  }\n"
+	write(t, dir, "p.hcl", strings.Replace(reviewFile, lines, "", 1))
 	write(t, dir, "rows.tsv", "text\tlabel\nI lost my card\tlost\nthe card is gone\tgone\ni LOST my card\tgone\n")
 	write(t, dir, "items.tsv", "id\ttext\na\tparcel\n")
 	r := startReview(t, dir, "--findings", "--votes", "0", "p.hcl")
@@ -208,9 +220,10 @@ func TestReviewOfFindings(t *testing.T) {
 		t.Fatalf("to decide: %+v", cases)
 	}
 	r.call("/api/decide", `{"case":"`+cases[1].ID+`","drop":true,"reviewer":"Ada","page":"1"}`, &struct{}{})
-	if said := r.finish(); !strings.Contains(said, "1 of 2 cases decided, in decided.jsonl\n") || strings.Contains(said, "add to knowledge") {
+	if said := r.finish(); !strings.Contains(said, "1 of 2 cases decided, in reviewed.jsonl\nadd to knowledge \"k\" in p.hcl:\n\n"+lines) {
 		t.Errorf("the end says %s", said)
 	}
+	write(t, dir, "p.hcl", reviewFile)
 	if said := must(t, racflow(t, dir, "doctor", "--votes", "0", "p.hcl")); strings.Contains(said, "with different labels") {
 		t.Errorf("the row is still there: %s", said)
 	}
