@@ -300,6 +300,56 @@ func TestRunResumed(t *testing.T) {
 	}
 }
 
+// A run that takes answers of another one takes them, too, when it is resumed.
+func TestRunAgainResumed(t *testing.T) {
+	path, o := write(t, knowledge+election)
+	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
+	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var begun engine.Begun
+	o.Events.Begun = func(b engine.Begun) { begun = b }
+	var out *engine.Outcome
+	o.Events.Ended = func(o *engine.Outcome) { out = o }
+	take := func(most int) (n int) {
+		t.Helper()
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for r, err := range p.Run(t.Context(), nil) {
+			if err != nil || r.Answer != "fruit" {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if n++; n == most {
+				break
+			}
+		}
+		return n
+	}
+	take(0)
+	o.Again = engine.Newest
+	take(1)
+	if begun.Again == nil || !begun.Again.All {
+		t.Fatalf("begun: %+v", begun)
+	}
+	o.Again, o.Resume = "", engine.Newest
+	if n := take(0); n != 500 || !begun.Resumed || begun.Again == nil || out.Taken+out.Earlier != 500 || out.Earlier != begun.Answered {
+		t.Errorf("%d results, begun %+v, %+v", n, begun, out.Totals)
+	}
+	o.Resume, o.Again, o.Journal = "", engine.Newest, false
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var option *engine.OptionError
+	if _, err := p.Work(t.Context(), nil, nil); !errors.As(err, &option) || option.Option != "Again" {
+		t.Errorf("without a journal: %v", err)
+	}
+}
+
 func testRunResumed(t *testing.T, election string) {
 	t.Helper()
 	path, o := write(t, knowledge+election)

@@ -73,7 +73,8 @@ answer, agreement, confidence, runner_up, flagged, reason, error, citations,
 candidates and missing, and then the input's own; one of these whose name is among
 racflow's is called input_NAME. JSON from standard input does not say beforehand what
 its columns are: they are JSON in one column fields. --columns chooses columns, for
-JSONL as keys, and may also name votes and fields.
+JSONL as keys, and may also name votes, fields and decided (by whom and when, where a
+person decided about the text).
 
 In TSV each result is one line: \t, \n, \r, \\ and \u001b stand for a tab, the
 ends of lines, a backslash and any other control character, by its number. CSV (RFC

@@ -26,6 +26,9 @@
 // the keys of the requests in the response cache. Texts are not in it: those of candidates
 // are in the generation of the knowledge, which the manifest names, and replies in the cache.
 //
+// Every item has a digest of what it got from the knowledge (outcome.Basis), so that another run
+// may take its answer (package again); one that was taken names the run that gave it.
+//
 // Every line and file is sealed (package sealed). A line that was changed afterwards, or
 // that is cut off, as a kill may leave it, is left out: its item is answered again.
 //
