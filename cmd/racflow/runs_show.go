@@ -60,6 +60,7 @@ type runShown struct {
 	runLine
 	Flagged     int                `json:"flagged"`
 	Undecided   int                `json:"undecided"`
+	Decided     int                `json:"decided,omitempty"` // by people: not scored
 	Failed      int                `json:"failed"`
 	Provisional int                `json:"provisional"`
 	Noted       int                `json:"noted"` // items of which the journal has what was seen
@@ -90,7 +91,9 @@ func (s *runShown) measure(j *journal.Journal) {
 		if r.Flagged {
 			s.Flagged++
 		}
-		if item.Row.Label != "" && !r.RetrievalOnly && !r.FreeText {
+		if r.Decided != nil {
+			s.Decided++
+		} else if item.Row.Label != "" && !r.RetrievalOnly && !r.FreeText {
 			if s.Scored++; r.Answer == item.Row.Label {
 				right++
 			}
@@ -139,7 +142,7 @@ func (s *runShown) write(w io.Writer, folder string) error {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{s.Undecided, undecided}, {s.Flagged, "flagged"}, {s.Failed, "failed"}, {s.Provisional, "provisional"}} {
+	}{{s.Undecided, undecided}, {s.Decided, "decided by people"}, {s.Flagged, "flagged"}, {s.Failed, "failed"}, {s.Provisional, "provisional"}} {
 		if part.n > 0 {
 			items += fmt.Sprintf(", %d %s", part.n, part.name)
 		}
