@@ -175,7 +175,7 @@ func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error
 // decode reads an item. What it does not know is an error, as it is in a request of one.
 func decode(content []byte, item *Item) error {
 	if !utf8.Valid(content) {
-		return notUTF8
+		return errNotUTF8
 	}
 	dec := json.NewDecoder(bytes.NewReader(content))
 	dec.DisallowUnknownFields()

@@ -174,7 +174,7 @@ func TestHugeBodies(t *testing.T) {
 				}
 				_, _ = io.Copy(to, io.LimitReader(body, size)) // the server may not take it
 			}()
-			response, err := http.ReadResponse(bufio.NewReader(c), nil)
+			response, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // its connection is closed
 			if err != nil {
 				t.Fatal(err)
 			}

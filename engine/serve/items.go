@@ -127,7 +127,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 				return
 			}
 			if !utf8.Valid(content) { // a JSON decoder would replace what is not
-				guard.NewProblem(http.StatusBadRequest, notUTF8.Error()).ServeHTTP(w, r)
+				guard.NewProblem(http.StatusBadRequest, errNotUTF8.Error()).ServeHTTP(w, r)
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(content))
@@ -149,7 +149,7 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 	}}, nil
 }
 
-var notUTF8 = errors.New("it is not UTF-8")
+var errNotUTF8 = errors.New("it is not UTF-8")
 
 // linesType is the media type of batches. Others that mean the same are taken as well.
 const linesType = "application/x-ndjson"
