@@ -22,8 +22,9 @@
 // had to stop keep the first.
 //
 // Items that are flagged, failed, wrong or without an answer, or with KeepAll every item, have what
-// was seen of them (Seen): the ids and scores of the candidates, hashes of the prompts, and
-// the keys of the requests in the response cache. Texts are not in it: those of candidates
+// was seen of them (Seen): the ids and scores of the candidates of every retrieve and rerank
+// stage, hashes of the prompts, the keys of the requests in the response cache, the rules that
+// decided something, and which stages were called again. Texts are not in it: those of candidates
 // are in the generation of the knowledge, which the manifest names, and replies in the cache.
 //
 // Every item has a digest of what it got from the knowledge (outcome.Basis), so that another run
