@@ -117,7 +117,8 @@ func signed(meta sdk.Meta, r reviewed.Row) sdk.Meta {
 func Digest(block *pipeline.Knowledge) (string, error) {
 	var all []string
 	for _, s := range block.Sources {
-		digest, err := "", error(nil)
+		var digest string
+		var err error
 		if s.Reviewed {
 			digest, err = digestOfDecisions(s.Path)
 		} else {
