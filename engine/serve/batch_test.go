@@ -19,7 +19,7 @@ import (
 // TestBatch: lines are answered in their order; one that cannot be used fails alone.
 func TestBatch(t *testing.T) {
 	p := newFake("p")
-	p.answer = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
 		if i.Text == "fails" {
 			return engine.Result{ID: i.ID, Votes: []result.Vote{}, Error: &result.Failure{Line: 1, Stage: "sample.x", Message: "it ended"}}, nil
 		}
@@ -111,7 +111,7 @@ func TestWindow(t *testing.T) {
 	p := newFake("p")
 	var now, most atomic.Int64
 	step := make(chan struct{})
-	p.answer = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
 		select {
@@ -139,7 +139,7 @@ func TestWindow(t *testing.T) {
 func TestBusyBatch(t *testing.T) {
 	p := newFake("p")
 	var tries atomic.Int64
-	p.answer = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
 		if tries.Add(1)%3 != 0 {
 			return engine.Result{}, live.ErrBusy
 		}
@@ -156,7 +156,7 @@ func TestBusyBatch(t *testing.T) {
 func TestCutBatch(t *testing.T) {
 	p := newFake("p")
 	ended := make(chan error, 1)
-	p.answer = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
 		if i.Text == "first" {
 			return shout(ctx, i)
 		}

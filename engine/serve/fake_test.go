@@ -6,27 +6,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/live"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/serve/servetest"
 )
 
-// fake is a pipeline that answers with the text in capitals, by functions that tests
-// replace.
-type fake struct {
-	name    string
-	answer  func(context.Context, engine.Item) (engine.Result, error)
-	rebuild func(context.Context) error
-	status  live.Status
-	asked   atomic.Int64
-}
-
-func newFake(name string) *fake {
-	return &fake{name: name, answer: shout, status: live.Status{Ready: true}, rebuild: func(context.Context) error { return nil }}
+// newFake is a pipeline that answers with the text in capitals.
+func newFake(name string) *servetest.Pipeline {
+	return &servetest.Pipeline{Label: name, To: shout, State: live.Status{Ready: true}}
 }
 
 func shout(_ context.Context, i engine.Item) (engine.Result, error) {
@@ -38,37 +28,6 @@ func shout(_ context.Context, i engine.Item) (engine.Result, error) {
 	r.Answer = result.Answer(strings.ToUpper(i.Text))
 	return r, nil
 }
-
-func (f *fake) Name() string { return f.name }
-
-func (f *fake) Definition() *pipeline.Pipeline {
-	return &pipeline.Pipeline{Name: f.name, Stages: []*pipeline.Stage{{Enabled: true, Retrieve: &pipeline.Retrieve{From: &pipeline.Knowledge{Name: "k"}}}}}
-}
-
-func (f *fake) Answer(ctx context.Context, i engine.Item) (engine.Result, error) {
-	f.asked.Add(1)
-	return f.answer(ctx, i)
-}
-
-func (f *fake) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candidate, error) {
-	if _, err := f.answer(ctx, i); err != nil {
-		return nil, err
-	}
-	return []engine.Candidate{{ID: "c1", Text: i.Text, Score: 1}}, nil
-}
-
-func (f *fake) Follow(ctx context.Context, i engine.Item, each func(live.Event)) (engine.Result, error) {
-	r, err := f.answer(ctx, i)
-	if err == nil && r.Error == nil {
-		each(live.Event{Stage: "retrieve.near", Candidates: []engine.Candidate{{ID: "c1"}}})
-		each(live.Event{Stage: "sample.vote", Votes: []result.Vote{{Voter: "vote", Answer: string(r.Answer), Weight: 1, Accepted: true}}})
-		each(live.Event{Stage: "sample.other", Skipped: "its when rule does not hold"})
-	}
-	return r, err
-}
-
-func (f *fake) Rebuild(ctx context.Context) error { return f.rebuild(ctx) }
-func (f *fake) Status() live.Status               { return f.status }
 
 // serving starts a server of pipelines on a loopback address.
 func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {

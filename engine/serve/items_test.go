@@ -70,7 +70,7 @@ func TestStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newFake("p")
 			if test.answer != nil {
-				p.answer = test.answer
+				p.To = test.answer
 			}
 			o := Options{Guard: guard.Options{Body: 8 << 10}}
 			switch name {
@@ -147,7 +147,7 @@ data: {"id":"1","text":"a\nb","answer":"A\nB","agreement":0,"flagged":false,"vot
 	if text != want || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%s\n%s", response.Header, text)
 	}
-	p.answer = failing(live.ErrBusy, nil)
+	p.To = failing(live.ErrBusy, nil)
 	if response, text = ask("a"); response.StatusCode != http.StatusTooManyRequests || !strings.Contains(text, `"status":429`) {
 		t.Errorf("%s\n%s", response.Status, text)
 	}
@@ -158,7 +158,7 @@ func TestGone(t *testing.T) {
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		p := newFake("p")
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		p.answer = func(ctx context.Context, _ engine.Item) (engine.Result, error) {
+		p.To = func(ctx context.Context, _ engine.Item) (engine.Result, error) {
 			close(begun)
 			<-ctx.Done()
 			ended <- ctx.Err()

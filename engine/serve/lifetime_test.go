@@ -29,7 +29,7 @@ func TestEnd(t *testing.T) {
 	} {
 		p := newFake("p")
 		begun, release := make(chan struct{}), make(chan struct{})
-		p.answer = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+		p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
 			close(begun)
 			select {
 			case <-release:
@@ -104,7 +104,7 @@ func TestHealth(t *testing.T) {
 		response, text := send(t, r)
 		return response.StatusCode, text
 	}
-	p.status.Ready = false
+	p.State.Ready = false
 	for _, test := range []struct {
 		path, token string
 		status      int
@@ -168,7 +168,7 @@ func TestDocument(t *testing.T) {
 
 func TestManagement(t *testing.T) {
 	p := newFake("p")
-	p.status.Labels, p.status.Answers = []string{"a", "b"}, "labels"
+	p.State.Labels, p.State.Answers = []string{"a", "b"}, "labels"
 	_, url := serving(t, Options{}, p)
 	get := func(path string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
@@ -190,7 +190,7 @@ func TestManagement(t *testing.T) {
 	}
 	begun, release := make(chan struct{}, 10), make(chan struct{})
 	var right atomic.Bool
-	p.rebuild = func(context.Context) error {
+	p.Rebuilding = func(context.Context) error {
 		begun <- struct{}{}
 		<-release
 		if right.Load() {

@@ -128,7 +128,7 @@ func TestTools(t *testing.T) {
 	if _, err := sessions["a pipe"].CallTool(t.Context(), params); err != nil {
 		t.Fatal(err)
 	}
-	if got := []string{<-heard, <-heard}; !slices.Equal(got, []string{"retrieve.near", "sample.vote"}) {
+	if got := []string{<-heard, <-heard, <-heard}; !slices.Equal(got, []string{"retrieve.near", "sample.vote", "sample.other"}) {
 		t.Errorf("progress: %q", got)
 	}
 }
