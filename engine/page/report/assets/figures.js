@@ -114,7 +114,7 @@ export function confusion(report, choose) {
       { name: "Items", number: true, value: (l) => l.support, cell: (l) => element("button", { type: "button", onclick: () => choose(l.label, null), "aria-label": `Show the ${plural(l.support, "item")} of ${l.label}` }, count(l.support)) },
       { name: "Precision", number: true, value: (l) => l.precision, cell: (l) => percent(l.precision) },
       { name: "Recall", number: true, value: (l) => l.recall, cell: (l) => percent(l.recall) },
-      { name: "F1", number: true, value: (l) => l.f1, cell: (l) => meter(l.f1, l.f1.toFixed(3)) },
+      { name: "F1", number: true, value: (l) => l.f1, cell: (l) => l.f1.toFixed(3) },
     ],
   }).element);
   return parts;
