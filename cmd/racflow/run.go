@@ -91,7 +91,7 @@ by then. Unfinished runs are kept until they are resumed
 or removed with racflow runs rm; of the others the newest 20, or what the journal block
 of the pipeline says.
 
---again RUN is for a new run over the same input, such as after a review: it takes from
+--again=RUN is for a new run over the same input, such as after a review: it takes from
 RUN, an earlier run of the file, the answers that nothing which has changed can affect,
 and says how many these are. Where nothing has changed, they are all. Where only the
 knowledge has, and still has the same labels, an item is searched for: if the same
@@ -102,9 +102,10 @@ with every row. Where a voter or election has learnt from the changed knowledge,
 file has changed, everything is answered anew; what models said comes from the response
 cache where they are asked the same. Items that failed before are answered anew, too.
 Items whose text a person has decided about (a source with reviewed = true) are answered by that.`,
-		// A file and, for --resume ID, the run.
+		// A file and, for --resume ID or --again ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
-			if i := slices.IndexFunc(args, runs.IsID); i >= 0 && len(args) == 2 {
+			isRun := func(a string) bool { return a == engine.Newest || runs.IsID(a) }
+			if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) == 2 {
 				switch {
 				case flags.more.Resume == engine.Newest:
 					flags.more.Resume = args[i]
