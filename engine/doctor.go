@@ -126,11 +126,12 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 		}
 	}
 	var all *doctor.Set
+	entries := map[string]bool{}
 	for _, s := range block.Sources {
 		if s.Reviewed {
 			continue
 		}
-		set, err := readSet(name, s, 0, quick && len(replaced) == 0) // a quick look has no ids
+		set, err := readSet(name, s, 0, quick && len(replaced) == 0, entries) // a quick look has no ids
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +159,7 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 }
 
 // readSet reads rows; limit 0: all.
-func readSet(name string, s pipeline.Source, limit int, quick bool) (*doctor.Set, error) {
+func readSet(name string, s pipeline.Source, limit int, quick bool, entries map[string]bool) (*doctor.Set, error) {
 	m := s.Mapping()
 	m.Gold, m.Fields = "", !quick
 	r, err := source.Open(s.Path, s.Form, m, nil)
@@ -166,11 +167,11 @@ func readSet(name string, s pipeline.Source, limit int, quick bool) (*doctor.Set
 		return nil, err
 	}
 	defer r.Close() //nolint:errcheck // it was only read
-	return doctor.Read(name, s.Path, r, m, limit, quick)
+	return doctor.Read(name, s.Path, r, m, limit, quick, entries)
 }
 
 func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
-	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick)
+	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick, map[string]bool{})
 	if err == nil {
 		for i := range set.Rows {
 			set.Rows[i].Entry = "" // they are none of a knowledge

@@ -32,7 +32,7 @@ func read(t testing.TB, name string, format source.Format, content string, quick
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Read(name, name+".tsv", r, m, 0, quick)
+	s, err := Read(name, name+".tsv", r, m, 0, quick, map[string]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}

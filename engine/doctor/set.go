@@ -51,11 +51,11 @@ const (
 	maxText   = 200 // bytes of a text that it shows
 )
 
-// Read reads a set of rows; limit 0: all. A quick one has no texts.
-func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool) (*Set, error) {
+// Read reads a set of rows; limit 0: all. A quick one has no texts. entries are the ids of those
+// that other sources of the same knowledge have, and get those of these rows.
+func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool, entries map[string]bool) (*Set, error) {
 	s := &Set{Name: name, Path: path, Mapping: m}
 	labels := map[string]string{} // a label is kept once
-	entries := map[string]bool{}
 	for n := 0; limit == 0 || n < limit; n++ {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {

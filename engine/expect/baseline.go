@@ -35,7 +35,7 @@ func (m *measurement) compare() error {
 		}
 		old, ok := before[key]
 		switch {
-		case !ok || old.Status != journal.Answered && old.Status != journal.Failed:
+		case !ok || old.Status != journal.Answered && old.Status != journal.Failed || old.Result.Decided != nil:
 			b.Missing++
 			continue
 		case old.Row.Label != "" && old.Row.Label != now.Expected:

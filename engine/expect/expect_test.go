@@ -360,3 +360,24 @@ func ran(t *testing.T, files map[string]string) *journal.Journal {
 	t.Cleanup(func() { _ = j.Close(nil) })
 	return j
 }
+
+// TestDecidedBaseline: what a person answered in the earlier run is not compared with what the stages
+// answer now.
+func TestDecidedBaseline(t *testing.T) {
+	files := map[string]string{
+		"p.hcl":  pipelineOf("  expect \"e\" { rule = \"accuracy >= 0\" }\n"),
+		"in.tsv": "id\ttext\tlabel\na\tred apple\tvehicle\nb\tblue car\tvehicle\n", "rows.tsv": known, "before.tsv": known,
+	}
+	now := files["p.hcl"]
+	files["p.hcl"] = strings.Replace(now, "source { path = var.known }", "source { path = var.known }\n  source {\n    path     = \"decided.jsonl\"\n    reviewed = true\n  }", 1)
+	files["decided.jsonl"] = `{"text":"red apple","label":"vehicle"}` + "\n"
+	run := ran(t, files)
+	files["p.hcl"] = now
+	r, err := expect.Test(t.Context(), folder(t, files), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := r.Baseline; b.Paired.Items != 1 || b.Missing != 1 || b.Paired.Lost != 0 {
+		t.Errorf("%+v", b)
+	}
+}

@@ -84,8 +84,8 @@ type Baseline struct {
 	// pipeline has wrong.
 	Paired interval.Paired `json:"paired"`
 	Worse  bool            `json:"worse"` // by more than chance explains
-	// Left out: items that the run does not have or had not answered for good, and those whose label
-	// has changed since.
+	// Left out: items that the run does not have or had not answered for good, or people had decided,
+	// and those whose label has changed since.
 	Missing    int      `json:"missing,omitempty"`
 	Relabelled int      `json:"relabelled,omitempty"`
 	Lost       []string `json:"lost,omitempty"` // ids, of the first maxLost

@@ -127,23 +127,24 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch r.Label = strings.TrimSpace(r.Label); {
+	if !q.has(r.Label) { // one that the knowledge has is taken as it stands there
+		r.Label = strings.TrimSpace(r.Label)
+	}
+	switch {
 	case r.Withdraw:
 	case r.Drop && c.Row == "":
 		return nil, ErrDrop
 	case r.Drop:
 		r.Label = ""
+	case q.has(r.Label):
 	case !isLine(r.Label, 200):
 		return nil, ErrLabel
-	case !r.New && !q.has(r.Label):
+	case !r.New:
 		return nil, ErrNew
 	}
-	before, err := q.find(c)
+	before, err := q.at(c, r.Version)
 	if err != nil {
 		return nil, err
-	}
-	if version(before) != r.Version {
-		return nil, &ConflictError{decisionOf(before)}
 	}
 	if r.Withdraw {
 		if before == nil {
@@ -186,15 +187,15 @@ func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
 	}
 	last := past[len(past)-1]
 	c := q.cases[q.known[last.id]]
-	is, err := q.find(c)
-	if err != nil {
-		return last.id, nil, err
+	is, err := q.at(c, last.after)
+	if err == nil {
+		err = q.write(c, is, last.before)
 	}
-	if version(is) != last.after {
+	if conflict := new(ConflictError); errors.As(err, &conflict) {
 		q.past[page] = past[:len(past)-1]
-		return last.id, decisionOf(is), &ConflictError{decisionOf(is)}
+		return last.id, conflict.Now, err
 	}
-	if err := q.write(is, last.before); err != nil {
+	if err != nil {
 		return last.id, decisionOf(is), err
 	}
 	q.past[page] = past[:len(past)-1]
@@ -203,19 +204,34 @@ func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
 
 // put changes the decision about a case, and remembers how to undo that.
 func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
-	if err := q.write(before, after); err != nil {
+	if err := q.write(c, before, after); err != nil {
 		return err
 	}
 	q.past[page] = append(q.past[page], change{c.ID, before, version(after)})
 	return nil
 }
 
-func (q *Queue) write(before, after *reviewed.Row) error {
+// at reads the decision about a case. Where it is not that of a version, the error is a
+// *ConflictError.
+func (q *Queue) at(c Case, v string) (*reviewed.Row, error) {
+	is, err := q.find(c)
+	if err == nil && version(is) != v {
+		err = &ConflictError{decisionOf(is)}
+	}
+	return is, err
+}
+
+// write puts a decision in the place of another, unless a process has made a third meanwhile.
+func (q *Queue) write(c Case, before, after *reviewed.Row) error {
+	same := func() error {
+		_, err := q.at(c, version(before))
+		return err
+	}
 	switch {
 	case after != nil:
-		return reviewed.Write(q.path, []reviewed.Row{*after})
+		return reviewed.WriteIf(q.path, same, []reviewed.Row{*after})
 	case before != nil:
-		return reviewed.Remove(q.path, before.ID)
+		return reviewed.RemoveIf(q.path, same, before.ID)
 	}
 	return nil
 }

@@ -205,3 +205,36 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d of %d decisions are kept, %v", len(now), len(cases), errs)
 	}
 }
+
+// Two processes decide about one case at the same time: the later one is told, between its look at the
+// file and its writing, too.
+func TestDecidedBetween(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
+	ada, ben := queue(t, path), queue(t, path)
+	id := idOf("my card", "")
+	ada.now = func() time.Time { // Ada has been shown that there is no decision
+		decide(t, ben, Request{Case: id, Label: "order", Reviewer: "Ben", Page: "2"})
+		return noon
+	}
+	var conflict *ConflictError
+	if _, err := ada.Decide(Request{Case: id, Label: "lost", Reviewer: "Ada", Page: "1"}); !errors.As(err, &conflict) || conflict.Now.Reviewer != "Ben" {
+		t.Errorf("got %v", err)
+	}
+	if got := content(t, path); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"reviewer":"Ben"`) {
+		t.Errorf("the file has %s", got)
+	}
+	if _, _, err := ada.Undo("1"); !errors.Is(err, ErrUndo) {
+		t.Errorf("undo of what was not kept: %v", err)
+	}
+}
+
+// Labels of the knowledge are taken as they stand there, also those that nobody would type.
+func TestOddLabels(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
+	for _, label := range []string{" lost ", "two\tcells", "\u200fאבד", strings.Repeat("long", 60)} {
+		q := NewQueue(path, "run-000001", []Case{{Text: label, Items: []string{"1"}, Answer: label}}, []string{label, "lost"})
+		if d := decide(t, q, Request{Case: q.Cases()[0].ID, Label: label, Reviewer: "Ada"}); d.Label != label {
+			t.Errorf("%q became %q", label, d.Label)
+		}
+	}
+}

@@ -87,7 +87,11 @@ func readLines(path string) ([]line, error) {
 // Write adds decisions to a file, each in the place of what the file has about the same. Other
 // lines stay as they are. The file and its folder are made where they are not there. When it
 // returns without an error, the decisions are on the disk, and nobody sees half of them.
-func Write(path string, rows []Row) error {
+func Write(path string, rows []Row) error { return WriteIf(path, nil, rows) }
+
+// WriteIf is Write, unless check returns an error, which it returns then. Nobody else writes the
+// file between check and the writing.
+func WriteIf(path string, check func() error, rows []Row) error {
 	lines := make(map[string][]byte, len(rows))
 	var order []string
 	for _, r := range rows {
@@ -101,7 +105,7 @@ func Write(path string, rows []Row) error {
 		}
 		lines[id] = text
 	}
-	return change(path, func(all []line) (after []byte) {
+	return change(path, check, func(all []line) (after []byte) {
 		last := map[string]int{}
 		for i, l := range all {
 			last[l.row.ID] = i
@@ -126,8 +130,11 @@ func Write(path string, rows []Row) error {
 
 // Remove takes the decisions with these ids from a file. Other lines stay as they are, and an id
 // that the file does not have is no error.
-func Remove(path string, ids ...string) error {
-	return change(path, func(all []line) (after []byte) {
+func Remove(path string, ids ...string) error { return RemoveIf(path, nil, ids...) }
+
+// RemoveIf is to Remove what WriteIf is to Write.
+func RemoveIf(path string, check func() error, ids ...string) error {
+	return change(path, check, func(all []line) (after []byte) {
 		for _, l := range all {
 			if l.err != nil || l.blank() || !slices.Contains(ids, l.row.ID) {
 				after = append(after, l.text...)
@@ -149,8 +156,8 @@ func ended(text []byte) []byte {
 // milliseconds.
 const patience = 30 * time.Second
 
-// change replaces a file by what f makes of its lines.
-func change(path string, f func([]line) []byte) (err error) {
+// change replaces a file by what f makes of its lines, unless check returns an error.
+func change(path string, check func() error, f func([]line) []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -165,7 +172,12 @@ func change(path string, f func([]line) []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	lines, err := readLines(path) // nobody else writes it now
+	if check != nil { // nobody else writes it now
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	lines, err := readLines(path)
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,15 @@ import "github.com/racflow/racflow/engine/doctor"
 // Decisions are rows by their texts.
 type Decisions map[string]Row
 
-// Of makes decisions findable. Of several rows about one text the last one counts; rows that
-// only drop others are left out.
+// Of makes decisions findable. What was decided about a text counts more than a row of another
+// source that was given this text; of several such rows the last one counts. Rows that only drop
+// others are left out.
 func Of(rows []Row) Decisions {
 	d := make(Decisions, len(rows))
 	for _, r := range rows {
-		if !r.Drops() {
-			d[doctor.Normal(r.Text)] = r
+		text := doctor.Normal(r.Text)
+		if before, known := d[text]; !r.Drops() && (!known || r.Replaces == "" || before.Replaces != "") {
+			d[text] = r
 		}
 	}
 	return d

@@ -212,6 +212,13 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, r, ok)
 		}
 	}
+	// What was decided about a text counts, wherever another row stands that was given it.
+	text, row := reviewed.Row{Text: "a", Label: "of the text"}, reviewed.Row{Text: "A", Label: "of a row", Replaces: "7"}
+	for _, rows := range [][]reviewed.Row{{text, row}, {row, text}} {
+		if r, _ := reviewed.Of(rows).Find("a"); r.Label != text.Label {
+			t.Errorf("%+v: %+v", rows, r)
+		}
+	}
 	if _, ok := reviewed.Of(nil).Find("a"); ok {
 		t.Error("nothing decides")
 	}

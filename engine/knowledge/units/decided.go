@@ -35,7 +35,11 @@ func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
 	if path == "" {
 		return nil, nil
 	}
-	d := &decided{path: path, changes: map[string]reviewed.Row{}}
+	digest, err := digestOfDecisions(path) // of what is read, or of what was before that: then it is read again
+	if err != nil {
+		return nil, err
+	}
+	d := &decided{path: path, digest: digest, changes: map[string]reviewed.Row{}}
 	var errs []error
 	d.rows, errs = reviewed.Read(path)
 	for _, err := range errs {
@@ -50,9 +54,7 @@ func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
 			d.changes[r.Replaces] = r
 		}
 	}
-	var err error
-	d.digest, err = digestOfDecisions(path)
-	return d, err
+	return d, nil
 }
 
 // revise makes of a unit what was decided about it, and reports whether it stays.

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/reviewed"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,
+// and a decision about one of them is about that one.
+func TestEqualRowsOfTwoFiles(t *testing.T) {
+	dir := t.TempDir()
+	block := &pipeline.Knowledge{}
+	for _, name := range []string{"a.tsv", "b.tsv"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("text\tlabel\nmy card\tlost\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		block.Sources = append(block.Sources, pipeline.Source{Path: path, Form: source.Form{Format: source.TSV}, Text: "text", Label: "label"})
+	}
+	decisions := filepath.Join(dir, "reviewed.jsonl")
+	block.Sources = append(block.Sources, pipeline.Source{Path: decisions, Form: source.Form{Format: source.JSONL}, Reviewed: true})
+	set, err := readKnowledge("k", block, false)
+	if err != nil || len(set.Rows) != 2 || set.Rows[0].Entry == set.Rows[1].Entry {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	if err := reviewed.Write(decisions, []reviewed.Row{{Text: "my card", Replaces: set.Rows[1].Entry}}); err != nil {
+		t.Fatal(err)
+	}
+	if set, err = readKnowledge("k", block, false); err != nil || len(set.Rows) != 1 || set.Rows[0].File != block.Sources[0].Path {
+		t.Errorf("one of them was dropped: %+v, %v", set, err)
+	}
+}
