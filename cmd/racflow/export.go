@@ -39,7 +39,7 @@ that the run answered in different ways, are left out. A text that occurs severa
 is one row.
 
 Each row has id, text and label, and where the label is from: confidence, agreement,
-the voters that gave it, their models, the pipeline, the run and when it began. A
+the voters that gave it, or who decided it, their models, the pipeline, the run and when it began. A
 source keeps these as metadata; meta = [] in its block leaves them out.
 
 The journal of a run has no texts: they are read from the input again, which has to

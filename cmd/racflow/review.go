@@ -153,6 +153,9 @@ func reportReview(w io.Writer, is *review.Review, state string) error {
 		fmt.Fprintf(w, "add to knowledge %q in %s:\n\n%s\n", is.Place.Knowledge, shownPath(is.File), is.Place.Add)
 	}
 	fmt.Fprintf(w, "then answer anew what depends on the decisions:\n\n  %s\n", strings.Join(againCommand(is, state), " "))
+	if given := is.Manifest.Command; given != nil && len(given.Withheld) > 0 {
+		fmt.Fprintf(w, "with what the run was given for %s, which is a secret and not kept\n", terminal.Sanitize(strings.Join(given.Withheld, ", ")))
+	}
 	return nil
 }
 

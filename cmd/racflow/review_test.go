@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/review"
 )
 
 const reviewFile = `
@@ -246,5 +249,19 @@ func TestReviewRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(string(said), test.want) {
 			t.Errorf("%s: %v: %s", name, err, said)
 		}
+	}
+}
+
+// A run that was given a secret needs it again, which the command cannot have.
+func TestReviewNamesSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
+	q := review.NewQueue(path, "run-000001", []review.Case{{Text: "a"}}, []string{"x"})
+	if _, err := q.Decide(review.Request{Case: q.Cases()[0].ID, Label: "x", Reviewer: "Ada"}); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	is := &review.Review{Queue: q, File: "p.hcl", Manifest: manifest.Manifest{ID: "run-000001", Command: &manifest.Command{Withheld: []string{"key"}}}}
+	if err := reportReview(&said, is, stateDir); err != nil || !strings.HasSuffix(said.String(), "\nwith what the run was given for key, which is a secret and not kept\n") {
+		t.Errorf("%v: %s", err, &said)
 	}
 }

@@ -98,7 +98,9 @@ knowledge has, and still has the same labels, an item is searched for: if the sa
 candidates with the same scores, and the same random examples, are found, its answer
 holds, and no voter is asked. So changed rows affect the items that find them; those that
 are searched for by words (mode = "lexical" or "hybrid") all change their scores a little
-with every row. Where a voter or election has learnt from the changed knowledge, or the
+with every row. Scores change, too, and all rows are embedded again, when an embedder that learns
+from the knowledge, such as hashing, does so anew: once that has grown or shrunk by more than
+a fifth. Where a voter or election has learnt from the changed knowledge, or the
 file has changed, everything is answered anew; what models said comes from the response
 cache where they are asked the same. Items that failed before are answered anew, too.
 Items whose text a person has decided about (a source with reviewed = true) are answered by that.`,

@@ -194,3 +194,13 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%+v of a run that is %s", e, kept.List()[0].State)
 	}
 }
+
+// TestDecidedRows: a label that a person decided says so.
+func TestDecidedRows(t *testing.T) {
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	kept, m := run(t, manifest.Manifest{Pipeline: "p"}, `{"id":"a","text":"one"}`+"\n",
+		outcome.Result{Line: 1, ID: "a", Answer: "yes", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada", At: at}})
+	if rows := read(t, kept, m, .9).Rows; len(rows) != 1 || rows[0].Label != "yes" || rows[0].Voters != "decided by Ada on 2026-11-23" {
+		t.Errorf("%+v", rows)
+	}
+}

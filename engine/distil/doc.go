@@ -13,7 +13,8 @@
 // left out.
 //
 // Each row says where its label is from: the run and when it began, the pipeline, how
-// sure it was, and which voters and models gave that label.
+// sure it was, and which voters and models gave that label, or
+// who decided it.
 //
 // The package knows journals and rows. It runs no stage and asks for no answer.
 package distil

@@ -22,7 +22,7 @@ type Row struct {
 	Label      string  `json:"label"`
 	Confidence float64 `json:"confidence,omitempty"` // 0: the election estimates none
 	Agreement  float64 `json:"agreement"`
-	Voters     string  `json:"voters"`           // whose first answer is the label, in file order
+	Voters     string  `json:"voters"`           // whose first answer is the label, in file order; or which person has decided, and when
 	Models     string  `json:"models,omitempty"` // that these asked, where it is known
 	Pipeline   string  `json:"pipeline,omitempty"`
 	Run        string  `json:"run"`
@@ -55,6 +55,10 @@ func provenance(m manifest.Manifest) func(outcome.Result) Row {
 			if model := models[voter]; model != "" && !doubtful[voter] && !slices.Contains(asked, model) {
 				asked = append(asked, model)
 			}
+		}
+		if r.Decided != nil {
+			row.Voters = r.Decided.String()
+			return row
 		}
 		row.Voters, row.Models = strings.Join(agreed, ", "), strings.Join(asked, ", ")
 		return row
