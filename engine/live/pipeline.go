@@ -117,6 +117,8 @@ func (p *Pipeline) closing(v *version) {
 }
 
 func (p *Pipeline) close() {
+	p.rebuilding <- struct{}{} // a rebuild ends with the set, and its version is not closed under it
+	defer func() { <-p.rebuilding }()
 	p.mu.Lock()
 	p.closed = true
 	all := slices.Collect(maps.Keys(p.versions))

@@ -10,6 +10,9 @@ import (
 // meanwhile. nil: another version has taken over, or nothing has changed. Where the file or a
 // source is wrong, what serves stays, and Status has the error, too.
 func (p *Pipeline) Rebuild(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.set.ctx, cancel)()
 	select {
 	case p.rebuilding <- struct{}{}:
 		defer func() { <-p.rebuilding }()

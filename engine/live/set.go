@@ -167,15 +167,13 @@ func (s *Set) Start(ctx context.Context) error {
 			if err := p.Rebuild(ctx); err != nil {
 				errs[i] = fmt.Errorf("pipeline %q: %w", p.name, err)
 			}
+			s.work.Go(p.keep) // at once: the others may take hours
+			if s.options.Watch {
+				s.work.Go(p.watch)
+			}
 		})
 	}
 	all.Wait()
-	for _, p := range s.pipelines {
-		s.work.Go(p.keep)
-		if s.options.Watch {
-			s.work.Go(p.watch)
-		}
-	}
 	return cmp.Or(errs...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/knowledge/build"
 )
 
 // turned has the labels of fruit the other way round.
@@ -244,5 +245,91 @@ func TestWatch(t *testing.T) {
 	look()
 	if look(); p.Status().Error != "" {
 		t.Errorf("%+v", p.Status())
+	}
+}
+
+// TestWatchAfterOther: a change that another rebuild has taken up and given up is built all the same.
+func TestWatchAfterOther(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	built := func() {}
+	o.Engine.Events.Knowledge = func(build.Report) { built() }
+	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	w := watcher{pipeline: p}
+	now := time.Now()
+	w.look(now)
+	write(t, filepath.Join(dir, "rows.tsv"), turned)
+	ctx, cancel := context.WithCancel(t.Context())
+	built = cancel // its caller leaves in the middle of it
+	if err := p.Rebuild(ctx); err == nil {
+		t.Fatal("the rebuild was not given up")
+	}
+	for range 3 {
+		w.look(now)
+		now = now.Add(time.Minute)
+	}
+	if got := ask(t, p, "red apple"); got != "vehicle" || p.Status().Error != "" {
+		t.Errorf("the change is lost: %q, %+v", got, p.Status())
+	}
+}
+
+// TestKeptWhileOthersStart: a pipeline that serves is kept while another one is still built.
+func TestKeptWhileOthersStart(t *testing.T) {
+	slow := strings.NewReplacer(`"k"`, `"slow"`, ".k", ".slow", `"intent"`, `"other"`).Replace(intent)
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "slow.hcl": slow, "rows.tsv": fruit})
+	goOn := make(chan struct{})
+	o.Engine.Events.Knowledge = func(r build.Report) {
+		if r.Name == "slow" {
+			<-goOn
+		}
+	}
+	s, err := Open(t.Context(), []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "slow.hcl")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	started := make(chan error, 1)
+	go func() { started <- s.Start(t.Context()) }()
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	replaced := func(before *version) *version {
+		for limit.Err() == nil {
+			if now := s.Pipeline("intent").current(); now != before {
+				return now
+			}
+			runtime.Gosched()
+		}
+		t.Error("a version that cannot answer is not replaced before the other pipeline has started")
+		return before
+	}
+	first := replaced(nil)
+	s.Pipeline("intent").ail(first)
+	replaced(first)
+	close(goOn)
+	if err := <-started; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseWhileRebuilding: a version is not closed while it is made.
+func TestCloseWhileRebuilding(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	building := func() {}
+	o.Engine.Events.Knowledge = func(build.Report) { building() }
+	s := started(t, o, filepath.Join(dir, "p.hcl"))
+	closed := make(chan struct{})
+	building = func() {
+		go func() {
+			defer close(closed)
+			s.Close()
+		}()
+		<-s.ctx.Done()
+	}
+	write(t, filepath.Join(dir, "rows.tsv"), turned)
+	if err := s.Pipeline("intent").Rebuild(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a set that has ended builds on: %v", err)
+	}
+	<-closed
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
 	}
 }

@@ -52,24 +52,25 @@ type watcher struct {
 func (w *watcher) look(now time.Time) {
 	p := w.pipeline
 	var of depends
+	var failure error
 	built := ""
-	p.note(func() { of, built = p.depends, p.built })
+	p.note(func() { of, built, failure = p.depends, p.built, p.failure })
 	stamp, before := of.stamp(p.set.ctx), w.seen
 	w.seen = stamp
+	wrong := new(engine.DiagnosticsError)
+	switch { // a build counts whoever began it: one that a caller gave up has not seen what changed, either
+	case failure == nil || errors.As(failure, &wrong):
+		w.failures, w.retry = 0, time.Time{}
+	case w.retry.IsZero():
+		w.failures++
+		w.retry = now.Add(again.Delay(w.failures))
+	}
 	due := !w.retry.IsZero() && !now.Before(w.retry)
 	if !due && (stamp == built || stamp != before) {
 		return
 	}
 	w.retry = time.Time{}
-	err := p.Rebuild(p.set.ctx)
-	wrong := new(engine.DiagnosticsError)
-	if err == nil || p.set.ctx.Err() != nil || errors.As(err, &wrong) {
-		w.failures = 0
-	} else {
-		w.failures++
-		w.retry = time.Now().Add(again.Delay(w.failures))
-	}
-	if err != nil && p.set.ctx.Err() == nil {
+	if err := p.Rebuild(p.set.ctx); err != nil && p.set.ctx.Err() == nil {
 		p.set.log.Error("the pipeline could not be rebuilt; what served before serves on", "pipeline", p.name, "error", err)
 	}
 }

@@ -57,6 +57,7 @@ func TestStatus(t *testing.T) {
 		"no pipeline":      {path: "/v1/pipelines/q/answer", body: `{"text": "a"}`, status: 404, want: "there is no pipeline q"},
 		"no pipeline here": {path: "/v1/pipelines/q/retrieve", body: `{"text": "a"}`, status: 404, want: "there is no pipeline q"},
 		"no path":          {path: "/v1/answer", body: `{"text": "a"}`, status: 404, want: "openapi.json"},
+		"no cleaner path":  {path: "/v1//nothing", body: `{"text": "a"}`, status: 404, want: "openapi.json"},
 		"no method":        {path: "/v1/pipelines", body: `{"text": "a"}`, status: 405, want: "GET"},
 		"too long":         {body: `{"text": "` + strings.Repeat("x", 10<<10) + `"}`, status: 413, want: "8192"},
 		"busy":             {body: `{"text": "a"}`, answer: failing(live.ErrBusy, nil), status: 429, want: "wait", retry: "1"},
@@ -144,7 +145,7 @@ event: result
 data: {"id":"1","text":"a\nb","answer":"A\nB","agreement":0,"flagged":false,"votes":[]}
 
 `
-	if text != want || response.Header.Get("Content-Type") != "text/event-stream" {
+	if text != want || response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%s\n%s", response.Header, text)
 	}
 	p.To = failing(live.ErrBusy, nil)

@@ -147,6 +147,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
 		detail = "this path takes " + allow
 	}
+	if said.code < http.StatusBadRequest {
+		said.code = http.StatusNotFound // nothing is under the path that this one would be cleaned to, either
+	}
 	guard.NewProblem(said.code, detail).ServeHTTP(w, r)
 }
 

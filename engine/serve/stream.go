@@ -101,6 +101,7 @@ func (e *eventWriter) begin() {
 	e.begun = true
 	e.to.Header().Set("Content-Type", "text/event-stream")
 	e.to.Header().Set("Cache-Control", "no-store")
+	e.to.Header().Set("X-Accel-Buffering", "no") // a proxy that knows it passes each event on at once
 }
 
 func (e *eventWriter) send(name string, value any) {

@@ -126,7 +126,7 @@ func TestStream(t *testing.T) {
 		return strings.Replace(body(question), "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1)
 	}
 	status, header, got := ask(t, http.MethodPost, url, streamed("cites"))
-	if status != http.StatusOK || header.Get("Content-Type") != "text/event-stream" {
+	if status != http.StatusOK || header.Get("Content-Type") != "text/event-stream" || header.Get("X-Accel-Buffering") != "no" {
 		t.Fatalf("%d %v", status, header)
 	}
 	events := strings.Split(strings.TrimSpace(got), "\n\n")

@@ -65,6 +65,7 @@ func (s stream) begin(begun *bool) {
 	*begun = true
 	s.to.Header().Set("Content-Type", "text/event-stream")
 	s.to.Header().Set("Cache-Control", "no-store")
+	s.to.Header().Set("X-Accel-Buffering", "no") // a proxy that knows it passes each event on at once
 }
 
 // answer sends a result, a word and a chunk at a time.

@@ -52,6 +52,14 @@ func Unreadable(err error) *Problem {
 	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
 }
 
+// expect gives a body the time that it has to arrive as a whole, also where nobody reads it: the
+// server takes what is left of it before it answers.
+func (g *Guard) expect(w *writer, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = w.control.SetReadDeadline(time.Now().Add(g.options.Arrive)) // recorders of tests have none
+	}
+}
+
 // body is one that has to arrive in time: as a whole, or each piece of it. The deadline is
 // lifted at its end: the server reads on to notice that the client is gone, and would take
 // a deadline for that.
@@ -74,9 +82,10 @@ func (b *body) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(until) // recorders of tests have none
 	n, err := b.in.Read(p)
 	if err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = ErrSlow
-		} else {
+		case errors.Is(err, io.EOF):
 			_ = b.control.SetReadDeadline(time.Time{})
 		}
 		b.ended = err

@@ -108,6 +108,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			NewProblem(http.StatusInternalServerError, "racflow could not serve this request: its log says why").ServeHTTP(out, r)
 		}
 	}()
+	g.expect(out, r)
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	if !g.options.known(r) {
 		NewProblem(http.StatusMisdirectedRequest, fmt.Sprintf("the Host %q is none of this server's: call it by its address, or start it with that name", r.Host)).ServeHTTP(out, r)

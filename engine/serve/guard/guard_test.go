@@ -191,13 +191,18 @@ func TestSlow(t *testing.T) {
 		options    Options
 		sent, want string
 	}{
-		"nothing":               {Options{Header: soon}, "", ""},
-		"a part of the headers": {Options{Header: soon}, "POST / HTTP/1.1\r\nHost: a\r\n", ""},
-		"a part of a body":      {Options{Arrive: soon}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 408 "},
-		"a part of a stream":    {Options{Stall: soon, Streams: stream}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "HTTP/1.1 408 "},
-		"no chunk":              {Options{}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
-		"no more requests":      {Options{Idle: soon}, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 "},
-		"large headers":         {Options{}, "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"nothing":                            {Options{Header: soon}, "", ""},
+		"a part of the headers":              {Options{Header: soon}, "POST / HTTP/1.1\r\nHost: a\r\n", ""},
+		"a part of a body":                   {Options{Arrive: soon}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 408 "},
+		"a part of a stream":                 {Options{Stall: soon, Streams: stream}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "HTTP/1.1 408 "},
+		"a part of a refused body":           {Options{Arrive: soon, Local: true}, "POST / HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 421 "},
+		"a part of a body that nobody reads": {Options{Arrive: soon, Public: []string{"/"}}, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 200 "},
+		"a part of a body that is too long": {
+			Options{Arrive: soon, Body: 5}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n", "HTTP/1.1 413 ",
+		},
+		"no chunk":         {Options{}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
+		"no more requests": {Options{Idle: soon}, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 "},
+		"large headers":    {Options{}, "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
