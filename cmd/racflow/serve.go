@@ -158,11 +158,15 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	defer d.progress.Clear()
 	defer set.Close()
 	if s.stdio {
-		if err := set.Start(c.Context()); err != nil {
-			return err
+		err := set.Start(c.Context())
+		if err == nil {
+			d.progress.Clear()
+			err = mcp.Stdio(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
 		}
-		d.progress.Clear()
-		return mcp.Stdio(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
+		if c.Context().Err() != nil {
+			err = nil // it was ended
+		}
+		return err
 	}
 	server, err := serve.New(serve.Of(set), s.options)
 	if err != nil {

@@ -197,3 +197,43 @@ func TestServeRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestServeStdioEnds: a signal ends the Model Context Protocol on standard input as it does the server.
+func TestServeStdioEnds(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"good.hcl": "knowledge \"k\" {\n  source { path = \"rows.tsv\" }\n  embed { use = \"hashing\" }\n  store { use = \"local\" }\n}\npipeline \"p\" {\n  retrieve \"r\" { from = knowledge.k }\n}\n",
+		"rows.tsv": "text\tlabel\nred apple\tfruit\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := racflow(t, dir, "serve", "--mcp", "good.hcl")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // it is open until the end
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "racflow") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}
