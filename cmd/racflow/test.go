@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/expect"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/output"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/engine/rule"
 )
@@ -171,7 +172,6 @@ func (t *tester) exit() error {
 // file tests the pipelines of a file that expect something.
 func (t *tester) file(c *cobra.Command, flags fileFlags, path string) error {
 	var names []string
-	off := 0
 	err := flags.files(c, func(a *app) error {
 		file, err := a.Load(path)
 		if err != nil {
@@ -182,12 +182,7 @@ func (t *tester) file(c *cobra.Command, flags fileFlags, path string) error {
 				continue
 			}
 			names = append(names, p.Name)
-			for _, e := range p.Expects {
-				if !e.Enabled {
-					off++
-				}
-			}
-			if off == len(p.Expects) && t.baseline(p.Name) < 0 {
+			if !slices.ContainsFunc(p.Expects, func(e *pipeline.Expect) bool { return e.Enabled }) && t.baseline(p.Name) < 0 {
 				return fmt.Errorf("%s: pipeline %q expects nothing: all of its expect blocks are off", path, p.Name)
 			}
 		}

@@ -48,10 +48,14 @@ func measure(ctx context.Context, run Run) (f figures, items []one, err error) {
 	}
 	if report := counter.Report(totals); report.Scored > 0 {
 		report.Calibration = sure.Report()
+		report.Voters, report.Labels, report.Confused = some(report.Voters), some(report.Labels), some(report.Confused)
 		f.Eval, f.Curve, f.Bins = &report, sure.Curve(), sure.Bins()
 	}
 	return f, items, nil
 }
+
+// some is a list as the page's modules want it: an empty one is a list, too.
+func some[T any](all []T) []T { return append([]T{}, all...) }
 
 // spend adds what the voters took for an item.
 func (f *figures) spend(b *explain.Brief) {

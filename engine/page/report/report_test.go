@@ -195,6 +195,25 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestNothingRight: where all items failed there is no vote, and where none that nothing fits was
+// answered no label is known: lists of the page are empty, and never null.
+func TestNothingRight(t *testing.T) {
+	failed, outside := item(2, "a", "", 0, false), item(3, "z", "", 0, false)
+	failed.Status, failed.Error, failed.Votes, outside.Votes = journal.Failed, &result.Failure{Line: 2, Message: "down"}, nil, nil
+	for _, items := range [][]explain.Item{{failed}, {outside}} {
+		var got struct {
+			Run struct{ Eval map[string]json.RawMessage }
+		}
+		p, err := report.Of(context.Background(), run{id: "run-000009", items: items})
+		block(t, html(t, p, err), "data", &got)
+		for _, list := range []string{"voters", "labels", "confused"} {
+			if text := string(got.Run.Eval[list]); !strings.HasPrefix(text, "[") {
+				t.Errorf("%s of %s is %q", list, items[0].ID, text)
+			}
+		}
+	}
+}
+
 // TestFull: a page stops growing, and keeps what made the answers that a person looks at first.
 func TestFull(t *testing.T) {
 	r := run{id: "run-000008"}
