@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/source"
@@ -18,10 +19,12 @@ type kept struct {
 	row     source.Row
 	seen    *journal.Seen
 	unasked *outcome.Bill
+	passed  bool // the journal may have passed over what was seen
 }
 
 func keptOf(item *journal.Item, b *Brief) *kept {
-	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked}
+	passed := item.Seen == nil && item.Status != journal.Unreached && item.Result.Decided == nil && !journal.Notable(&item.Result)
+	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked, passed: passed}
 }
 
 func (k *kept) lose(format string, args ...any) {
@@ -36,7 +39,7 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 	for _, k := range items {
 		r.list(k)
 		r.decide(k)
-		if k.seen == nil && k.Status != journal.Unreached && !k.retrievalOnly() {
+		if k.passed && r.journal.Manifest.Answers != manifest.Passages {
 			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
 		}
 	}

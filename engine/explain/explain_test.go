@@ -332,7 +332,10 @@ func TestGone(t *testing.T) {
 func TestNotSeen(t *testing.T) {
 	k := run(t)
 	o := k.o
-	o.Journal, o.Limit = true, 2
+	o.Journal, o.Limit, o.Input = true, 2, filepath.Join(k.dir, "few.tsv")
+	if err := os.WriteFile(o.Input, []byte("id\ttext\tlabel\na\tan apple\tfruit\nb\t\tvehicle\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p, err := engine.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
 	if err != nil {
 		t.Fatal(err)
@@ -347,6 +350,9 @@ func TestNotSeen(t *testing.T) {
 		a := item(t, r, "a")
 		if a.Seen || len(a.Lists) > 0 || len(a.Votes) == 0 || len(a.Gone) != 1 || !strings.Contains(a.Gone[0], "the run keeps that of items that are flagged") {
 			t.Errorf("%+v", a)
+		}
+		if b := item(t, r, "b"); b.Error == nil || b.Seen || len(b.Gone) > 0 { // it failed before any stage saw it
+			t.Errorf("%+v", b)
 		}
 		n := 0
 		for range r.Briefs(t.Context()) {

@@ -72,7 +72,7 @@ type candidate struct {
 // appendEntry appends a result as a line.
 func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 	e := entry{Line: r.Line, ID: r.ID, Expected: r.Expected}
-	if keep == KeepAll || notable(r) {
+	if keep == KeepAll || Notable(r) {
 		e.Seen = seen(r)
 	}
 	e.spend(r)

@@ -25,8 +25,9 @@ type Seen struct {
 	Candidates []Scored `json:"candidates,omitempty"`
 }
 
-// notable reports whether a person may want to know what led to a result.
-func notable(r *outcome.Result) bool {
+// Notable reports whether a person may want to know what led to a result: KeepNotable keeps what was
+// seen of it.
+func Notable(r *outcome.Result) bool {
 	switch {
 	case r.Failure != nil || r.Flagged:
 		return true
