@@ -88,6 +88,45 @@ func TestReport(t *testing.T) {
 	tab.Quiet()
 }
 
+// TestOutOfScope: no answer to an item that no label fits is right in the table and in the item.
+func TestOutOfScope(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"train.tsv": "text\tlabel\nmy card\tcard\nthe bill\tbill\n",
+		"in.tsv":    "text\tlabel\na song\tmusic\n",
+		"p.hcl": `pipeline "p" {
+  input { path = "in.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "knn" {
+    use    = "neighbours"
+    accept = "answer == 'music'"
+  }
+  elect "e" { use = "soft" }
+}
+knowledge "k" {
+  source { path = "train.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	racflow(t, dir, "run", "--output", "a.jsonl", "p.hcl")
+	racflow(t, dir, "report", "newest", "--output", "report.html")
+	tab := Open(t, filepath.Join(dir, "report.html"))
+	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Focus("#items .opener")
+	tab.Keys(kb.Enter)
+	tab.Wait(`document.querySelector("#items .item")`)
+	if shown := Eval[string](tab, `document.querySelector("#items tbody").textContent`); !strings.Contains(shown, "right") || !strings.Contains(shown, "as expected") || strings.Contains(shown, "not as expected") {
+		t.Errorf("the item is shown as %q", shown)
+	}
+	tab.Quiet()
+}
+
 // TestCompared: the page of two runs.
 func TestCompared(t *testing.T) {
 	dir := example(t)

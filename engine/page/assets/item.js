@@ -3,13 +3,14 @@ import { table } from "./table.js";
 
 // item fills a place with one item and what made its answer: package explain's Item, as JSON.
 // What is not known of it is left out. options: votes or lists that are false are left out,
-// where the page shows them elsewhere; level is that of its headings (4).
+// where the page shows them elsewhere; level is that of its headings (4); right says whether the answer
+// counts as right, null that nobody measures it (where it is left out, answer and expected label decide).
 export function item(place, it, options = {}) {
   const level = "h" + (options.level || 4);
   const part = (title, ...children) => element("section", {}, element(level, {}, title), children);
   const parts = [
     element("div", { class: "said", ...(it.text.length > 1500 ? { tabindex: "0", role: "group", "aria-label": "The text of the item" } : {}) }, quoted(it.text)),
-    summary(it),
+    summary(it, options.right),
     it.error && part("Why it failed", element("pre", { tabindex: "0" }, visible((it.error.stage ? it.error.stage + ": " : "") + it.error.message))),
     options.votes !== false && it.votes?.length && part("Votes", votes(it)),
     it.rules?.length && part("Rules that decided something", element("ul", {}, it.rules.map(rule))),
@@ -35,8 +36,8 @@ function facts(pairs) {
     element("dt", {}, visible(name)), element("dd", {}, value instanceof Node ? value : quoted(typeof value === "string" ? value : JSON.stringify(value)))]));
 }
 
-function summary(it) {
-  const right = it.expected && !it.error ? (it.answer === it.expected ? badge("as expected", "good") : badge("not as expected", "bad")) : null;
+function summary(it, counts = it.answer === it.expected) {
+  const right = it.expected && !it.error && counts !== null ? (counts ? badge("as expected", "good") : badge("not as expected", "bad")) : null;
   const pairs = [];
   if (!it.error && !it.candidates?.length) pairs.push(["answer", element("span", {}, answer(it.answer), " ", right, it.flagged && badge("flagged", "warn"))]);
   if (it.decided) pairs.push(["decided", `by ${it.decided.by || "a person"}${it.decided.at ? " on " + it.decided.at.slice(0, 10) : ""}`]);

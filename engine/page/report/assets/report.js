@@ -52,7 +52,7 @@ const list = finder({
     opener: (r) => shorten(r.id, 40),
     open: async (r, place) => {
       if (r.at < 0) return place.replaceChildren(element("p", {}, `What made this answer is not in this file: racflow explain ${run.id} ${shorten(r.id, 80)} shows it.`));
-      item(place, await whole(await explained(r.at)), { level: 3 });
+      item(place, await whole(await explained(r.at)), { level: 3, right: r.state.includes("r") ? true : r.state.includes("w") ? false : null });
     },
     columns: [
       { name: "Item", class: "id", value: (r) => r.line, cell: () => "" },
