@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/racflow/racflow/engine/eval"
 	"github.com/racflow/racflow/engine/journal"
@@ -13,7 +14,7 @@ import (
 const maxLost = 20
 
 // compare compares the answers with those of the baseline, item by item. Of items with the same
-// id the first is matched with the first.
+// id the first is matched with the first, where both have as many: else nobody knows which is which.
 func (m *measurement) compare() error {
 	b := &Baseline{Run: m.baseline.ID()}
 	if m.baseline.Manifest.Answers != manifest.Labels {
@@ -27,7 +28,12 @@ func (m *measurement) compare() error {
 	for item := range m.baseline.Kept() {
 		before[nth(item.Result)] = item
 	}
+	had := maps.Clone(seen)
 	clear(seen)
+	has := map[string]int{}
+	for _, now := range m.results {
+		has[now.ID]++
+	}
 	for _, now := range m.results {
 		key := nth(now)
 		if !eval.Scored(now) {
@@ -35,7 +41,7 @@ func (m *measurement) compare() error {
 		}
 		old, ok := before[key]
 		switch {
-		case !ok || old.Status != journal.Answered && old.Status != journal.Failed || old.Result.Decided != nil:
+		case !ok || had[now.ID] != has[now.ID] || old.Status != journal.Answered && old.Status != journal.Failed || old.Result.Decided != nil:
 			b.Missing++
 			continue
 		case old.Row.Label != "" && old.Row.Label != now.Expected:

@@ -340,6 +340,24 @@ func TestBaselineOfOtherRows(t *testing.T) {
 	}
 }
 
+// TestBaselineOfRepeatedIDs: items of one id that the run has fewer of, as one that was cut off may,
+// are not taken for each other.
+func TestBaselineOfRepeatedIDs(t *testing.T) {
+	files := map[string]string{
+		"p.hcl":  pipelineOf("  expect \"e\" { rule = \"accuracy >= 0\" }\n"),
+		"in.tsv": "id\ttext\tlabel\na\tblue car\tvehicle\nb\tblue car\tvehicle\n", "rows.tsv": known, "before.tsv": known,
+	}
+	run := ran(t, files)
+	files["in.tsv"] = "id\ttext\tlabel\na\tred apple\tvehicle\na\tblue car\tvehicle\nb\tblue car\tvehicle\n"
+	r, err := expect.Test(t.Context(), folder(t, files), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := r.Baseline; b.Paired.Items != 1 || b.Missing != 2 || b.Paired.Lost > 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
 // ran is a kept run of the pipeline with before.tsv as its knowledge.
 func ran(t *testing.T, files map[string]string) *journal.Journal {
 	t.Helper()
