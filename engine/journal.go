@@ -137,8 +137,7 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	if m.Input, err = manifest.NewFile(path); err != nil {
 		return m, err
 	}
-	in := p.input()
-	m.Columns = &manifest.Columns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
+	m.Columns = p.InputColumns()
 	m.Answers = p.Answers(r.Labels())
 	var labels [][]string
 	for _, k := range r.Graph().Knowledge() {
@@ -169,6 +168,12 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 		m.Stages = append(m.Stages, stage)
 	}
 	return m, nil
+}
+
+// InputColumns says how the rows of the input are read.
+func (p *Pipeline) InputColumns() *manifest.Columns {
+	in := p.input()
+	return &manifest.Columns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
 }
 
 // command is the command of the run without secrets; nil: it has none.

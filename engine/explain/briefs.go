@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -95,14 +96,14 @@ type reader interface {
 
 var errNoInput = errors.New("the input is not there any more")
 
-// rows opens the input: as the file reads it, with metadata, which prompts may show, or
-// as the manifest says.
+// rows opens the input: as the file reads it, with metadata, which prompts may show, or, where
+// the file has come to read other columns, as the manifest says.
 func (r *Run) rows() (reader, error) {
 	rows, err := r.journal.Manifest.Rows()
 	if err != nil {
 		return nil, errNoInput
 	}
-	if r.pipeline != nil {
+	if r.pipeline != nil && reflect.DeepEqual(r.pipeline.InputColumns(), r.journal.Manifest.Columns) {
 		if as, err := r.pipeline.Rows(); err == nil {
 			_ = rows.Close() // nothing was read
 			return as, nil

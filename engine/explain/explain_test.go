@@ -368,3 +368,15 @@ func TestNotSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherColumns: the input is read as the run read it, whatever the file reads by now.
+func TestOtherColumns(t *testing.T) {
+	k := run(t)
+	path := filepath.Join(k.dir, "p.hcl")
+	if err := os.WriteFile(path, []byte(strings.Replace(file, `input { path = "items.tsv" }`, "input {\n    path = \"items.tsv\"\n    text = \"id\"\n  }", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := item(t, k.open(t, k.run), "a"); a.Text == "a" || a.Text == "" {
+		t.Errorf("the text is %q", a.Text)
+	}
+}
