@@ -91,8 +91,7 @@ func variableOf(b *hclsyntax.Block) *Variable {
 			v.add(value)
 		}
 	}
-	switch v.Path = typ == "path"; {
-	case typ == "bool":
+	if v.Path = typ == "path"; typ == "bool" {
 		v.add("true", "false")
 	}
 	return v
