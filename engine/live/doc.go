@@ -2,8 +2,8 @@
 // process, warm, so that an answer costs the work on it alone.
 //
 // Single requests under load travel together (queue.go). No timer makes them wait: a request goes
-// at once while fewer batches are under way than keep the stages busy, and what waits when one of
-// them is done makes the next. Batches are answered side by side, so that a slow item holds up
+// at once where nothing is under way, else with others once they are as many as travel together
+// already, or when those are done. Batches are answered side by side, so that a slow item holds up
 // those that travel with it and no others; where a stage asks a service, each item travels alone.
 // A full queue refuses (ErrBusy). A caller that does not wait any more is forgotten, and a batch
 // that nobody waits for ends.

@@ -109,7 +109,10 @@ func (q *queue) forget(r *request) {
 	}
 }
 
-// begin sends batches on their way while fewer are than keep the stages busy. The caller holds mu.
+// begin sends batches on their way. With nothing under way, what waits goes at once; else once
+// it is as much as those under way have on average, and never more than half of all there is. A large
+// batch costs the stages less for each of its requests, so a small one beside it would take
+// their time from the others. The caller holds mu.
 func (q *queue) begin() {
 	for len(q.waiting) > 0 && !q.closed {
 		v, err := q.pipeline.serving()
@@ -123,11 +126,12 @@ func (q *queue) begin() {
 			return
 		}
 		size, batches := v.room()
-		if q.batches >= batches {
+		if q.batches >= batches || len(q.waiting)*q.batches < q.working {
 			v.done()
 			return
 		}
-		q.send(v, q.next(size))
+		half := (len(q.waiting) + q.working + 1) / 2
+		q.send(v, q.next(min(half, size)))
 	}
 }
 
