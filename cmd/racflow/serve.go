@@ -109,8 +109,7 @@ cut off at the end.`,
 	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
 	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
 	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
-	f.StringVar(&s.trace.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
-	f.BoolVar(&s.trace.Texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
+	registerTraces(c, &s.trace)
 	return c
 }
 
@@ -142,13 +141,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if s.options.Telemetry, err = telemetry.New(life, s.trace); err != nil {
 		return err
 	}
-	defer func() {
-		within, cancel := context.WithTimeout(life, exportTime)
-		defer cancel()
-		if err := s.options.Telemetry.Close(within); err != nil {
-			o.Log.Warn("the last spans may be lost", "error", err)
-		}
-	}()
+	defer endTelemetry(life, s.options.Telemetry, o.Log)
 	o.Observe = s.options.Telemetry
 	o.Events = d.events()
 	set, err := live.Open(life, files, live.Options{Engine: o, Watch: s.watch, Queue: s.queue, Log: o.Log})

@@ -15,18 +15,32 @@ import (
 
 // telemetryFlags say how a verb is watched from outside.
 type telemetryFlags struct {
-	trace, metrics string
-	texts          bool
+	traces  telemetry.Options
+	metrics string
 }
 
 func (f *telemetryFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.trace, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
-	c.Flags().BoolVar(&f.texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
+	registerTraces(c, &f.traces)
 	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
+}
+
+// registerTraces registers the flags that say where traces go.
+func registerTraces(c *cobra.Command, o *telemetry.Options) {
+	c.Flags().StringVar(&o.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
+	c.Flags().BoolVar(&o.Texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
 }
 
 // exportTime is how long the last spans of a command may take to a collector.
 const exportTime = 5 * time.Second
+
+// endTelemetry ends it once the last spans are exported, also where ctx has ended.
+func endTelemetry(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTime)
+	defer cancel()
+	if err := t.Close(within); err != nil {
+		log.Warn("the last spans may be lost", "error", err)
+	}
+}
 
 // watch has the command that c is watched, as flags and environment say. ended is called at
 // its end, with its error.
@@ -35,7 +49,8 @@ func (f *telemetryFlags) watch(c *cobra.Command, o *engine.Options, print func(s
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	t, err := telemetry.New(c.Context(), telemetry.Options{TraceFile: f.trace, Texts: f.texts, Version: engine.Version(), Log: log})
+	f.traces.Version, f.traces.Log = engine.Version(), log
+	t, err := telemetry.New(c.Context(), f.traces)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +70,7 @@ func (f *telemetryFlags) watch(c *cobra.Command, o *engine.Options, print func(s
 	c.SetContext(ctx)
 	return func(err error) {
 		end(err)
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTime)
-		defer cancel()
-		if err := t.Close(within); err != nil {
-			log.Warn("the last spans may be lost", "error", err)
-		}
+		endTelemetry(ctx, t, log)
 		if l != nil {
 			_ = l.Close()
 		}

@@ -23,8 +23,8 @@ type Stage struct {
 	// wait for a service that is down; if it stays down or serves none of the stage's
 	// calls, the stage is stopped, and a resumed run asks for the rest.
 	Required bool
-	// Observe is told of the stage's requests and what it takes from the cache, as a stage of
-	// Pipeline that asks Model; nil: nobody is.
+	// Observe hears of the stage's requests, and of answers from the cache, under the names Pipeline
+	// and Model; nil: nobody listens.
 	Observe         observe.Observer
 	Pipeline, Model string
 }

@@ -38,7 +38,7 @@ type Knowledge struct {
 	all      all
 	embeds   Meter
 	searches Meter
-	observe  observe.Observer // nil: nobody is told of calls
+	observe  observe.Observer // hears of calls; nil: nobody listens
 	pipeline string           // that is observed
 }
 

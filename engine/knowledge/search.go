@@ -134,7 +134,7 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 type Meter struct{ rows, busy atomic.Int64 }
 
 // Begin says that work is for the items of a pipeline from now on. The meters forget what was
-// done for stages to learn, and o is told of calls; nil: nobody is.
+// done for stages to learn, and o hears of calls; nil: nobody listens.
 func (k *Knowledge) Begin(pipeline string, o observe.Observer) {
 	k.pipeline, k.observe = pipeline, o
 	for _, m := range []*Meter{&k.embeds, &k.searches} {

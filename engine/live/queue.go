@@ -44,7 +44,7 @@ type kind int
 const (
 	answers kind = iota
 	finds
-	follows // alone, since it is told of its own time
+	follows // travel alone, so that the times they are told are their own
 )
 
 // batch is requests that travel together.

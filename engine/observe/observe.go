@@ -10,7 +10,7 @@ import (
 )
 
 // Observer is told what the engine does. Its methods are called by several goroutines at
-// once. Where a field or option of this type is nil, nobody is told.
+// once. Where a field or option of this type is nil, nobody listens.
 //
 // A stage is named as everywhere: "sample.knn", "retrieve.near"; the embedder and the store
 // of a knowledge "embed.intents" and "store.intents".

@@ -59,8 +59,7 @@ func quantity(n int64, unit string) string {
 	case "":
 		return fmt.Sprint(n)
 	case progress.Bytes:
-		digits, name := scaled(n, n)
-		return digits + " " + name
+		return terminal.Bytes(n)
 	}
 	return terminal.Plural(int(n), unit)
 }
@@ -69,22 +68,9 @@ func quantity(n int64, unit string) string {
 func quantities(n, of int64, unit, between string) string {
 	digits := fmt.Sprint(n)
 	if unit == progress.Bytes {
-		digits, _ = scaled(n, of)
+		digits, _ = terminal.BytesLike(n, of)
 	}
 	return digits + between + quantity(of, unit)
-}
-
-// scaled shows a number of bytes in the unit that suits another.
-func scaled(n, to int64) (digits, unit string) {
-	for _, by := range []struct {
-		bytes int64
-		name  string
-	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if to >= by.bytes {
-			return fmt.Sprintf("%.1f", float64(n)/float64(by.bytes)), by.name
-		}
-	}
-	return fmt.Sprint(n), "B"
 }
 
 // duration shows a time as people say it: 45 s, 3 min, 2 h 10 min.

@@ -2,11 +2,7 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
-	"io"
-	"net/http"
 	"reflect"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -14,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/serve/events"
 	"github.com/racflow/racflow/engine/serve/guard"
 )
 
@@ -26,10 +23,6 @@ type Event struct {
 	Skipped    string             `json:"skipped,omitempty" doc:"Why it was not asked"`
 }
 
-// pulse is how long a stream is silent at most: what stands between takes silence for an
-// end.
-const pulse = 15 * time.Second
-
 // stream answers an item by events. Until there is one, what cannot be served is answered
 // as it is otherwise.
 func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
@@ -37,90 +30,37 @@ func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 		r, w := humago.Unwrap(hc)
 		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 		defer cancel()
-		events := make(chan live.Event, 64)
+		steps := make(chan live.Event, 64)
 		var answered engine.Result
 		var failed error
 		go func() {
-			defer close(events)
+			defer close(steps)
 			answered, failed = p.Follow(ctx, item, func(e live.Event) {
 				select {
-				case events <- e:
+				case steps <- e:
 				case <-ctx.Done():
 				}
 			})
 		}()
-		out := &eventWriter{to: w}
-		if !out.follow(events) {
+		out := events.New(w)
+		if !events.Follow(out, steps, func(e live.Event) {
+			out.Send("stage", Event{e.Stage, e.Took.Seconds(), e.Candidates, e.Votes, e.Skipped})
+		}) {
 			cancel()
-			for range events { // until the work has ended
+			for range steps { // until the work has ended
 			}
 			return
 		}
 		problem := ProblemOf(ctx, answered, failed)
 		switch {
 		case problem == nil:
-			out.send("result", answered)
-		case out.begun:
-			out.send("error", problem)
+			out.Send("result", answered)
+		case out.Begun():
+			out.Send("error", problem)
 		default:
 			problem.ServeHTTP(w, r)
 		}
 	}}
-}
-
-// eventWriter writes server-sent events.
-type eventWriter struct {
-	to     http.ResponseWriter
-	begun  bool
-	failed bool
-}
-
-// follow sends events until there are no more; false: the client does not take them.
-func (e *eventWriter) follow(events <-chan live.Event) bool {
-	ticker := time.NewTicker(pulse)
-	defer ticker.Stop()
-	for !e.failed {
-		select {
-		case one, ok := <-events:
-			if !ok {
-				return true
-			}
-			e.send("stage", Event{one.Stage, one.Took.Seconds(), one.Candidates, one.Votes, one.Skipped})
-		case <-ticker.C:
-			e.begin()
-			e.flush(io.WriteString(e.to, ": at work\n\n"))
-		}
-	}
-	return false
-}
-
-func (e *eventWriter) begin() {
-	if e.begun {
-		return
-	}
-	e.begun = true
-	e.to.Header().Set("Content-Type", "text/event-stream")
-	e.to.Header().Set("Cache-Control", "no-store")
-	e.to.Header().Set("X-Accel-Buffering", "no") // a proxy that knows it passes each event on at once
-}
-
-func (e *eventWriter) send(name string, value any) {
-	e.begin()
-	if _, err := io.WriteString(e.to, "event: "+name+"\ndata: "); err != nil {
-		e.failed = true
-		return
-	}
-	enc := json.NewEncoder(e.to) // which ends the line, and escapes those within
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		e.failed = true
-		return
-	}
-	e.flush(io.WriteString(e.to, "\n"))
-}
-
-func (e *eventWriter) flush(_ int, err error) {
-	e.failed = e.failed || err != nil || http.NewResponseController(e.to).Flush() != nil
 }
 
 // events describes them.

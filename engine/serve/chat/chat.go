@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/serve"
+	"github.com/racflow/racflow/engine/serve/events"
 )
 
 // Mount adds OpenAI's paths to a server.
@@ -44,7 +45,7 @@ func (f face) complete(w http.ResponseWriter, r *http.Request) {
 		return result, nil
 	}
 	if in.Stream {
-		stream{w, in, newCompletion("chat.completion.chunk", in.Model)}.serve(r, answer)
+		stream{events.New(w), in, newCompletion("chat.completion.chunk", in.Model)}.serve(w, r, cancel, answer)
 		return
 	}
 	result, refused := answer()

@@ -65,7 +65,7 @@ func (f face) call(ctx context.Context, r *protocol.CallToolRequest, p serve.Pip
 	if problem := serve.ProblemOf(ctx, result, err); problem != nil {
 		return nil, nil, problem // which the library makes a result with isError
 	}
-	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: Text(result)}}}, result, nil
+	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: text(result)}}}, result, nil
 }
 
 // progress tells a client what stages did, where it asks for that.

@@ -39,9 +39,9 @@ func describe(p *pipeline.Pipeline, s live.Status) string {
 	return "Takes a text through the pipeline " + p.Name + "."
 }
 
-// Text is a result for a model to read: the answer, what it cites and whether it is in doubt,
+// text is a result for a model to read: the answer, what it cites and whether it is in doubt,
 // or the passages that were found.
-func Text(r engine.Result) string {
+func text(r engine.Result) string {
 	var b strings.Builder
 	switch {
 	case r.Answer != "":

@@ -1,0 +1,35 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/serve/events"
+)
+
+// deaf is a client that went away.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) Write([]byte) (int, error)       { return 0, errors.New("gone") }
+func (deaf) WriteString(string) (int, error) { return 0, errors.New("gone") }
+
+// Where the client goes away, the work ends with the request: what serves it may be closed then.
+func TestStreamOfAClientThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w, ended := deaf{httptest.NewRecorder()}, false
+		s := stream{to: events.New(w)}
+		s.serve(w, httptest.NewRequestWithContext(ctx, "POST", "/", nil), cancel, func() (engine.Result, *refusal) {
+			<-ctx.Done()
+			ended = true
+			return engine.Result{}, nil
+		})
+		if !ended {
+			t.Error("the answer is still worked on")
+		}
+	})
+}
