@@ -19,6 +19,9 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
+	// coreQueries is the number of queries for each core from which on the cores divide
+	// the queries among them and not the vectors: each reads all of these then.
+	coreQueries = 16
 	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
@@ -67,16 +70,32 @@ func (s *Leg) Search(ctx context.Context, queries [][]float32, among []*filter.S
 	if err := topk.Each(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
 		return nil, err
 	}
-	for group := range slices.Chunk(asked[few:], queryGroup) {
-		if err := s.scan(ctx, group); err != nil {
-			return nil, err
-		}
+	if err := s.scanAll(ctx, asked[few:]); err != nil {
+		return nil, err
 	}
 	found := make([][]topk.Scored, len(queries))
 	for i := range asked {
 		found[asked[i].number] = asked[i].best.Sorted()
 	}
 	return found, nil
+}
+
+// scanAll compares the probes with all blocks, on every core. Where there are enough
+// probes each core takes some of them, so that none needs to find a score to beat
+// twice; else each takes some of the blocks.
+func (s *Leg) scanAll(ctx context.Context, probes []probe) error {
+	cores := runtime.GOMAXPROCS(0)
+	if len(probes) < cores*coreQueries {
+		for group := range slices.Chunk(probes, queryGroup) {
+			if err := s.scan(ctx, group, cores); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rounds := (len(probes)-1)/(cores*queryGroup) + 1
+	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
+	return topk.Each(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
 // block is some neighbouring rows of a part.
@@ -86,8 +105,9 @@ type block struct {
 	from int
 }
 
-// scan compares the probes with all blocks, on every core.
-func (s *Leg) scan(ctx context.Context, probes []probe) error {
+// scan compares the probes with all blocks, on so many cores. Its error is that of the
+// context.
+func (s *Leg) scan(ctx context.Context, probes []probe, cores int) error {
 	var blocks []block
 	for i := range s.of.Parts {
 		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
@@ -97,7 +117,7 @@ func (s *Leg) scan(ctx context.Context, probes []probe) error {
 	if len(blocks) == 0 {
 		return ctx.Err()
 	}
-	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
+	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
 	work := func(w int) {
 		var dots [passRows]int32
@@ -114,7 +134,8 @@ func (s *Leg) scan(ctx context.Context, probes []probe) error {
 		}
 	}
 	var running sync.WaitGroup
-	for w := range workers {
+	workers[0] = probes
+	for w := 1; w < len(workers); w++ {
 		workers[w] = slices.Clone(probes)
 	}
 	for w := 1; w < len(workers); w++ {
@@ -122,7 +143,7 @@ func (s *Leg) scan(ctx context.Context, probes []probe) error {
 	}
 	work(0)
 	running.Wait()
-	for _, found := range workers {
+	for _, found := range workers[1:] {
 		for i := range found {
 			probes[i].best.Merge(&found[i].best)
 		}
@@ -143,7 +164,7 @@ type probe struct {
 	scale, slope, slack float32
 
 	best    topk.Top      // by cosine, of the rows scored in full
-	sure    topk.Top      // by the least that the cosine can be
+	sure    topk.Scores   // the least that the cosine of different rows can be
 	pending []topk.Scored // by the most that the cosine can be
 }
 
@@ -165,7 +186,7 @@ func (s *Leg) newProbe(number int, query []float32, among *filter.Selection, dep
 		p.slack = lost + float32(RoundingError(s.of.Dimension))
 	}
 	p.best = topk.Top{Of: s.of, Depth: min(depth, s.of.Rows)}
-	p.sure = p.best
+	p.sure.Size = p.best.Depth
 	return p
 }
 
@@ -210,7 +231,7 @@ func (p *probe) pass(s *Leg, b block, from int, dots *[passRows]int32) {
 			continue
 		}
 		row := first + int32(i)
-		p.sure.Offer(topk.Scored{Score: estimate - bound, Row: row})
+		p.sure.Offer(estimate - bound)
 		p.pending = append(p.pending, topk.Scored{Score: estimate + bound, Row: row})
 		if len(p.pending) == pendingRows {
 			p.settle(s)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -177,6 +178,26 @@ func TestNearestIsExact(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestManyQueries has more and less than the cores divide among them.
+func TestManyQueries(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	r := rand.New(rand.NewPCG(3, 4))
+	tab := denseTable(t, r, simd.Best(), 48, fillings["clusters with ties"](r, 700, 48))
+	for _, count := range []int{3*coreQueries - 1, 3 * coreQueries, 3*coreQueries + 1, 3*queryGroup + 5} {
+		queries := make([][]float32, count)
+		for i := range queries {
+			queries[i], _ = row.Normalise(nil, fillings["independent"](r, 1, 48)[0])
+		}
+		found, err := tab.Search(t.Context(), queries, make([]*filter.Selection, count), 20)
+		must(t, err)
+		for i, q := range queries {
+			if want := bruteForce(tab, q, nil, 20); !slices.Equal(found[i], want) {
+				t.Fatalf("query %d of %d: got %v, want %v", i, count, found[i], want)
+			}
 		}
 	}
 }

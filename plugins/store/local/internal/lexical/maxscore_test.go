@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
+	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestPruningFindsTheSame compares pruning with scoring every row, with frequent
-// and rare words, removed rows, selections, and rows of the other leg.
+// TestPruningFindsTheSame compares pruning with scoring every row, to the bit, with
+// frequent and rare words, removed rows, selections, rows of the other leg, and
+// windows of several sizes.
 func TestPruningFindsTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	zipf := rand.NewZipf(r, 1.2, 2, 3000)
@@ -28,13 +31,16 @@ func TestPruningFindsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := snapshot.NewStaged(nil, empty.Analyzer)
-	put := &row.Batch{Rows: make([]row.Row, 3*windowRows+100)}
+	put := &row.Batch{Rows: make([]row.Row, 25_000)}
 	var gone []string
 	for i := range put.Rows {
 		put.Rows[i] = row.Row{Sequence: uint64(i), ID: fmt.Sprint(i), Text: text(1 + r.IntN(30))}
 		if i%7 == 0 {
 			gone = append(gone, put.Rows[i].ID)
 		}
+	}
+	for _, often := range []string{"w0 ", "w1 ", "w40 ", "w900 "} { // counts that do not fit a byte
+		put.Rows[r.IntN(len(put.Rows))].Text = strings.Repeat(often, 300)
 	}
 	changes.Apply(row.Change{Put: put})
 	parts, err := empty.Append(nil, &changes.Rows)
@@ -44,14 +50,17 @@ func TestPruningFindsTheSame(t *testing.T) {
 	changes = snapshot.NewStaged(parts, empty.Analyzer)
 	changes.Apply(row.Change{Delete: gone})
 	now := empty.With(changes.Parts.Parts)
-	leg := NewLeg(now, 1.2, 0.75)
+	legs := []*Leg{NewLeg(now, 1.2, 0.75), NewLeg(now, 0, 0), NewLeg(now, 2, 1)}
 	if len(now.Parts) == 0 || now.Live == now.Rows {
 		t.Fatalf("%d parts, %d of %d rows live", len(now.Parts), now.Live, now.Rows)
 	}
-	skipped := 0
-	for try := range 200 {
+	if many := slices.Index(now.Parts[0].Terms.Counts, segment.Many); many < 0 {
+		t.Fatal("no large count")
+	}
+	skipped, ranked, raised := 0, 0, 0
+	for try := range 400 {
 		query, depth := text(1+r.IntN(20)), []int{1, 10, 240}[r.IntN(3)]
-		others := make([]topk.Scored, r.IntN(50))
+		others := make([]topk.Scored, r.IntN(50)*r.IntN(2))
 		for i := range others {
 			others[i].Row = int32(r.IntN(now.Rows))
 		}
@@ -66,8 +75,8 @@ func TestPruningFindsTheSame(t *testing.T) {
 			}
 		}
 		search := func(do func(*lexical, int, row.Set, []topk.Scored)) ([]topk.Scored, []topk.Scored) {
-			l, mine := new(lexical), slices.Clone(others)
-			if !l.prepare(leg, query) {
+			l, mine := &lexical{rows: []int{1000, 8192, windowRows, 8192}[try%4]}, slices.Clone(others)
+			if !l.prepare(legs[try%len(legs)], query) {
 				return nil, mine
 			}
 			l.best, l.floor = topk.Top{Of: now, Depth: depth}, 1e-30
@@ -80,22 +89,50 @@ func TestPruningFindsTheSame(t *testing.T) {
 				in = in[slices.IndexFunc(append(in, topk.Scored{Row: 1 << 30}), func(o topk.Scored) bool { return o.Row >= p.Base }):]
 				in = in[:slices.IndexFunc(append(in, topk.Scored{Row: 1 << 30}), func(o topk.Scored) bool { return o.Row >= p.Base+int32(p.Segment.Rows) })]
 				do(l, i, rowsOf(among, p), in)
-				if len(l.rest) > 0 && l.essential() < len(l.lists) {
-					skipped++
-				}
 			}
 			return l.best.Sorted(), mine
 		}
-		want, wantOthers := search(func(l *lexical, i int, among row.Set, others []topk.Scored) { l.scan(&l.of.Parts[i], among, others) })
+		want, wantOthers := search(everyRow)
 		got, gotOthers := search(func(l *lexical, i int, among row.Set, others []topk.Scored) {
-			l.prune(&l.of.Parts[i], &l.most[i], among, others)
+			l.score(&l.of.Parts[i], &l.most[i], among, others)
+			for n, list := range l.lists {
+				if l.rest[n] < l.floor {
+					skipped++
+				}
+				if list.ranks != nil {
+					ranked++
+				}
+			}
+			raised += len(l.certain.Heap)
+			if i := slices.IndexFunc(l.sums[:], func(sum float32) bool { return sum != 0 }); i >= 0 {
+				t.Fatalf("query %q leaves a sum at %d", query, i)
+			}
 		})
 		if !slices.Equal(got, want) || !slices.Equal(gotOthers, wantOthers) {
 			t.Fatalf("query %q, depth %d: pruned %v\nwant %v\nothers %v\nwant %v", query, depth, got, want, gotOthers, wantOthers)
 		}
 	}
-	if skipped == 0 {
-		t.Error("no query left a word out")
+	if skipped == 0 || ranked == 0 || raised == 0 {
+		t.Errorf("%d words left out, %d looked up by ranks, %d rows raise the floor; want some of each", skipped, ranked, raised)
+	}
+}
+
+// everyRow scores every row of a part by all of the lists.
+func everyRow(l *lexical, part int, among row.Set, others []topk.Scored) {
+	p := &l.of.Parts[part]
+	sums := make([]float32, p.Segment.Rows)
+	for i := range l.lists {
+		for j, r := range l.lists[i].rows {
+			sums[r] += float32(l.lists[i].weight * l.share(l.lists[i].tf(j), p.Lengths[r]))
+		}
+	}
+	for r, sum := range sums {
+		if sum > 0 && alive(p, among, int32(r)) {
+			l.best.Offer(topk.Scored{Score: sum, Row: p.Base + int32(r)})
+		}
+	}
+	for i := range others {
+		others[i].Score = sums[others[i].Row-p.Base]
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // Lists is an inverted index: sorted keys, and for each the rows that have it,
@@ -71,6 +72,7 @@ type Terms struct {
 	directory HashTable
 	Counts    []uint8 // many: it stands in more
 	more      []largeCount
+	ranks     sync.Map // of long lists that were searched: Ranks by word
 }
 
 // Many is the count that does not fit a byte any more.
