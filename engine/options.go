@@ -83,7 +83,7 @@ type Options struct {
 	// limits, and Events.Debugging is called before it is opened.
 	Debug string
 
-	Observe observe.Observer // is told of batches, calls and requests (package telemetry); nil: nobody is
+	Observe observe.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
 
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events

@@ -45,8 +45,14 @@ variable "store" {
 }
 
 variable "embedder" {
-  description = "minilm; hashing where that cannot be had (weaker); openai for an embeddings endpoint."
+  description = "minilm; hashing where that cannot be had (weaker); encoder for another model on this machine; openai for an embeddings endpoint."
   default     = "minilm"
+}
+
+variable "encoder" {
+  description = "The encoder's model: a name of racflow model list, or a folder."
+  type        = path
+  default     = "bge-small-en-v1.5"
 }
 
 variable "embedding_model" {
@@ -96,8 +102,14 @@ variable "cache_control" {
 }
 
 variable "reranker" {
-  description = "local, without a model; or http for a reranking service."
+  description = "local, without a model; cross_encoder for a model on this machine; http for a reranking service."
   default     = "local"
+}
+
+variable "cross_encoder" {
+  description = "The cross_encoder's model: a name of racflow model list, or a folder."
+  type        = path
+  default     = "ms-marco-MiniLM-L6-v2"
 }
 
 variable "rerank" {
@@ -164,6 +176,9 @@ knowledge "docs" {
   embed {
     use = var.embedder
 
+    config "encoder" {
+      model = var.encoder
+    }
     config "openai" {
       model    = var.embedding_model
       base_url = var.api == "openai" ? local.base_url : "https://api.openai.com/v1" # Anthropic's embeds nothing
@@ -204,6 +219,9 @@ pipeline "contextual" {
     use   = var.reranker
     top_k = 20
 
+    config "cross_encoder" {
+      model = var.cross_encoder
+    }
     config "http" {
       api      = var.rerank.api
       model    = lookup(var.rerank, "model", "")

@@ -29,8 +29,14 @@ variable "store" {
 }
 
 variable "embedder" {
-  description = "minilm, or hashing where the model cannot be had (weaker)."
+  description = "minilm; hashing where that cannot be had (weaker); encoder for another model on this machine."
   default     = "minilm"
+}
+
+variable "encoder" {
+  description = "The encoder's model: a name of racflow model list, or a folder."
+  type        = path
+  default     = "bge-small-en-v1.5"
 }
 
 variable "model" {
@@ -123,6 +129,10 @@ knowledge "utterances" {
   }
   embed {
     use = var.embedder
+
+    config "encoder" {
+      model = var.encoder
+    }
   }
   store {
     use = var.store

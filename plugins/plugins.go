@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/plugins/elect/majority"
 	"github.com/racflow/racflow/plugins/elect/soft"
 	"github.com/racflow/racflow/plugins/elect/weighted"
+	"github.com/racflow/racflow/plugins/embed/encoder"
 	"github.com/racflow/racflow/plugins/embed/hashing"
-	"github.com/racflow/racflow/plugins/embed/minilm"
 	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
 	enrichcontext "github.com/racflow/racflow/plugins/enrich/context"
 	"github.com/racflow/racflow/plugins/enrich/keywords"
@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/plugins/prompt/completion"
+	"github.com/racflow/racflow/plugins/rerank/crossencoder"
 	rerankhttp "github.com/racflow/racflow/plugins/rerank/http"
 	reranklocal "github.com/racflow/racflow/plugins/rerank/local"
 	"github.com/racflow/racflow/plugins/sample/linear"
@@ -47,12 +48,14 @@ func All() []sdk.Stage {
 		enrichcontext.Stage(),
 		keywords.Stage(),
 		questions.Stage(),
-		minilm.Stage(),
+		encoder.MiniLM(),
+		encoder.Stage(),
 		hashing.Stage(),
 		embedopenai.Stage(),
 		local.Stage(),
 		milvus.Stage(),
 		reranklocal.Stage(),
+		crossencoder.Stage(),
 		rerankhttp.Stage(),
 		completion.Stage(),
 		chat.Stage(),

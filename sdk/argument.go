@@ -16,7 +16,7 @@ type ArgumentType string
 // The types of arguments, and the Go types they are decoded to. A pointer stays nil where
 // a file gives nothing.
 const (
-	TypeString     ArgumentType = "string"            // string
+	TypeString     ArgumentType = "string"            // string, *string
 	TypeInt        ArgumentType = "int"               // int, *int
 	TypeFloat      ArgumentType = "float"             // float64, *float64
 	TypeBool       ArgumentType = "bool"              // bool, *bool
@@ -129,7 +129,7 @@ func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
 	var known bool
 	if a.Type, known = goTypes[f.Type]; !known && f.Type.Kind() == reflect.Pointer {
 		a.Type, known = goTypes[f.Type.Elem()]
-		known = known && slices.Contains([]ArgumentType{TypeInt, TypeFloat, TypeBool}, a.Type)
+		known = known && slices.Contains([]ArgumentType{TypeString, TypeInt, TypeFloat, TypeBool}, a.Type)
 	}
 	if !known && f.Type.Kind() == reflect.Struct {
 		a.Type, a.Fields, known = TypeBlock, arguments(f.Type), true

@@ -147,6 +147,7 @@ func TestOptionalArguments(t *testing.T) {
 		On    *bool    `config:"on"`
 		Count *int     `config:"count" min:"0"`
 		Share *float64 `config:"share"`
+		Text  *string  `config:"text"`
 	}
 	type config struct {
 		given
@@ -157,16 +158,16 @@ func TestOptionalArguments(t *testing.T) {
 		got = c
 		return nil, nil
 	})
-	for _, a := range s.Arguments[:3] {
-		if a.Type != map[string]ArgumentType{"on": TypeBool, "count": TypeInt, "share": TypeFloat}[a.Name] {
+	for _, a := range s.Arguments[:4] {
+		if a.Type != map[string]ArgumentType{"on": TypeBool, "count": TypeInt, "share": TypeFloat, "text": TypeString}[a.Name] {
 			t.Errorf("%s has type %s", a.Name, a.Type)
 		}
 	}
-	some := given{new(false), new(0), nil}
+	some := given{new(false), new(0), nil, new("")}
 	for object, want := range map[string]config{
 		`{}`: {},
-		`{"on": false, "count": 0, "share": null}`: {given: some},
-		`{"block": {"on": false, "count": 0}}`:     {Block: some},
+		`{"on": false, "count": 0, "share": null, "text": ""}`: {given: some},
+		`{"block": {"on": false, "count": 0, "text": ""}}`:     {Block: some},
 	} {
 		got = config{}
 		if _, err := s.Open(t.Context(), Setup{}, []byte(object)); err != nil {
@@ -190,9 +191,9 @@ func TestImpossibleConfigs(t *testing.T) {
 				F []uint8 `config:"f"`
 			}]())
 		},
-		"a pointer to a text": func() {
+		"a pointer to a path": func() {
 			arguments(reflect.TypeFor[struct {
-				F *string `config:"f"`
+				F *Path `config:"f"`
 			}]())
 		},
 		"wrong default": func() {

@@ -74,7 +74,10 @@ type Fitter interface {
 	// writes what it learnt into Setup.StateDir, in the place of what an earlier Fit
 	// has written there, and works by it from then on. A later process with the same
 	// folder reads it when it opens, and is not fitted again. An embedder's
-	// files have at most 64 KiB together: they are stored with the vectors.
+	// files have at most 64 KiB together: they are stored with the vectors. It is fitted
+	// again once the knowledge has grown or shrunk by a fifth, and its vectors are made
+	// anew then, unless what opens with those files is no Fitter any more: it has settled
+	// an argument, say, and is a Resolver.
 	Fit(ctx context.Context, rows iter.Seq2[[]TrainingRow, error]) error
 }
 

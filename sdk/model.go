@@ -4,15 +4,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // ModelsVariable is the environment variable that names the folder of models.
 const ModelsVariable = "RACFLOW_MODELS"
 
+// ModelName is what the name of a model on this machine has to match: it is the name of a folder.
+var ModelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+
 // ModelDir returns the folder where a model's files are looked for: below
 // RACFLOW_MODELS where that is set, else in the user's cache folder. Whether
-// it exists is for the caller to find out.
+// it exists is for the caller to find out. The name has to match ModelName.
 func ModelDir(name string) (string, error) {
+	if !ModelName.MatchString(name) {
+		return "", fmt.Errorf("%q is not the name of a model: use up to 96 letters, digits, dots, hyphens and underscores, with a letter or digit first", name)
+	}
 	if dir := os.Getenv(ModelsVariable); dir != "" {
 		return filepath.Join(dir, name), nil
 	}
@@ -21,4 +28,27 @@ func ModelDir(name string) (string, error) {
 		return "", fmt.Errorf("no folder for models: set %s: %w", ModelsVariable, err)
 	}
 	return filepath.Join(cache, "racflow", "models", name), nil
+}
+
+// FindModel returns the folder of the model that an argument names: a folder, or else the name
+// under which `racflow model pull` keeps a model. The engine has made the argument absolute, so
+// its last element is the name.
+func FindModel(model Path) (string, error) {
+	if isFolder(string(model)) {
+		return string(model), nil
+	}
+	name := filepath.Base(string(model))
+	dir, err := ModelDir(name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("there is no folder %s", model)
+	case !isFolder(dir):
+		return "", fmt.Errorf("there is neither a folder %s nor a model %s on this machine: racflow model pull %s brings one of that name, and racflow model list shows the names", model, name, name)
+	}
+	return dir, nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

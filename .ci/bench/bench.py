@@ -31,6 +31,9 @@ ROOT = HERE.parents[1]
 PACKAGES = [
     "faiss-cpu", "hnswlib", "bm25s", "tantivy", "sentence-transformers", "torch", "onnxruntime", "chromadb", "numpy",
 ]
+UNITS = [  # what decides how fast products of matrices are, by the kernel's names
+    "avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16",
+]
 THREADS = [
     "GOMAXPROCS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS",
 ]
@@ -61,9 +64,10 @@ def main():
 
 def run(name, measure, threads, args, folder, report):
     """Lets the contenders of one measure take turns."""
-    commands = {"racflow": [args.cache / "racflow", name, folder, ROOT / "bin" / "racflow"]}
+    more = measure.get("arguments", [])
+    commands = {"racflow": [args.cache / "racflow", "embed" if more else name, folder, ROOT / "bin" / "racflow", *more]}
     for peer in measure["contenders"]:
-        commands[peer] = [sys.executable, HERE / measure["peers"], peer, folder, str(threads)]
+        commands[peer] = [sys.executable, HERE / measure["peers"], peer, folder, str(threads), *more[:1]]
     running = {who: Contender(who, command, threads) for who, command in commands.items()}
     replies = {}
 
@@ -151,6 +155,7 @@ class Contender:
 
 
 def table(report):
+    print(f"\n{report['machine']['processor']}, {report['machine']['cores']} cores: {' '.join(report['machine']['units']) or 'units unknown'}")
     print(f"\n{'':62}{'time':>10}  racflow / peer")
     for row in report["rows"]:
         medians = {who: statistics.median(figures) for who, figures in row["rounds"].items()}
@@ -174,11 +179,13 @@ def table(report):
 def machine():
     go = subprocess.run(["go", "version"], capture_output=True, text=True).stdout.strip()
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    model = platform.processor() or platform.machine()
     cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        model = next((line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")), model)
-    return {"processor": model, "cores": os.cpu_count(), "go": go, "python": platform.python_version(), "racflow": commit}
+    said = dict(line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line) if cpuinfo.exists() else {}
+    said = {key.strip(): value.strip() for key, value in said.items()}
+    model = said.get("model name") or platform.processor() or platform.machine()
+    flags = set(said.get("flags", said.get("Features", "")).split())
+    units = [unit for unit in UNITS if unit in flags]
+    return {"processor": model, "units": units, "cores": os.cpu_count(), "go": go, "python": platform.python_version(), "racflow": commit}
 
 
 def versions():

@@ -7,10 +7,11 @@ of the queries or of the hits, 1.000 where a contender finds what it should.
 import contender
 
 ALL_CORES = 0
+LENGTHS = {"short": "16 tokens", "long": "200 tokens"}
 
 
 # A measure: its contenders (racflow is always one), the threads they get, its
-# check, and its rows. A row: title, task, figure ("ms" of wall time, "cpu" of
+# check, and its rows; with "arguments", what all of them are told besides. A row: title, task, figure ("ms" of wall time, "cpu" of
 # processor time in ms, "whole"), and the ratio that racflow should keep to by
 # peer. Every ratio is racflow's time over the peer's.
 def measures():
@@ -25,14 +26,17 @@ def measures():
             "title": "BM25 top 10 of 100,000 texts, p50", "peers": "peers/bm25.py",
             "contenders": ["tantivy", "bm25s"], "check": lucene, "rows": [
                 ("3 words", "words3", "ms", {"tantivy": 1.0}),
-                ("16 words", "words16", "ms", {"tantivy": 0.5}),
+                ("16 words", "words16", "ms", {"tantivy": 0.5, "bm25s": 0.9}),
             ]},
-        "embed": {
-            "title": "MiniLM, processor time per text", "peers": "peers/embed.py",
-            "contenders": ["sentence-transformers", "onnxruntime"], "check": cosine, "rows": [
-                ("16 tokens", "short", "cpu", {"sentence-transformers": 1 / 2.2, "onnxruntime": 1 / 1.1}),
-                ("200 tokens", "long", "cpu", {"sentence-transformers": 1 / 1.6, "onnxruntime": 1 / 0.9}),
-            ]},
+        "embed": encoder("minilm", "auto", "MiniLM", {
+            "short": {"sentence-transformers": 0.4, "onnxruntime-int8": 0.8},
+            "long": {"sentence-transformers": 0.4, "onnxruntime-int8": 0.8},
+        }, ["sentence-transformers", "sentence-transformers-bfloat16", "onnxruntime", "onnxruntime-int8"]),
+        "embed-float32": encoder("minilm", "float32", "MiniLM in float32", {"short": {}, "long": {}}, ["sentence-transformers", "onnxruntime"]),
+        "base": encoder("base", "int8", "BERT of 110M parameters in int8", {"long": {"onnxruntime-int8": 0.8}}, ["onnxruntime-int8"]),
+        "base-float32": encoder("base", "float32", "BERT of 110M parameters in float32", {"long": {"onnxruntime": 0.8}}, ["onnxruntime"]),
+        "large": encoder("large", "int8", "BERT of 335M parameters in int8", {"long": {"onnxruntime-int8": 0.8}}, ["onnxruntime-int8"]),
+        "large-float32": encoder("large", "float32", "BERT of 335M parameters in float32", {"long": {"onnxruntime": 0.8}}, ["onnxruntime"]),
         "knn": {
             "title": "kNN classification, per answer", "peers": "peers/knn.py", "threads": ALL_CORES,
             "contenders": ["chromadb"], "check": None, "rows": [
@@ -40,6 +44,14 @@ def measures():
                 ("texts, from program start", "eval", "whole", {}),
                 ("vectors given", "given", "ms", {"chromadb": 1 / 5}),
             ]},
+    }
+
+
+def encoder(model, precision, name, aims, peers):
+    """A measure of an encoder's processor time; aims by length and peer."""
+    return {
+        "title": f"{name}, processor time per text", "peers": "peers/embed.py", "arguments": [model, precision],
+        "contenders": peers, "check": cosine, "rows": [(LENGTHS[length], length, "cpu", aim) for length, aim in aims.items()],
     }
 
 

@@ -30,6 +30,7 @@ func completions(c *cobra.Command) {
 		"state":    cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"plugins":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"baseline": completeRun, "again": completeRun,
+		"from":    cobra.FixedCompletions([]string{model.FromHub, model.FromPackage}, cobra.ShellCompDirectiveDefault),
 		"example": cobra.FixedCompletions(scaffold.Examples(pipelines.Files), cobra.ShellCompDirectiveNoFileComp),
 	} {
 		if c.Flags().Lookup(name) != nil {
@@ -59,12 +60,18 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 		}
 		return cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp)
 	}
-	if c.CommandPath() == "racflow model pull" {
+	switch c.CommandPath() {
+	case "racflow model pull":
 		var names []string
 		for _, m := range model.Known() {
 			names = append(names, cobra.CompletionWithDesc(m.Name, m.Title))
 		}
-		return cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+		return cobra.FixedCompletions(names, cobra.ShellCompDirectiveDefault) // or a folder
+	case "racflow model verify", "racflow model remove":
+		return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			names, _ := model.Installed() // a shell has no use for the error
+			return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(given, n) }), cobra.ShellCompDirectiveNoFileComp
+		}
 	}
 	if usage == "" {
 		return cobra.NoFileCompletions
@@ -99,9 +106,13 @@ func completeVariable(_ *cobra.Command, args []string, toComplete string) ([]str
 	v := file.Variable(name)
 	switch {
 	case v == nil:
-	case v.Path:
+	case v.Path && !v.Model:
 		return nil, cobra.ShellCompDirectiveDefault
 	default:
+		if v.Model { // a folder, or one of these
+			names, _ := model.Installed() // a shell has no use for the error
+			v.Values, stop = append(v.Values, names...), cobra.ShellCompDirectiveDefault
+		}
 		for _, value := range v.Values {
 			all = append(all, name+"="+value)
 		}

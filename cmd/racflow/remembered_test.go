@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/model"
-	"github.com/racflow/racflow/plugins/embed/minilm"
+	"github.com/racflow/racflow/plugins/embed/encoder"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )
@@ -24,7 +24,7 @@ func init() { programs["racflow-plugin-remembered"] = rememberedPlugin }
 // times embed each of them once.
 func rememberedPlugin() {
 	stage := sdk.EmbedStage("minilm", "", func(ctx context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
-		inner, err := minilm.Stage().Open(ctx, s, []byte("{}"))
+		inner, err := encoder.MiniLM().Open(ctx, s, []byte("{}"))
 		if err != nil {
 			return nil, err
 		}

@@ -54,6 +54,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	built, err := filepath.Abs("../../plugins")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -61,6 +65,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("PIPELINES", pipelines)
+			e.Setenv("PLUGINS", built)
 			oracle, err := exec.LookPath("racflow-plugin-oracle")
 			if err != nil {
 				return err

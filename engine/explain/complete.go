@@ -19,7 +19,7 @@ type kept struct {
 	row     source.Row
 	seen    *journal.Seen
 	unasked *outcome.Bill
-	passed  bool // the journal may have passed over what was seen
+	passed  bool // what was seen of such an item is only kept where the run keeps all
 }
 
 func keptOf(item *journal.Item, b *Brief) *kept {

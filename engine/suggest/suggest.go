@@ -27,6 +27,7 @@ type File struct {
 type Variable struct {
 	Name, Doc string
 	Path      bool     // its values are paths
+	Model     bool     // its values are names of models on this machine, too
 	Values    []string // that it may have, as far as the file shows; nil: it does not show any
 }
 

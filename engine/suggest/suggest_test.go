@@ -23,7 +23,7 @@ func (s some) Stage(k sdk.Kind, use string) (sdk.Stage, bool) {
 		return sdk.Stage{}, false
 	}
 	return sdk.Stage{Arguments: []sdk.Argument{
-		{Name: "tie", Type: sdk.TypeString, OneOf: []string{"first", "none"}}, {Name: "fast", Type: sdk.TypeBool}, {Name: "file", Type: sdk.TypePath},
+		{Name: "tie", Type: sdk.TypeString, OneOf: []string{"first", "none"}}, {Name: "fast", Type: sdk.TypeBool}, {Name: "file", Type: sdk.TypePath}, {Name: "model", Type: sdk.TypePath},
 	}}, true
 }
 
@@ -38,6 +38,7 @@ variable "draw" { default = env("DRAW", "item") }
 variable "tie" {}
 variable "fast" { default = null }
 variable "file" {}
+variable "folder" {}
 variable "loud" { default = false }
 variable "free" {}
 knowledge "k" {
@@ -51,6 +52,7 @@ pipeline "p" {
       tie  = var.tie
       fast = var.fast
       file = var.file
+      model = var.folder
     }
     flag = "${var.free}"
   }
@@ -73,6 +75,7 @@ func TestRead(t *testing.T) {
 			{Name: "tie", Values: []string{"first", "none"}},
 			{Name: "fast", Values: []string{"true", "false"}},
 			{Name: "file", Path: true},
+			{Name: "folder", Path: true, Model: true},
 			{Name: "loud", Values: []string{"true", "false"}},
 			{Name: "free"},
 		},

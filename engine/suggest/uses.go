@@ -73,6 +73,7 @@ func (r reader) argument(body *hclsyntax.Body, a sdk.Argument) {
 		v.add("true", "false")
 	}
 	v.Path = v.Path || a.Type == sdk.TypePath
+	v.Model = v.Model || a.Type == sdk.TypePath && a.Name == "model" // what sdk.FindModel takes
 }
 
 // compared gives variables the texts that the file compares them with.

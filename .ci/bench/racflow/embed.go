@@ -2,17 +2,27 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/racflow/racflow/engine/host"
 	"github.com/racflow/racflow/sdk"
 )
 
-// embed measures the embedder through its plugin process.
-func (b *bench) embed() (c contender, err error) {
-	p, err := b.start(sdk.KindEmbed, "minilm", "{}")
+// embed measures an encoder of a precision through its plugin process.
+func (b *bench) embed(model, precision string) (c contender, err error) {
+	use, config := "minilm", map[string]any{"precision": precision}
+	if model != use {
+		use, config["model"] = "encoder", filepath.Join(filepath.Dir(b.data), "random", model)
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return c, err
+	}
+	p, err := b.start(sdk.KindEmbed, use, string(text))
 	if err != nil {
 		return c, err
 	}

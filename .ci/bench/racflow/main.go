@@ -46,10 +46,10 @@ func main() {
 	}
 }
 
-// run takes the arguments MEASURE DATA BINARY.
+// run takes the arguments MEASURE DATA BINARY, for embed also MODEL and PRECISION.
 func run() error {
-	if len(os.Args) != 4 {
-		return fmt.Errorf("usage: racflow MEASURE DATA BINARY")
+	if len(os.Args) != 4 && (len(os.Args) != 6 || os.Args[1] != "embed") {
+		return fmt.Errorf("usage: racflow MEASURE DATA BINARY, or racflow embed DATA BINARY MODEL PRECISION")
 	}
 	scratch, err := os.MkdirTemp("", "racflow-bench-*")
 	if err != nil {
@@ -65,7 +65,8 @@ func run() error {
 		return b.vectors()
 	}
 	measures := map[string]func() (contender, error){
-		"dense": b.dense, "bm25": b.bm25, "embed": b.embed, "knn": b.knn,
+		"dense": b.dense, "bm25": b.bm25, "knn": b.knn,
+		"embed": func() (contender, error) { return b.embed(os.Args[4], os.Args[5]) },
 	}
 	open, ok := measures[os.Args[1]]
 	if !ok {

@@ -38,6 +38,7 @@ type Job struct {
 	Vectors    cache.VectorOptions // of earlier builds
 
 	unstorable map[string]error // entries that end the store's process, by id
+	learnt     []byte           // by the embedder in an earlier try, which nobody may have noted
 }
 
 // Result is what a build made.
@@ -110,9 +111,14 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	before := b.note.Source
 	if b.note.State != nil {
-		if b.Embedder, err = b.Starter.Embedder(ctx, b.note.State, b.Origin.Resolved); err != nil {
+		if b.note.Resolved != nil { // by a process that took over from an earlier try, perhaps
+			b.Origin.Resolved = b.note.Resolved
+		}
+		if err = b.use(ctx, b.note.State); err != nil {
 			return err
 		}
+	} else if b.learnt != nil && !b.Embedder.Fits() {
+		b.note.State = b.learnt
 	}
 	digest, err := b.digest(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@
 // and are left alone.
 //
 // What the embedder resolved when it opened (sdk.Resolver) is noted with the generation,
-// shown with it, and used again by every later process that works on it, on any machine.
+// shown with it, and used again by every later process that works on it, on any machine. So is
+// what it settled by the texts of the knowledge (sdk.Fitter), also by the editions.
 //
 // Another embedder therefore builds another generation and leaves the first one as it
 // is: a build that fails or is killed takes nothing away. Once it is complete, a build

@@ -36,6 +36,23 @@ func Edition(ctx context.Context, store stages.Store, base, knowledge, content s
 	}
 }
 
+// Settled returns what the embedder had learnt for the generation of a name, or for an edition of
+// that, and settled arguments by; nil: nothing. Where the store does not say, it learns anew.
+func Settled(ctx context.Context, store stages.Store, knowledge, base string) []byte {
+	all, err := store.List(ctx)
+	if err != nil {
+		return nil
+	}
+	var newest Note
+	for _, c := range all {
+		n, ours := ReadNote(c.Note)
+		if ours && isName(c.Name, knowledge) && (c.Name == base || n.Base == base) && n.State != nil && n.Resolved != nil && !n.Changed.Before(newest.Changed) {
+			newest = n
+		}
+	}
+	return newest.State
+}
+
 // held reports whether anybody but one holds the generation.
 func (n Note) held(but string) bool {
 	for holder, at := range n.Holders {

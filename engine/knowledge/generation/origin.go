@@ -112,7 +112,11 @@ func (o Origin) changes(was Origin) []string {
 	for i, e := range o.Enrich {
 		why = append(why, e.Plugin.changes(was.Enrich[i].Plugin, "enriching and embedding")...)
 	}
-	if was.Resolved != nil && o.Resolved != nil && !bytes.Equal(was.Resolved, o.Resolved) {
+	switch {
+	case o.Resolved == nil || bytes.Equal(was.Resolved, o.Resolved):
+	case was.Resolved == nil:
+		why = append(why, fmt.Sprintf("%s has chosen %s, where the version before had no choice: embedding again", o.Embedder, o.Resolved))
+	default:
 		why = append(why, fmt.Sprintf("%s works with %s on this machine and cannot with %s, as before: embedding again", o.Embedder, o.Resolved, was.Resolved))
 	}
 	return append(why, o.EmbedderPlugin.changes(was.EmbedderPlugin, "embedding")...)

@@ -76,7 +76,7 @@ func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
 	const rounder = 3 << 22 // near it, floats are whole numbers
 	var sum float32
 	for i, v := range x {
-		y := v * inverse
+		y := float32(v * inverse) // rounded: no fused multiplication
 		f := y + rounder
 		dst[i] = int8(math.Float32bits(f))
 		y -= f - rounder

@@ -131,6 +131,29 @@ func testQuantise(t *testing.T, k *Kernel, r *rand.Rand) {
 	}
 }
 
+// TestQuantiseNearHalves is about products that come to a half only by rounding: where the
+// compiler fuses multiplications with additions, as it does for arm64 and GOAMD64=v3, plain Go
+// would round them once and not twice, and the bytes would depend on the machine.
+func TestQuantiseNearHalves(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for range 50 {
+			x := make([]float32, 255)
+			x[0] = 1 + r.Float32()
+			inverse := 127 / x[0]
+			for i := 1; i < len(x); i++ {
+				x[i] = (float32(i) - 127.5) / inverse
+			}
+			got := make([]int8, len(x))
+			k.Quantise(got, x)
+			for i, v := range x {
+				if want := math.RoundToEven(float64(float32(v * inverse))); float64(got[i]) != want {
+					t.Fatalf("%v times %v: got %d, want %v", v, inverse, got[i], want)
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkInt8(b *testing.B) {
 	const length, count = 384, 64
 	r := rand.New(rand.NewPCG(1, 2))

@@ -14,17 +14,13 @@ type Kernel struct {
 	// given rows. Rows of a are lda floats apart, rows of b ldb, rows of c ldc.
 	tile func(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
 
-	// split and product are what [Linear] uses instead of tile where the CPU
-	// has them; see bf16x3.go.
-	split   func(dst, x []float32, rows, steps, ldx int)
-	product func(config *tileConfig, pairs, steps int, a, b, c []float32, ldc int, from []float32, ldfrom, rows int, next []float32, chunks int)
-
 	// lanes is the number of floats in a register. The functions below take
 	// slices whose length is a multiple of it; the methods see to the rest.
 	lanes   int
 	dot     func(a, b []float32) float32
 	maximum func(x []float32) float32
 	expSum  func(x []float32, shift, scale float32) float32
+	expRows func(x []float32, rows, cols, stride int, scale float32, sums []float32) // nil: expSum does it row by row
 	scale   func(x []float32, factor float32)
 	gelu    func(x []float32)
 

@@ -11,7 +11,7 @@ func native() []*Kernel {
 			name:     "avx512",
 			tileRows: 12, rowStep: 4, tileCols: 32, tile: tileAVX512,
 			lanes: 16, dot: dotAVX512, maximum: maximumAVX512,
-			expSum: expSumAVX512, scale: scaleAVX512, gelu: geluAVX512,
+			expSum: expSumAVX512, expRows: expRowsAVX512, scale: scaleAVX512, gelu: geluAVX512,
 			addSum: addSumAVX512, squares: squaresAVX512, affine: affineAVX512,
 			transpose: transposeAVX512, addRows: addRowsAVX512,
 			magnitude: magnitudeAVX512, quantise: quantiseAVX512,
@@ -22,7 +22,7 @@ func native() []*Kernel {
 		}
 		if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && permitTiles() {
 			amx := *k
-			amx.name, amx.split, amx.product = "amx", splitAVX512, productAMX
+			amx.name = "amx"
 			ks = append(ks, &amx)
 		}
 		ks = append(ks, k)
@@ -55,6 +55,9 @@ func maximumAVX512(x []float32) float32
 func expSumAVX512(x []float32, shift, scale float32) float32
 
 //go:noescape
+func expRowsAVX512(x []float32, rows, cols, stride int, scale float32, sums []float32)
+
+//go:noescape
 func scaleAVX512(x []float32, factor float32)
 
 //go:noescape
@@ -77,12 +80,6 @@ func addRowsAVX512(dst, rows []float32, stride int, terms []Term)
 
 //go:noescape
 func addRowsAVX2(dst, rows []float32, stride int, terms []Term)
-
-//go:noescape
-func splitAVX512(dst, x []float32, rows, steps, ldx int)
-
-//go:noescape
-func productAMX(config *tileConfig, pairs, steps int, a, b, c []float32, ldc int, from []float32, ldfrom, rows int, next []float32, chunks int)
 
 //go:noescape
 func tileAVX2(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)

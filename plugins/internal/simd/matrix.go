@@ -82,11 +82,44 @@ func (m *Matrix) PackCols(w View) *Matrix {
 	return m
 }
 
-// part returns cols outputs of m from col on, where tiles begin.
-func (m *Matrix) part(col, cols int) *Matrix {
+// PanelCols is a number of columns at whose multiples the tiles of every kernel begin.
+const PanelCols = 32
+
+// Part returns the matrix of the terms from first on and of cols outputs from col on, a
+// multiple of [PanelCols], over the same memory. The bias is that of the first term.
+func (m *Matrix) Part(first, terms, col, cols int) *Matrix {
 	p := *m
-	p.cols, p.panels, p.bias = cols, m.panels[col/m.kernel.tileCols*m.step:], m.bias[col:]
+	p.depth, p.cols = terms, cols
+	p.panels, p.bias = m.panels[col/m.kernel.tileCols*m.step+first*m.stride:], m.bias[col:]
+	if first > 0 {
+		p.bias = make([]float32, roundUp(cols, m.kernel.tileCols))
+	}
 	return &p
+}
+
+// Transpose sets dst to the transpose of src. Wrong shapes panic.
+func (k *Kernel) Transpose(dst, src View) {
+	if dst.Rows != src.Cols || dst.Cols != src.Rows {
+		panic("simd: shapes of a transpose do not fit")
+	}
+	if src.Rows == 0 || src.Cols == 0 {
+		return
+	}
+	src.Row(src.Rows - 1) // panics where the data is too short
+	dst.Row(dst.Rows - 1)
+	whole, i := k.whole(src.Cols), 0
+	for ; whole > 0 && i+k.lanes <= src.Rows; i += k.lanes {
+		k.transpose(dst.Data[i:], dst.Stride, src.Data[i*src.Stride:], src.Stride, whole)
+	}
+	for row := range src.Rows {
+		from := 0
+		if row < i {
+			from = whole
+		}
+		for p, v := range src.Row(row)[from:] {
+			dst.Data[(from+p)*dst.Stride+row] = v
+		}
+	}
 }
 
 // resize sets the shape, with panels in m's memory. Outputs beyond cols, up to
@@ -110,7 +143,7 @@ type Scratch struct{ x, dst, tile []float32 }
 
 // blockFloats bounds the rows of x that Mul works through before it goes on to
 // the next column panel, so that they stay in the second-level cache.
-const blockFloats = 96 << 10
+const blockFloats = 320 << 10
 
 // Mul sets dst to x·m plus the bias. dst is x.Rows by the outputs of m; it must
 // not overlap x. Wrong shapes panic.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -79,9 +80,6 @@ func TestMul(t *testing.T) {
 			}
 			checkProduct(t, m.PackRows(w, bias).Mul, x, w, bias, s)
 			checkProduct(t, m.PackCols(transposed(w)).Mul, x, w, nil, s)
-			if bias != nil {
-				checkProduct(t, linear(k, w, bias, r), x, w, bias, s)
-			}
 		}
 	})
 }
@@ -122,52 +120,6 @@ func checkProduct(t *testing.T, mul func(dst, x View, s *Scratch), x, w View, bi
 	}
 }
 
-// linear returns the product with a linear layer, some columns of the inputs and
-// of the outputs at a time, or the inputs in slices.
-func linear(k *Kernel, w View, bias []float32, r *rand.Rand) func(dst, x View, _ *Scratch) {
-	l, in := k.NewLinear(w, bias), k.NewInput()
-	cols := func(v View, col, n int) View {
-		return View{Data: v.Data[min(col, len(v.Data)):], Rows: v.Rows, Cols: min(n, v.Cols-col), Stride: v.Stride}
-	}
-	set := func(x View) {
-		in.Reset(x.Rows, x.Cols)
-		for col := 0; col < x.Cols; {
-			n := PanelCols * (1 + r.IntN(4))
-			in.Set(col, cols(x, col, n))
-			col += n
-		}
-	}
-	return func(dst, x View, _ *Scratch) {
-		if r.IntN(2) == 0 {
-			for first := 0; first < x.Cols; first += l.Slice() {
-				set(cols(x, first, l.Slice()))
-				l.Add(dst, in, first)
-			}
-			return
-		}
-		set(x)
-		for col := 0; col < dst.Cols; {
-			n := PanelCols * (1 + r.IntN(4))
-			l.Mul(cols(dst, col, n), in, col)
-			col += n
-		}
-	}
-}
-
-// TestLinearSlices is about sizes at which a product is cut.
-func TestLinearSlices(t *testing.T) {
-	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
-		for _, c := range [][3]int{{1, 800, 40}, {2, 390, 33}, {31, 1536, 64}, {33, 770, 50}, {65, 385, 31}, {97, 384, 32}, {130, 400, 64}} {
-			x := View{Data: randoms(r, c[0]*(c[1]+1)), Rows: c[0], Cols: c[1], Stride: c[1] + 1}
-			w := NewView(randoms(r, c[2]*c[1]), c[2], c[1])
-			bias := randoms(r, c[2])
-			for range 4 {
-				checkProduct(t, linear(k, w, bias, r), x, w, bias, nil)
-			}
-		}
-	})
-}
-
 func transposed(w View) View {
 	v := NewView(make([]float32, w.Rows*w.Cols), w.Cols, w.Rows)
 	for i := range w.Rows {
@@ -176,6 +128,22 @@ func transposed(w View) View {
 		}
 	}
 	return v
+}
+
+func TestTranspose(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for range 200 {
+			src := View{Rows: r.IntN(50), Cols: r.IntN(50)}
+			src.Stride = src.Cols + r.IntN(5)
+			src.Data = randoms(r, src.Rows*src.Stride)
+			want, got := transposed(src), transposed(src)
+			clear(got.Data)
+			k.Transpose(got, src)
+			if !slices.Equal(got.Data, want.Data) {
+				t.Fatalf("%d×%d: got %v, want %v", src.Rows, src.Cols, got.Data, want.Data)
+			}
+		}
+	})
 }
 
 func TestMulWrongShape(t *testing.T) {
@@ -217,6 +185,58 @@ func TestSoftmax(t *testing.T) {
 				if math.Abs(float64(got)-want[i]/sum) > bound+1e-37 {
 					t.Fatalf("length %d, element %d: got %v, want %v", n, i, got, want[i]/sum)
 				}
+			}
+		}
+	})
+}
+
+func TestAddAndScale(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for n := range 100 {
+			x, y := randoms(r, n), randoms(r, n)
+			sums, doubles := make([]float32, n), make([]float32, n)
+			for i := range x {
+				sums[i], doubles[i] = x[i]+y[i], 2*y[i]
+			}
+			k.Add(x, y)
+			k.Scale(y, 2)
+			if !slices.Equal(x, sums) || !slices.Equal(y, doubles) {
+				t.Fatalf("length %d: got %v and %v, want %v and %v", n, x, y, sums, doubles)
+			}
+		}
+	})
+}
+
+func TestExpRows(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		for range 200 {
+			x := View{Rows: r.IntN(20), Cols: ExpCols * r.IntN(15)}
+			x.Stride = x.Cols + r.IntN(5)
+			x.Data = randoms(r, x.Rows*x.Stride+3)
+			if x.Cols > 0 && x.Rows > 0 {
+				x.Row(0)[x.Cols-1] = -math.MaxFloat32
+			}
+			spread := float32(math.Exp(r.NormFloat64() * 2))
+			in, sums := slices.Clone(x.Data), make([]float32, x.Rows)
+			k.ExpRows(x, spread, sums)
+			got := slices.Clone(x.Data)
+			for i := range x.Rows {
+				row, sum := in[i*x.Stride:][:x.Cols], 0.0
+				for j, v := range row {
+					arg := (float64(v) - float64(slices.Max(row))) * float64(spread)
+					want := math.Exp(max(arg, -87))
+					sum += want
+					if bound := (10 - max(arg, -87)) * epsilon * want; math.Abs(float64(x.Row(i)[j])-want) > bound {
+						t.Fatalf("exp(%v): got %v, want %v within %g", arg, x.Row(i)[j], want, bound)
+					}
+				}
+				if math.Abs(float64(sums[i])-sum) > 100*epsilon*sum {
+					t.Fatalf("row %d: sum %v, want %v", i, sums[i], sum)
+				}
+				copy(got[i*x.Stride:][:x.Cols], row)
+			}
+			if !slices.Equal(got, in) {
+				t.Fatal("wrote outside the rows")
 			}
 		}
 	})
@@ -280,9 +300,9 @@ func BenchmarkMul(b *testing.B) {
 	dst := NewView(make([]float32, rows*cols), rows, cols)
 	for _, k := range Kernels() {
 		b.Run(k.String(), func(b *testing.B) {
-			l, in := k.NewLinear(w, make([]float32, cols)), k.NewInput()
+			m, s := k.NewMatrix().PackRows(w, make([]float32, cols)), new(Scratch)
 			for b.Loop() {
-				l.Mul(dst, in.Reset(rows, depth).Set(0, x), 0)
+				m.Mul(dst, x, s)
 			}
 			flops := 2 * float64(rows*depth*cols) * float64(b.N)
 			b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")

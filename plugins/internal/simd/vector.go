@@ -29,6 +29,49 @@ func (k *Kernel) Softmax(x []float32, scale float32) {
 	scalePortable(tail, 1/sum)
 }
 
+// ExpRows replaces every row of x by exp(scale·(x[i]-m)), where m is the largest value of
+// the row, and sets sums to the sums of the rows: a softmax whose weights are yet to be
+// divided by them. The scale must not be negative, and the columns a multiple of
+// [ExpCols]. Values below exp(-87) become about 1e-38 instead of zero. Relative error: as
+// that of [Kernel.Softmax]. Wrong shapes panic.
+func (k *Kernel) ExpRows(x View, scale float32, sums []float32) {
+	if len(sums) != x.Rows || x.Cols%ExpCols != 0 {
+		panic("simd: shapes of a softmax do not fit")
+	}
+	if x.Rows == 0 || x.Cols == 0 {
+		return
+	}
+	x.Row(x.Rows - 1) // panics where the data is too short
+	if k.expRows != nil {
+		k.expRows(x.Data, x.Rows, x.Cols, x.Stride, scale, sums)
+		return
+	}
+	for i := range sums {
+		row := x.Row(i)
+		sums[i] = k.expSum(row, k.maximum(row), scale)
+	}
+}
+
+// ExpCols is what the columns of [Kernel.ExpRows] are a multiple of.
+const ExpCols = 16
+
+// Scale multiplies x by a factor.
+func (k *Kernel) Scale(x []float32, factor float32) {
+	n := k.whole(len(x))
+	k.scale(x[:n], factor)
+	scalePortable(x[n:], factor)
+}
+
+// Add adds y to x. It panics if the lengths differ.
+func (k *Kernel) Add(x, y []float32) {
+	if len(x) != len(y) {
+		panic("simd: sum of vectors of different length")
+	}
+	n := k.whole(len(x))
+	k.addSum(x[:n], y[:n])
+	addSumPortable(x[n:], y[n:])
+}
+
 // GELU replaces x by x·Φ(x), the exact form with the error function (Hendrycks
 // and Gimpel 2016, arXiv:1606.08415). Absolute error: about 3e-7·max(1, |x|).
 func (k *Kernel) GELU(x []float32) {

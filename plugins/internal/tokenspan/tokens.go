@@ -3,15 +3,14 @@ package tokenspan
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/wordpiece"
+	"github.com/racflow/racflow/plugins/internal/tokenizer"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -41,20 +40,16 @@ func Named(name string) (*Tokenizer, error) {
 	return nil, &sdk.ArgumentError{Argument: "tokenizer", Err: fmt.Errorf("%q is not one of words, characters, minilm", name)}
 }
 
-func minilm() (*wordpiece.Tokenizer, error) {
+func minilm() (*tokenizer.Tokenizer, error) {
 	dir, err := sdk.ModelDir("minilm")
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(dir, "vocab.txt"))
-	if errors.Is(err, os.ErrNotExist) {
+	t, err := tokenizer.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the model's vocabulary is not on this machine (%s): racflow model pull minilm brings it; words needs no model", dir)
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return wordpiece.New(f, f.Name())
+	return t, err
 }
 
 func characters(text string, at func(int)) {

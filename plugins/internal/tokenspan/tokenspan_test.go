@@ -34,7 +34,7 @@ func texts(t testing.TB, name string) []string {
 	return all
 }
 
-func tokenizer(t testing.TB, name string) *Tokenizer {
+func named(t testing.TB, name string) *Tokenizer {
 	t.Helper()
 	tok, err := Named(name)
 	if name == "minilm" && err != nil {
@@ -49,7 +49,7 @@ func tokenizer(t testing.TB, name string) *Tokenizer {
 // TestWordsAreNear checks that words are near enough to what minilm reads to
 // choose a size by.
 func TestWordsAreNear(t *testing.T) {
-	words, pieces := tokenizer(t, "words"), tokenizer(t, "minilm")
+	words, pieces := named(t, "words"), named(t, "minilm")
 	for _, name := range []string{"scifact/corpus.jsonl", "anthropic_codebases/chunks.jsonl"} {
 		a, b, count, near := 0, 0, 0, 0
 		for _, text := range texts(t, name) {
@@ -77,7 +77,7 @@ func TestTokens(t *testing.T) {
 		for _, marked := range all {
 			text := strings.ReplaceAll(marked, "|", "")
 			var got []int
-			tokenizer(t, name).begin(text, func(i int) { got = append(got, i) })
+			named(t, name).begin(text, func(i int) { got = append(got, i) })
 			var want []int
 			at := 0
 			for i, part := range strings.Split(marked, "|") {
@@ -100,7 +100,7 @@ func TestTokens(t *testing.T) {
 func TestCounts(t *testing.T) {
 	for _, name := range []string{"words", "characters", "minilm"} {
 		text := strings.Repeat("Some words, é漢字한국 unbelievably long.\n\n", 12)
-		tok := tokenizer(t, name)
+		tok := named(t, name)
 		x := tok.Read(text)
 		var begins []int
 		tok.begin(text, func(i int) { begins = append(begins, i) })

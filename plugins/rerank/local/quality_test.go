@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/embed/encoder"
 	"github.com/racflow/racflow/plugins/embed/hashing"
-	"github.com/racflow/racflow/plugins/embed/minilm"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -151,7 +151,7 @@ func TestCrossValidated(t *testing.T) {
 	for _, fusion := range []sdk.Fusion{weighted, rrf} {
 		t.Run(fusion.Method, func(t *testing.T) {
 			for _, s := range sets {
-				s.retrieve(t, minilm.Stage(), fusion)
+				s.retrieve(t, encoder.MiniLM(), fusion)
 			}
 			g := gain(t, sets, settings())
 			for _, s := range sets {

@@ -1,0 +1,213 @@
+package encoder
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// modelDir returns the folder of the model, or skips the test where there is none.
+func modelDir(t testing.TB) string {
+	t.Helper()
+	models := os.Getenv("RACFLOW_MODELS")
+	if models == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Skip("no model: set RACFLOW_MODELS to the folder that holds minilm/")
+		}
+		models = filepath.Join(cache, "racflow", "models")
+	}
+	dir := filepath.Join(models, "minilm")
+	if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Skipf("no model in %s: put it there or set RACFLOW_MODELS", dir)
+	}
+	return dir
+}
+
+func loadFor(t testing.TB, dir string, k *simd.Kernel) *Encoder {
+	t.Helper()
+	return openFor(t, dir, Options{Kernel: k, MiniLM: true})
+}
+
+func openFor(t testing.TB, dir string, o Options) *Encoder {
+	t.Helper()
+	m, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func encode(t testing.TB, m *Encoder, texts ...string) [][]float32 {
+	t.Helper()
+	vectors, err := m.Encode(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vectors
+}
+
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// TestOriginal holds the encoder to sentence-transformers' vectors.
+func TestOriginal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes for long, as TestReference does with small models")
+	}
+	var texts []string
+	lines(t, "texts.jsonl", func(line []byte) {
+		var text string
+		parts(t, append(append([]byte("["), line...), ']'), &text)
+		texts = append(texts, text)
+	})
+	raw, err := os.ReadFile("testdata/vectors.f16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, lowest := range map[Precision]float64{Float32: 0.9999, BFloat16: 0.999, Int8: 0.993} {
+		t.Run(string(p), func(t *testing.T) {
+			m := openFor(t, modelDir(t), Options{Precision: p, MiniLM: true})
+			if len(texts) != 1000 || len(raw) != 2*len(texts)*m.Dim() {
+				t.Fatalf("%d texts, %d bytes of vectors", len(texts), len(raw))
+			}
+			worst, sum := 1.0, 0.0
+			want := make([]float32, m.Dim())
+			for i, got := range encode(t, m, texts...) {
+				for j := range want {
+					want[j] = safetensors.FromHalf(binary.LittleEndian.Uint16(raw[2*(i*len(want)+j):]))
+				}
+				c := cosine(got, want)
+				if worst = min(worst, c); !(c >= lowest) {
+					t.Errorf("text %d, %.60q: cosine %.6f", i, texts[i], c)
+				}
+				sum += c
+			}
+			t.Logf("cosine: lowest %.8f, mean %.8f", worst, sum/float64(len(texts)))
+		})
+	}
+}
+
+func TestTinyModel(t *testing.T) {
+	for _, k := range simd.Kernels() {
+		t.Run(k.String(), func(t *testing.T) {
+			m := loadFor(t, "testdata/tiny", k)
+			lines(t, "tiny/vectors.jsonl", func(line []byte) {
+				var text string
+				var want []float32
+				parts(t, line, &text, &want)
+				got := encode(t, m, text)[0]
+				for i := range want {
+					if math.Abs(float64(got[i]-want[i])) > 1e-5 {
+						t.Fatalf("%q: got %v, want %v", text, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestKernelsAgree(t *testing.T) {
+	dir := modelDir(t)
+	texts := []string{"", "the quick brown fox", "漢字 and emoji 🙂", fmt.Sprint(make([]int, 40))}
+	want := encode(t, loadFor(t, dir, simd.Portable()), texts...)
+	for _, k := range simd.Kernels() {
+		for i, got := range encode(t, loadFor(t, dir, k), texts...) {
+			for j := range got {
+				if math.Abs(float64(got[j]-want[i][j])) > 2e-6 {
+					t.Fatalf("%v, text %d, element %d: got %v, portable %v", k, i, j, got[j], want[i][j])
+				}
+			}
+		}
+	}
+}
+
+func TestEncodeNothing(t *testing.T) {
+	if got := encode(t, loadFor(t, "testdata/tiny", simd.Best())); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestEncodeBatches checks that a vector does not depend on the company a text
+// is in, with several goroutines on one model.
+func TestEncodeBatches(t *testing.T) {
+	m := loadFor(t, "testdata/tiny", simd.Best())
+	kinds := []string{"", "a", "the red house", "unable!", "a b c a b c a b c a b c"}
+	alone := make([][]float32, len(kinds))
+	for i, text := range kinds {
+		alone[i] = encode(t, m, text)[0]
+	}
+	texts := make([]string, 700)
+	for i := range texts {
+		texts[i] = kinds[i%len(kinds)]
+	}
+	var callers sync.WaitGroup
+	for range 3 {
+		callers.Go(func() {
+			vectors, err := m.Encode(t.Context(), texts)
+			if err != nil {
+				t.Error(err)
+			}
+			for i, v := range vectors {
+				if cosine(v, alone[i%len(kinds)]) < 1-1e-6 {
+					t.Errorf("text %d differs in a batch", i)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestEncodeCancelled(t *testing.T) {
+	m := loadFor(t, "testdata/tiny", simd.Best())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if v, err := m.Encode(ctx, []string{"a", "b"}); !errors.Is(err, context.Canceled) || v != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+// lines calls f with every line of a file in testdata.
+func lines(t testing.TB, name string, f func(line []byte)) {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	s := bufio.NewScanner(file)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		f(s.Bytes())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// parts decodes a JSON array into the values that vs point to.
+func parts(t testing.TB, line []byte, vs ...any) {
+	t.Helper()
+	if err := json.Unmarshal(line, &vs); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+}
+
+const smallVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n##a\n!\nable\n"

@@ -1,0 +1,270 @@
+#include "textflag.h"
+#include "go_asm.h"
+
+// A block of 12, 8 or 4 rows by 32 columns stays in registers while its products are
+// added up; four terms of each sum at a time, unsigned bytes of a row by signed bytes
+// of the weights. Of the last block only the rows that exist are stored.
+
+#define ROW(X, T, LO, HI) \
+	VPBROADCASTD X, T; \
+	VPDPBUSD Z24, T, LO; \
+	VPDPBUSD Z25, T, HI
+
+// STORE turns the sums of a row into floats: finish in portable.go, with the same
+// roundings.
+#define STORE(LO, HI) \
+	VBROADCASTSS (DI)(R14*1), Z30; \
+	VBROADCASTSS (CX)(R14*1), Z31; \
+	VCVTDQ2PS LO, LO; \
+	VCVTDQ2PS HI, HI; \
+	VMULPS Z24, LO, LO; \
+	VMULPS Z25, HI, HI; \
+	VMULPS Z30, LO, LO; \
+	VMULPS Z30, HI, HI; \
+	VMULPS Z26, Z31, Z28; \
+	VMULPS Z27, Z31, Z29; \
+	VADDPS Z28, LO, LO; \
+	VADDPS Z29, HI, HI; \
+	VADDPS (BX), LO, LO; \
+	VADDPS 64(BX), HI, HI; \
+	VMOVUPS LO, (DX); \
+	VMOVUPS HI, 64(DX); \
+	ADDQ R15, BX; \
+	ADDQ R9, DX; \
+	ADDQ $4, R14; \
+	DECQ R13; \
+	JZ done
+
+// func productVNNI(p *product)
+TEXT ·productVNNI(SB), NOSPLIT, $8-8
+	MOVQ p+0(FP), AX
+	MOVQ product_rows(AX), R13
+	MOVQ product_a(AX), SI
+	MOVQ product_lda(AX), R8
+	MOVQ product_c(AX), DX
+	MOVQ product_ldc(AX), R9
+	MOVQ product_from(AX), BX
+	MOVQ product_ldfrom(AX), R15
+	SHLQ $2, R9                // strides in bytes
+	SHLQ $2, R15
+	XORQ R14, R14
+
+block:
+	MOVQ SI, start-8(SP)
+	LEAQ (R8)(R8*2), CX
+	LEAQ (SI)(CX*1), R10       // every third row has a pointer
+	LEAQ (R10)(CX*1), R11
+	LEAQ (R11)(CX*1), R12
+	MOVQ product_b(AX), DI
+	MOVQ product_steps(AX), CX
+	LEAQ (R12)(R8*2), AX
+	ADDQ R8, AX                // the next block
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	CMPQ R13, $4
+	JLE loop4
+	CMPQ R13, $8
+	JLE loop8
+
+loop12:
+	VMOVDQU64 0(DI), Z24
+	VMOVDQU64 64(DI), Z25
+	ROW((SI), Z26, Z0, Z1)
+	ROW((SI)(R8*1), Z27, Z2, Z3)
+	ROW((SI)(R8*2), Z28, Z4, Z5)
+	PREFETCHT0 (AX)
+	ROW((R10), Z29, Z6, Z7)
+	ROW((R10)(R8*1), Z26, Z8, Z9)
+	ROW((R10)(R8*2), Z27, Z10, Z11)
+	ROW((R11), Z28, Z12, Z13)
+	ROW((R11)(R8*1), Z29, Z14, Z15)
+	ROW((R11)(R8*2), Z26, Z16, Z17)
+	ROW((R12), Z27, Z18, Z19)
+	ROW((R12)(R8*1), Z28, Z20, Z21)
+	ROW((R12)(R8*2), Z29, Z22, Z23)
+	VMOVDQU64 128(DI), Z24
+	VMOVDQU64 192(DI), Z25
+	ROW(4(SI), Z26, Z0, Z1)
+	ROW(4(SI)(R8*1), Z27, Z2, Z3)
+	ROW(4(SI)(R8*2), Z28, Z4, Z5)
+	PREFETCHT0 64(AX)
+	ROW(4(R10), Z29, Z6, Z7)
+	ROW(4(R10)(R8*1), Z26, Z8, Z9)
+	ROW(4(R10)(R8*2), Z27, Z10, Z11)
+	ROW(4(R11), Z28, Z12, Z13)
+	ROW(4(R11)(R8*1), Z29, Z14, Z15)
+	ROW(4(R11)(R8*2), Z26, Z16, Z17)
+	ROW(4(R12), Z27, Z18, Z19)
+	ROW(4(R12)(R8*1), Z28, Z20, Z21)
+	ROW(4(R12)(R8*2), Z29, Z22, Z23)
+	VMOVDQU64 256(DI), Z24
+	VMOVDQU64 320(DI), Z25
+	ROW(8(SI), Z26, Z0, Z1)
+	ROW(8(SI)(R8*1), Z27, Z2, Z3)
+	ROW(8(SI)(R8*2), Z28, Z4, Z5)
+	PREFETCHT0 128(AX)
+	ROW(8(R10), Z29, Z6, Z7)
+	ROW(8(R10)(R8*1), Z26, Z8, Z9)
+	ROW(8(R10)(R8*2), Z27, Z10, Z11)
+	ROW(8(R11), Z28, Z12, Z13)
+	ROW(8(R11)(R8*1), Z29, Z14, Z15)
+	ROW(8(R11)(R8*2), Z26, Z16, Z17)
+	ROW(8(R12), Z27, Z18, Z19)
+	ROW(8(R12)(R8*1), Z28, Z20, Z21)
+	ROW(8(R12)(R8*2), Z29, Z22, Z23)
+	VMOVDQU64 384(DI), Z24
+	VMOVDQU64 448(DI), Z25
+	ROW(12(SI), Z26, Z0, Z1)
+	ROW(12(SI)(R8*1), Z27, Z2, Z3)
+	ROW(12(SI)(R8*2), Z28, Z4, Z5)
+	ROW(12(R10), Z29, Z6, Z7)
+	ROW(12(R10)(R8*1), Z26, Z8, Z9)
+	ROW(12(R10)(R8*2), Z27, Z10, Z11)
+	ROW(12(R11), Z28, Z12, Z13)
+	ROW(12(R11)(R8*1), Z29, Z14, Z15)
+	ROW(12(R11)(R8*2), Z26, Z16, Z17)
+	ROW(12(R12), Z27, Z18, Z19)
+	ROW(12(R12)(R8*1), Z28, Z20, Z21)
+	ROW(12(R12)(R8*2), Z29, Z22, Z23)
+	ADDQ $192, AX
+	ADDQ $16, SI
+	ADDQ $16, R10
+	ADDQ $16, R11
+	ADDQ $16, R12
+	ADDQ $512, DI
+	DECQ CX
+	JNZ loop12
+	JMP store
+
+loop8:
+	VMOVDQU64 0(DI), Z24
+	VMOVDQU64 64(DI), Z25
+	ROW((SI), Z26, Z0, Z1)
+	ROW((SI)(R8*1), Z27, Z2, Z3)
+	ROW((SI)(R8*2), Z28, Z4, Z5)
+	ROW((R10), Z29, Z6, Z7)
+	ROW((R10)(R8*1), Z26, Z8, Z9)
+	ROW((R10)(R8*2), Z27, Z10, Z11)
+	ROW((R11), Z28, Z12, Z13)
+	ROW((R11)(R8*1), Z29, Z14, Z15)
+	VMOVDQU64 128(DI), Z24
+	VMOVDQU64 192(DI), Z25
+	ROW(4(SI), Z26, Z0, Z1)
+	ROW(4(SI)(R8*1), Z27, Z2, Z3)
+	ROW(4(SI)(R8*2), Z28, Z4, Z5)
+	ROW(4(R10), Z29, Z6, Z7)
+	ROW(4(R10)(R8*1), Z26, Z8, Z9)
+	ROW(4(R10)(R8*2), Z27, Z10, Z11)
+	ROW(4(R11), Z28, Z12, Z13)
+	ROW(4(R11)(R8*1), Z29, Z14, Z15)
+	VMOVDQU64 256(DI), Z24
+	VMOVDQU64 320(DI), Z25
+	ROW(8(SI), Z26, Z0, Z1)
+	ROW(8(SI)(R8*1), Z27, Z2, Z3)
+	ROW(8(SI)(R8*2), Z28, Z4, Z5)
+	ROW(8(R10), Z29, Z6, Z7)
+	ROW(8(R10)(R8*1), Z26, Z8, Z9)
+	ROW(8(R10)(R8*2), Z27, Z10, Z11)
+	ROW(8(R11), Z28, Z12, Z13)
+	ROW(8(R11)(R8*1), Z29, Z14, Z15)
+	VMOVDQU64 384(DI), Z24
+	VMOVDQU64 448(DI), Z25
+	ROW(12(SI), Z26, Z0, Z1)
+	ROW(12(SI)(R8*1), Z27, Z2, Z3)
+	ROW(12(SI)(R8*2), Z28, Z4, Z5)
+	ROW(12(R10), Z29, Z6, Z7)
+	ROW(12(R10)(R8*1), Z26, Z8, Z9)
+	ROW(12(R10)(R8*2), Z27, Z10, Z11)
+	ROW(12(R11), Z28, Z12, Z13)
+	ROW(12(R11)(R8*1), Z29, Z14, Z15)
+	ADDQ $16, SI
+	ADDQ $16, R10
+	ADDQ $16, R11
+	ADDQ $512, DI
+	DECQ CX
+	JNZ loop8
+	JMP store
+
+loop4:
+	VMOVDQU64 0(DI), Z24
+	VMOVDQU64 64(DI), Z25
+	ROW((SI), Z26, Z0, Z1)
+	ROW((SI)(R8*1), Z27, Z2, Z3)
+	ROW((SI)(R8*2), Z28, Z4, Z5)
+	ROW((R10), Z29, Z6, Z7)
+	VMOVDQU64 128(DI), Z24
+	VMOVDQU64 192(DI), Z25
+	ROW(4(SI), Z26, Z0, Z1)
+	ROW(4(SI)(R8*1), Z27, Z2, Z3)
+	ROW(4(SI)(R8*2), Z28, Z4, Z5)
+	ROW(4(R10), Z29, Z6, Z7)
+	VMOVDQU64 256(DI), Z24
+	VMOVDQU64 320(DI), Z25
+	ROW(8(SI), Z26, Z0, Z1)
+	ROW(8(SI)(R8*1), Z27, Z2, Z3)
+	ROW(8(SI)(R8*2), Z28, Z4, Z5)
+	ROW(8(R10), Z29, Z6, Z7)
+	VMOVDQU64 384(DI), Z24
+	VMOVDQU64 448(DI), Z25
+	ROW(12(SI), Z26, Z0, Z1)
+	ROW(12(SI)(R8*1), Z27, Z2, Z3)
+	ROW(12(SI)(R8*2), Z28, Z4, Z5)
+	ROW(12(R10), Z29, Z6, Z7)
+	ADDQ $16, SI
+	ADDQ $16, R10
+	ADDQ $512, DI
+	DECQ CX
+	JNZ loop4
+
+store:
+	MOVQ p+0(FP), AX
+	MOVQ product_colScale(AX), CX
+	VMOVUPS (CX), Z24
+	VMOVUPS 64(CX), Z25
+	MOVQ product_colSum(AX), CX
+	VMOVUPS (CX), Z26
+	VMOVUPS 64(CX), Z27
+	MOVQ product_scale(AX), DI
+	MOVQ product_low(AX), CX
+	STORE(Z0, Z1)
+	STORE(Z2, Z3)
+	STORE(Z4, Z5)
+	STORE(Z6, Z7)
+	STORE(Z8, Z9)
+	STORE(Z10, Z11)
+	STORE(Z12, Z13)
+	STORE(Z14, Z15)
+	STORE(Z16, Z17)
+	STORE(Z18, Z19)
+	STORE(Z20, Z21)
+	STORE(Z22, Z23)
+	MOVQ start-8(SP), SI
+	LEAQ (R8)(R8*2), CX
+	LEAQ (SI)(CX*4), SI
+	JMP block
+
+done:
+	VZEROUPPER
+	RET

@@ -1,0 +1,208 @@
+package linear
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// Weights below float32 stand in panels of 32 outputs. A panel is lines of 128 bytes: for
+// each group of terms, 4 of int8 or 2 of bfloat16, all outputs one after another. That is
+// what VPDPBUSD and VDPBF16PS multiply a broadcast group of a row by, and what a tile of
+// AMX is. Where bytes are multiplied as words (AVX2) a line has 2 terms in 64 bytes.
+//
+// A row of the input is its terms one after another. Rows and panels are filled up with
+// zeros to 64 terms, and there are rows enough for whole blocks; their contents do not
+// matter.
+
+// rowBlock is what the number of rows in memory is a multiple of.
+const rowBlock = 32
+
+type packedWeights struct {
+	unit  *unit
+	data  []byte
+	panel int // bytes of a panel
+
+	// Of int8: an output's scale, and the sum of its weights, times that scale, over all
+	// terms and over each slice of them.
+	colScale  []float32
+	colSum    []float32
+	sliceSums [][]float32
+}
+
+func (in *Input) lda() int { return paddedTerms(in.cols) * in.unit.size }
+
+func (in *Input) resetPacked() {
+	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*in.lda())
+	if in.unit.quantise != nil {
+		in.scale, in.low = grow(in.scale, in.rows), grow(in.low, in.rows)
+	}
+}
+
+// setInt8 quantises rows that are whole, and keeps others until they are.
+func (in *Input) setInt8(col int, x simd.View) {
+	if x.Cols < in.cols {
+		in.data = grow(in.data, in.rows*in.cols)
+		in.copyFloats(col, x)
+		if col+x.Cols < in.cols {
+			return
+		}
+		x = simd.NewView(in.data, in.rows, in.cols)
+	}
+	lda := in.lda()
+	for i := range x.Rows {
+		row := in.packed[i*lda:][:lda]
+		in.scale[i], in.low[i] = in.unit.quantiseRow(row, x.Row(i), in.factors, in.smoothed)
+		clear(row[in.cols*in.unit.size:])
+	}
+}
+
+// quantiseRow writes x, or its product with factors, in whole numbers from 0 to 255, such
+// that scale·dst + low is close to it. It needs memory where there are factors.
+func (u *unit) quantiseRow(dst []byte, x, factors, memory []float32) (scale, lowest float32) {
+	n := len(x) &^ (u.lanes - 1)
+	if factors != nil {
+		if n > 0 {
+			u.multiply(memory[:n], x[:n], factors[:n])
+		}
+		multiplyPortable(memory[n:], x[n:], factors[n:])
+		x = memory
+	}
+	low, high := x[0], x[0]
+	if n > 0 {
+		low, high = u.bounds(x[:n])
+	}
+	for _, v := range x[n:] {
+		low, high = min(low, v), max(high, v)
+	}
+	scale = (high - low) / 255
+	inverse := 255 / (high - low)
+	if high-low < 1e-30 {
+		scale, inverse = 0, 0 // the quotients may not be finite
+	}
+	if n > 0 {
+		u.quantise(dst, x[:n], low, inverse)
+	}
+	for i, v := range x[n:] {
+		var one [1]byte
+		bytesPortable(one[:], []float32{v}, low, inverse)
+		at := (n + i) * u.size
+		dst[at] = one[0]
+		clear(dst[at+1 : at+u.size])
+	}
+	return scale, low
+}
+
+func (in *Input) setBFloat16(col int, x simd.View) {
+	lda, n := in.lda(), x.Cols&^(in.unit.lanes-1)
+	for i := range x.Rows {
+		row, from := in.packed[i*lda:][:lda], x.Row(i)
+		to := row[2*col:]
+		if n > 0 {
+			in.unit.round(to, from[:n])
+		}
+		roundPortable(to[2*n:], from[n:])
+		if col+x.Cols == in.cols {
+			clear(row[2*in.cols:])
+		}
+	}
+}
+
+// pack makes panels of weights. Of the terms so many, a multiple of 64, make a slice.
+func (u *unit) pack(k *simd.Kernel, w simd.View, smooth *Smoothing, slice int) *packedWeights {
+	terms, cols := paddedTerms(w.Cols), roundUp(w.Rows, PanelCols)
+	bytes := 1
+	if u.round != nil {
+		bytes = 2
+	}
+	p := &packedWeights{unit: u, panel: terms * PanelCols * bytes}
+	p.data = alignedBytes(cols / PanelCols * p.panel)
+	if u.quantise != nil {
+		p.colScale, p.colSum = make([]float32, cols), make([]float32, cols)
+		for range (w.Cols + slice - 1) / slice {
+			p.sliceSums = append(p.sliceSums, make([]float32, cols))
+		}
+	}
+	row, whole, smoothed := make([]byte, terms*bytes), make([]int8, terms), make([]float32, w.Cols)
+	for j := range w.Rows {
+		if u.round != nil {
+			roundPortable(row, w.Row(j))
+		} else {
+			scale, _ := k.Quantise(whole, smooth.apply(smoothed, w.Row(j)))
+			all := 0
+			for n, sums := range p.sliceSums {
+				sum := 0
+				for i := n * slice; i < min((n+1)*slice, len(whole)); i++ {
+					row[i] = byte(whole[i])
+					sum += int(whole[i])
+				}
+				sums[j] = scale * float32(sum)
+				all += sum
+			}
+			p.colScale[j], p.colSum[j] = scale, scale*float32(all)
+		}
+		u.interleave(p.data[j/PanelCols*p.panel:], row, j%PanelCols)
+	}
+	return p
+}
+
+// interleave writes the terms of an output to its places in a panel.
+func (u *unit) interleave(panel, row []byte, col int) {
+	if u.quantise != nil && u.group == 2 {
+		for i := 0; i < len(row); i += 2 {
+			copy(panel[i*PanelCols+2*col:], row[i:i+2])
+		}
+		return
+	}
+	for i := 0; i < len(row); i += 4 {
+		binary.LittleEndian.PutUint32(panel[i*PanelCols+4*col:], binary.LittleEndian.Uint32(row[i:]))
+	}
+}
+
+// mulPacked computes the outputs from col on, with the inputs from first on.
+func (l *Layer) mulPacked(dst simd.View, in *Input, col, first int) {
+	w, u := l.packed, l.packed.unit
+	if in.unit != u {
+		panic("linear: layer and input differ in precision")
+	}
+	sums := w.colSum
+	if u.quantise != nil && in.cols < l.depth {
+		sums = w.sliceSums[first/l.Slice()]
+	}
+	p, line := &in.product, w.panel/paddedTerms(l.depth) // bytes of all outputs per term
+	p.rows, p.a, p.lda = dst.Rows, in.packed, in.lda()
+	p.steps = p.lda / 16
+	p.scale, p.low = in.scale, in.low
+	in.tile = grow(in.tile, dst.Rows*u.cols)
+	for c := 0; c < dst.Cols; c += u.cols {
+		at := col + c
+		p.b = w.data[at/PanelCols*w.panel+first*line+at%PanelCols*line/PanelCols*u.group:]
+		if u.quantise != nil {
+			p.colScale, p.colSum = w.colScale[at:], sums[at:]
+		}
+		p.from, p.ldfrom = l.bias[at:], 0
+		cols := min(u.cols, dst.Cols-c)
+		p.c, p.ldc = dst.Data[c:], dst.Stride
+		if cols < u.cols {
+			p.c, p.ldc = in.tile, u.cols
+		}
+		if first > 0 {
+			p.from, p.ldfrom = p.c, p.ldc
+			for i := 0; i < dst.Rows && cols < u.cols; i++ {
+				copy(p.c[i*p.ldc:], dst.Row(i)[c:])
+			}
+		}
+		u.mul(p)
+		for i := 0; i < dst.Rows && cols < u.cols; i++ {
+			copy(dst.Row(i)[c:], p.c[i*p.ldc:][:cols])
+		}
+	}
+}
+
+// alignedBytes returns n bytes that begin with a cache line.
+func alignedBytes(n int) []byte {
+	const line = 64
+	s := make([]byte, n+line)
+	return s[-uintptr(unsafe.Pointer(&s[0]))%line:][:n:n]
+}

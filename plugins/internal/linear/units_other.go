@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package linear
+
+import "github.com/racflow/racflow/plugins/internal/simd"
+
+func unitsOf(*simd.Kernel, Precision) []*unit { return nil }

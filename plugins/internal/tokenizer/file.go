@@ -1,0 +1,219 @@
+package tokenizer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/racflow/racflow/plugins/internal/tokenizer/bpe"
+	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
+	"github.com/racflow/racflow/plugins/internal/tokenizer/pretokenizer"
+	"github.com/racflow/racflow/plugins/internal/tokenizer/unigram"
+	"github.com/racflow/racflow/plugins/internal/tokenizer/wordpiece"
+)
+
+const (
+	jsonFile = "tokenizer.json"
+
+	// maxFile is the greatest size of a tokenizer.json: the largest vocabularies take a quarter
+	// of it.
+	maxFile = 128 << 20
+
+	// maxAddedList and maxPart bound the added tokens and each of the other parts but the model,
+	// which take some kB, and with a table of characters a third of a MB.
+	maxAddedList = 32 << 20
+	maxPart      = 4 << 20
+)
+
+// Open reads the tokenizer in a model's folder: tokenizer.json, or else vocab.txt.
+func Open(dir string) (*Tokenizer, error) {
+	path := filepath.Join(dir, jsonFile)
+	text, err := readFile(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return openVocab(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the tokenizer: %w", err)
+	}
+	t, err := New(text, path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.agree(t); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, settingsFile), err)
+	}
+	return t, nil
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // a pipe would be waited for, a device has no end
+		return nil, fmt.Errorf("%s is not a file", path)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s: more than %d MiB are no tokenizer", path, limit>>20)
+	}
+	return os.ReadFile(path)
+}
+
+// New reads the text of a tokenizer.json. name is that of the file, for errors.
+func New(text []byte, name string) (*Tokenizer, error) {
+	t, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+// file is the content of tokenizer.json. What it holds of padding and of the greatest
+// length is for the caller to say.
+type file struct {
+	Version       string          `json:"version"`
+	Truncation    *truncation     `json:"truncation"`
+	Added         json.RawMessage `json:"added_tokens"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage `json:"post_processor"`
+	Model         json.RawMessage `json:"model"`
+}
+
+var errLeft = errors.New("truncation on the left is not supported")
+
+type truncation struct {
+	Direction string `json:"direction"`
+}
+
+func parse(text []byte) (*Tokenizer, error) {
+	var f file
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.Version != "" && f.Version != "1.0":
+		return nil, fmt.Errorf("version %.20q is not supported, only 1.0 is", f.Version)
+	case f.Truncation != nil && f.Truncation.Direction == "Left":
+		return nil, errLeft
+	}
+	for _, part := range []struct {
+		name string
+		text json.RawMessage
+		max  int
+	}{{"added_tokens", f.Added, maxAddedList}, {"normalizer", f.Normalizer, maxPart}, {"pre_tokenizer", f.PreTokenizer, maxPart}, {"post_processor", f.PostProcessor, maxPart}} {
+		if len(part.text) > part.max {
+			return nil, fmt.Errorf("%s: %d bytes: %d are possible", part.name, len(part.text), part.max)
+		}
+	}
+	t := &Tokenizer{}
+	var err error
+	if t.normalizer, err = normalizer.New(f.Normalizer); err != nil {
+		return nil, fmt.Errorf("normalizer: %w", err)
+	}
+	if t.words, err = pretokenizer.New(f.PreTokenizer); err != nil {
+		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if t.model, err = newModel(f.Model); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	tokens, err := readAddedList(f.Added)
+	if err == nil {
+		err = t.readAdded(tokens)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
+	t.finish()
+	if t.template, err = newTemplate(f.PostProcessor, t.size); err != nil {
+		return nil, fmt.Errorf("post_processor: %w", err)
+	}
+	t.fingerprint, err = f.fingerprint(tokens)
+	return t, err
+}
+
+// newModel reads the "model" of a tokenizer.json.
+func newModel(raw json.RawMessage) (model, error) {
+	kind, err := modelType(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "WordPiece":
+		return wrap(wordpiece.New(raw))
+	case "BPE":
+		return wrap(bpe.New(raw))
+	case "Unigram":
+		return wrap(unigram.New(raw))
+	}
+	return nil, fmt.Errorf("type %.40q is not supported, only WordPiece, BPE and Unigram are", kind)
+}
+
+// modelType returns the type of a model. Files have it first, so that the vocabulary is not
+// read for it; old files do not name it.
+func modelType(raw json.RawMessage) (string, error) {
+	var f struct {
+		Type          string
+		Merges, Vocab json.RawMessage
+		MaxWord       *int `json:"max_input_chars_per_word"`
+	}
+	first := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := first.Token(); err == nil {
+		if key, _ := first.Token(); key == "type" && first.Decode(&f.Type) == nil {
+			return f.Type, nil
+		}
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return "", err
+	}
+	switch {
+	case f.Type != "":
+	case f.MaxWord != nil:
+		f.Type = "WordPiece"
+	case len(f.Merges) > 0:
+		f.Type = "BPE"
+	case bytes.HasPrefix(f.Vocab, []byte("[")):
+		f.Type = "Unigram"
+	}
+	return f.Type, nil
+}
+
+// wrap makes a nil model of a nil pointer.
+func wrap[M model](m M, err error) (model, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// fingerprint is the sum of what ids depend on.
+func (f *file) fingerprint(tokens []addedToken) (string, error) {
+	sum := sha256.New()
+	added, err := json.Marshal(tokens)
+	if err != nil {
+		return "", err
+	}
+	// Raise the number where the same file gives other ids than before.
+	fmt.Fprintf(sum, "tokenizer 1\n%s\n", added)
+	for _, part := range []json.RawMessage{f.Normalizer, f.PreTokenizer, f.PostProcessor, f.Model} {
+		var b bytes.Buffer
+		if len(part) > 0 {
+			if err := json.Compact(&b, part); err != nil {
+				return "", err
+			}
+		}
+		fmt.Fprintf(sum, "%d\n", b.Len())
+		sum.Write(b.Bytes())
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
