@@ -21,10 +21,11 @@ func init() { programs["racflow-plugin-remembered"] = rememberedPlugin }
 
 // rememberedPlugin is the main function of a plugin with the embedder minilm, which
 // keeps its vectors in the state folder: tests that measure the same texts several
-// times embed each of them once.
+// times embed each of them once. The precision is one that all processors take, so that
+// figures are the same everywhere.
 func rememberedPlugin() {
 	stage := sdk.EmbedStage("minilm", "", func(ctx context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
-		inner, err := encoder.MiniLM().Open(ctx, s, []byte("{}"))
+		inner, err := encoder.MiniLM().Open(ctx, s, []byte(`{"precision":"float32"}`))
 		if err != nil {
 			return nil, err
 		}
