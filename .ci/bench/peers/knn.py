@@ -57,7 +57,7 @@ def main(name, data, threads, once=""):
     folder = str(data / "chroma")
     collection = fill(folder, data)
     texts, labels = (column[:QUESTIONS] for column in labelled(data / "test.tsv"))
-    encode = embed.sentence_transformers(int(threads), data.parent)
+    encode = embed.sentence_transformers("minilm", int(threads), data.parent)
     if once:  # a program that starts, answers and ends
         vote(collection, encode(texts))
         return
