@@ -28,7 +28,7 @@ def measures():
                 ("3 words", "words3", "ms", {"tantivy": 1.0}),
                 ("16 words", "words16", "ms", {"tantivy": 0.5, "bm25s": 0.9}),
             ]},
-        "embed": encoder("minilm", "auto", "MiniLM", {
+        "embed": encoder("minilm", "int8", "MiniLM in int8", {
             "short": {"sentence-transformers": 0.4, "onnxruntime-int8": 0.8},
             "long": {"sentence-transformers": 0.4, "onnxruntime-int8": 0.8},
         }, ["sentence-transformers", "sentence-transformers-bfloat16", "onnxruntime", "onnxruntime-int8"]),

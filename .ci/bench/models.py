@@ -1,5 +1,6 @@
 """The folders of the encoders that are measured."""
 
+import os
 import pathlib
 import shutil
 
@@ -23,9 +24,13 @@ def model_folder(name, cache):
         from transformers import BertConfig, BertModel
 
         torch.manual_seed(1)
-        partial = folder.with_name(name + ".part")
-        shutil.rmtree(partial, ignore_errors=True)
+        partial = folder.with_name(f"{name}.{os.getpid()}.part")  # another peer may make the same
         shutil.copytree(minilm, partial, ignore=lambda _, names: [n for n in names if n.startswith(("model.", "onnx", "openvino", "pytorch"))])
         BertModel(BertConfig(vocab_size=30522, **RANDOM[name]), add_pooling_layer=False).save_pretrained(partial)
-        partial.rename(folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            shutil.rmtree(partial)
+            if not folder.exists():
+                raise
     return folder

@@ -71,7 +71,7 @@ def export(folder, path):
 
     names = ["input_ids", "attention_mask"]
     example = torch.ones((2, 8), dtype=torch.long)
-    partial = path.with_suffix(".part")
+    partial = path.with_suffix(f".{os.getpid()}.part")  # another peer may write the same
     torch.onnx.export(
         Hidden().eval(), (example, example), str(partial), dynamo=False,
         input_names=names, output_names=["hidden"],
@@ -88,7 +88,7 @@ def quantise(path):
     if not to.exists():
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
-        partial = to.with_suffix(".part")
+        partial = to.with_suffix(f".{os.getpid()}.part")
         quantize_dynamic(str(path), str(partial), per_channel=True, weight_type=QuantType.QInt8)
         partial.rename(to)
     return str(to)

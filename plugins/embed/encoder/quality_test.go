@@ -20,11 +20,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What int8 may lose against float32 for `auto` to choose it for MiniLM: the one-sided 95 %
-// bounds of the paired differences.
+// What int8 may lose against float32: the one-sided 95 % bounds of the paired differences. For
+// minilm to take int8 by itself, nDCG@10 would have to keep to .003 as well.
 const (
 	worstAccuracy = .003
-	worstNDCG     = .003
+	worstNDCG     = .005
 )
 
 // TestQuality measures what MiniLM loses in int8, on the public sets beside the checkout:

@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/encoder"
 	"github.com/racflow/racflow/plugins/internal/golden"
-	"github.com/racflow/racflow/plugins/internal/linear"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -198,38 +195,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A later process gets what the preset chose as if the file had given it.
-func TestMiniLMResolves(t *testing.T) {
+// The preset computes in float32 where the file names no precision, on every processor: its
+// vectors are those of earlier versions.
+func TestMiniLMIsFloat32(t *testing.T) {
 	models := t.TempDir()
 	t.Setenv(sdk.ModelsVariable, models)
 	if err := os.CopyFS(filepath.Join(models, "minilm"), os.DirFS(tiny)); err != nil {
 		t.Fatal(err)
 	}
 	stage := MiniLM()
-	open := func(config string) any {
+	print := func(config string) string {
 		t.Helper()
-		e, err := stage.Open(context.Background(), sdk.Setup{}, []byte(config))
+		e, err := stage.Open(t.Context(), sdk.Setup{}, []byte(config))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e
+		return stage.Fingerprint(e)
 	}
-	left := open(`{}`)
-	chosen := left.(sdk.Resolver).Resolved()["precision"]
-	if want := fastest(simd.Best()); chosen != string(want) {
-		t.Errorf("resolved %v, want %s", chosen, want)
-	}
-	given := open(fmt.Sprintf(`{"precision": %q}`, chosen))
-	if _, ok := given.(sdk.Resolver); ok {
-		t.Error("a precision that the file gives was resolved")
-	}
-	if stage.Fingerprint(given) != stage.Fingerprint(left) {
-		t.Error("a later process has another fingerprint")
-	}
-	if _, ok := open(arguments(t, map[string]any{})).(sdk.Resolver); ok {
-		t.Error("a precision was resolved for a folder that nothing is known about")
-	}
-	if fast := linear.Fast(simd.Best(), encoder.Int8); fast != (chosen == "int8") {
-		t.Errorf("int8 is fast here: %v, chosen is %v", fast, chosen)
+	if left := print(`{}`); left != print(`{"precision": "float32"}`) || left == print(`{"precision": "int8"}`) {
+		t.Errorf("fingerprint %q", left)
 	}
 }
