@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -86,5 +85,5 @@ type resolved struct{ embedder }
 
 // Resolved implements sdk.Resolver.
 func (r resolved) Resolved() map[string]any {
-	return map[string]any{"precision": string(cmp.Or(r.precision, encoder.Float32))}
+	return map[string]any{"precision": string(r.precision)}
 }

@@ -51,8 +51,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Embedder, error) {
 	}
 	s := source{dir: dir, options: encoder.Options{Dimensions: c.Dimensions, MaxTokens: c.MaxTokens}, query: c.QueryPrompt, passage: c.PassagePrompt}
 	if c.Precision != auto {
-		e, err := s.open(encoder.Precision(c.Precision))
-		return opened(e, err)
+		return opened(s.open(encoder.Precision(c.Precision)))
 	}
 	decided, ok, err := readDecision(setup.StateDir)
 	switch {

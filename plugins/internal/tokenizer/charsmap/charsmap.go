@@ -47,7 +47,7 @@ func (m *Map) offset(unit uint32) uint32 {
 	return unit ^ u>>10<<(u&(1<<9)>>6)
 }
 
-// step returns the unit behind a byte, and false where no entry goes on with it.
+// step follows byte b from the unit at, and reports whether any entry continues with b.
 func (m *Map) step(at uint32, b byte) (uint32, bool) {
 	at ^= uint32(b)
 	return at, b != 0 && at < uint32(len(m.units)) && m.units[at]&(1<<31|0xff) == uint32(b)

@@ -27,7 +27,7 @@ func activationOf(class string) (Activation, bool) {
 	return a, known && strings.HasPrefix(class, "torch.nn.")
 }
 
-// headJSON is what config.json says of what is on top of the encoder.
+// headJSON has the fields of config.json that describe the head.
 type headJSON struct {
 	Classes      []string          `json:"architectures"`
 	Labels       map[string]string `json:"id2label"`
