@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,7 @@ type Stage struct {
 	FitReads  Columns // what a Fitter wants of rows beside id and label
 	Pends     bool    // its results may be Pending
 	PendsIf   string  // the bool argument without which none is; empty: any may be
+	Attaches  string  // of a store that can be an Attacher: the argument that names the collection; empty: it cannot
 
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
@@ -188,6 +190,10 @@ func newStage[C, T any](kind Kind, name, doc string, open openFunc[C, T], option
 	s := Stage{Kind: kind, Name: name, Doc: doc, Arguments: arguments(reflect.TypeFor[C]())}
 	for _, o := range options {
 		o(&s)
+	}
+	isIt := func(a Argument) bool { return a.Name == s.Attaches && a.Type == TypeString }
+	if s.Attaches != "" && (kind != KindStore || !slices.ContainsFunc(s.Arguments, isIt)) {
+		panic(fmt.Sprintf("sdk: stage %s: Attaches is for a store with a string argument %q", name, s.Attaches))
 	}
 	check, ok := s.check.(func(C) error)
 	if !ok && s.check != nil {

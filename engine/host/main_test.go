@@ -182,9 +182,11 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 		}
 		return &lengths{dir: s.StateDir, state: string(learnt)}, err
 	}, sdk.Fits(sdk.ColumnText)),
-	sdk.StoreStage("memory", "Keeps entries in a file.", func(_ context.Context, s sdk.Setup, _ struct{}) (sdk.Store, error) {
-		return newMemory(s.StateDir), nil
-	}),
+	sdk.StoreStage("memory", "Keeps entries in a file.", func(_ context.Context, s sdk.Setup, c memoryConfig) (sdk.Store, error) {
+		m := newMemory(s.StateDir)
+		m.theirs = c.Collection
+		return m, nil
+	}, sdk.Attaches("collection")),
 }}
 
 // echo does what the text of an item says.

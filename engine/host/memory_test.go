@@ -15,11 +15,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// memoryStore is a store that is durable at Commit and forgets all else.
+type memoryConfig struct {
+	Collection string `config:"collection" doc:"Its file, which somebody else makes."`
+}
+
+// memoryStore is a store that is durable at Commit and forgets all else. An attached collection's
+// file is read as it is; its note says its ID.
 type memoryStore struct {
-	dir  string
-	mu   sync.Mutex
-	open map[string]*collection
+	theirs string
+	dir    string
+	mu     sync.Mutex
+	open   map[string]*collection
 }
 
 type collection struct {
@@ -47,6 +53,11 @@ func (m *memoryStore) Open(_ context.Context, name string, s sdk.Schema) (sdk.Co
 	}
 	m.open[name] = c
 	return sdk.Collection{Entries: len(c.Committed), Dimension: s.Dimension, Note: c.Note}, nil
+}
+
+func (m *memoryStore) Attach(ctx context.Context) (sdk.Attached, error) {
+	c, err := m.Open(ctx, m.theirs, sdk.Schema{Dimension: 1})
+	return sdk.Attached{Name: m.theirs, ID: string(c.Note), Entries: c.Entries, Dimension: 1}, err
 }
 
 func (m *memoryStore) with(name string, do func(*collection) error) error {

@@ -15,11 +15,12 @@ var ErrRestarted = errors.New("the stage's process was restarted and what was no
 // replayLog knows what a process has been told and would forget if it ended: the
 // collections of a store.
 type replayLog struct {
-	mu    sync.Mutex
-	open  map[string]*stagepb.OpenCollectionRequest
-	noted map[string]bool // open collections whose last commit has a note
-	dirty map[string]bool // collections with changes that are not committed
-	lost  map[string]bool // the process that knew the changes has ended
+	mu       sync.Mutex
+	attached string // ID of the collection that somebody else makes; empty: none is attached
+	open     map[string]*stagepb.OpenCollectionRequest
+	noted    map[string]bool // open collections whose last commit has a note
+	dirty    map[string]bool // collections with changes that are not committed
+	lost     map[string]bool // the process that knew the changes has ended
 }
 
 func newReplayLog() *replayLog {
@@ -47,6 +48,8 @@ func (l *replayLog) after(request, reply any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch req := request.(type) {
+	case *stagepb.AttachRequest:
+		l.attached = reply.(*stagepb.AttachReply).GetAttached().GetId()
 	case *stagepb.OpenCollectionRequest:
 		c := req.GetCollection()
 		l.open[c] = req
@@ -85,6 +88,13 @@ func (l *replayLog) gone(open *stagepb.OpenCollectionRequest, now *stagepb.Colle
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.noted[open.GetCollection()] && len(now.GetNote()) == 0
+}
+
+// attachment is the ID of the attached collection, which the next process has to attach.
+func (l *replayLog) attachment() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.attached
 }
 
 // changeOf says which collection a request changes in a way that an end of the process undoes.

@@ -99,7 +99,7 @@ func (p *Process) restart(ends int) bool {
 		}
 		p.out.log.Warn("the plugin could not be started again", "error", err)
 		var config *ConfigError
-		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) // it will not change its mind
+		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // it will not change its mind
 		if failures++; hopeless || failures == p.host.limits.restarts {
 			p.giveUp(err) // launch has named the stage in it
 			return false
@@ -115,6 +115,8 @@ func (p *Process) giveUp(err error) {
 var errChanged = errors.New("the plugin's fingerprint has changed while it ran; start the run again")
 
 var errGone = errors.New("the collection has been removed while it was searched; start the run again")
+
+var errReplaced = errors.New("another collection has taken its place while it was searched; start the run again")
 
 // reopen brings a new process to where the one before it was.
 func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) error {
@@ -135,11 +137,31 @@ func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) e
 			err = fmt.Errorf("open %s again: %w", o.GetCollection(), errGone)
 		}
 	}
+	if id := p.replay.attachment(); id != "" && err == nil {
+		err = p.attach(next, id)
+	}
 	if err != nil {
 		next.process.kill()
 		next.end()
 	}
 	return err
+}
+
+// attach has a new process attach what the one before it had attached: the collection with that ID,
+// and no other.
+func (p *Process) attach(next instance, id string) error {
+	reply := &stagepb.AttachReply{}
+	if err := next.conn.Invoke(p.ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
+		return err
+	}
+	if reply.GetFailure() != nil {
+		p.hide(reply)
+		return fmt.Errorf("attach the collection again: %w", wire.DecodeFailure(reply.GetFailure()))
+	}
+	if now := reply.GetAttached(); now.GetId() != id {
+		return fmt.Errorf("attach %s again: %w", now.GetName(), errReplaced)
+	}
+	return nil
 }
 
 // publish makes the outcome of a restart known to those who wait for it.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -196,6 +197,41 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Vector: []float32{1}}}); !errors.Is(err, errGone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A new process attaches what the one before it had attached, and does not go on with another
+// collection of that name.
+func TestCrashOfAnAttachedStore(t *testing.T) {
+	h, _ := newHost(t)
+	ctx, dir := t.Context(), t.TempDir()
+	theirs := func(id string) {
+		t.Helper()
+		file := filepath.Join(dir, "docs.json")
+		if err := os.WriteFile(file, []byte(`{"Committed": {"a": {"ID": "a", "Vector": [1]}}, "Note": "`+base64.StdEncoding.EncodeToString([]byte(id))+`"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theirs("1")
+	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", Config: []byte(`{"collection": "docs"}`), StateDir: dir})
+	if a, err := s.Attach(ctx); err != nil || a.ID != "1" || a.Entries != 1 {
+		t.Fatalf("got %+v, %v", a, err)
+	}
+	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
+	crash := func() {
+		t.Helper()
+		if _, err := s.Retrieve(ctx, "docs", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
+			t.Fatal("a poisonous query was answered")
+		}
+	}
+	crash()
+	if found, err := s.Retrieve(ctx, "docs", r, []sdk.Query{{Vector: []float32{1}}}); err != nil || len(found[0]) != 1 {
+		t.Errorf("after a crash: %v, %v", found, err)
+	}
+	theirs("2")
+	crash()
+	if _, err := s.Retrieve(ctx, "docs", r, []sdk.Query{{Vector: []float32{1}}}); !errors.Is(err, errReplaced) {
+		t.Errorf("another collection gave %v", err)
 	}
 }
 

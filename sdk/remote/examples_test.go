@@ -241,6 +241,8 @@ func replayStore(t *testing.T, same func(want, got any, err error)) {
 	same([]sdk.Entry{kept[1], {}}, entries, err)
 	page, err := store.Scan(ctx, "k", sdk.Scan{Limit: 2, Texts: true, Labels: []string{"x", "y"}})
 	same(sdk.Page{Entries: kept, Next: "after b"}, page, err)
+	attached, err := store.Attach(ctx)
+	same(theirs, attached, err)
 	all, err := store.List(ctx)
 	same([]sdk.Collection{{Name: "k", Entries: 2, Dimension: 2}}, all, err)
 	err = store.Drop(ctx, "k")
@@ -265,7 +267,7 @@ func replayOthers(t *testing.T) {
 	}
 	described := &stagepb.DescribeReply{}
 	call(&stagepb.DescribeRequest{}, described, "Describe")
-	if p, err := wire.DecodePlugin(described); err != nil || len(p.Stages) != len(reference.Stages) || p.Stages[2].FitReads != sdk.Of(sdk.ColumnText) || !p.Stages[6].Pends {
+	if p, err := wire.DecodePlugin(described); err != nil || len(p.Stages) != len(reference.Stages) || p.Stages[2].FitReads != sdk.Of(sdk.ColumnText) || p.Stages[3].Attaches != "collection" || !p.Stages[6].Pends {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	config := []byte(`{"precision": "int8", "sharpness": 20}`)

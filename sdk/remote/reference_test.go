@@ -12,6 +12,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+type shelfConfig struct {
+	referenceConfig
+	Collection string `config:"collection" doc:"One that somebody else makes."`
+}
+
 type referenceConfig struct {
 	Precision string  `config:"precision" one_of:"float32,int8" doc:"Of the vectors; chosen by the processor where it is not given."`
 	Sharpness float64 `config:"sharpness" default:"1" above:"0" doc:"How much the first candidate counts."`
@@ -22,7 +27,8 @@ var reference = sdk.Plugin{Name: "reference", Version: "1.0.0", Stages: []sdk.St
 	sdk.ChunkStage("halves", "Cuts a document in two.", open[sdk.Chunker], sdk.Revision("1")),
 	sdk.EnrichStage("place", "Says where a passage stands.", open[sdk.Enricher]),
 	sdk.EmbedStage("length", "Embeds the length of a text.", open[sdk.Embedder], sdk.Fits(sdk.ColumnText), sdk.PreferBatch(64)),
-	sdk.StoreStage("shelf", "Keeps two entries.", open[sdk.Store], sdk.Filters()),
+	sdk.StoreStage("shelf", "Keeps two entries.", func(context.Context, sdk.Setup, shelfConfig) (sdk.Store, error) { return &shelf{}, nil },
+		sdk.Filters(), sdk.Attaches("collection")),
 	sdk.RerankStage("reverse", "Turns the order round.", open[sdk.Reranker]),
 	sdk.PromptStage("ask", "Asks for one of the labels.", open[sdk.Prompter], sdk.Reads(sdk.ColumnText, sdk.ColumnLabels)),
 	sdk.SampleStage("first", "Votes for the first candidate.", open[sdk.Sampler], sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates), sdk.Network(), sdk.Pends(),
@@ -37,10 +43,7 @@ var reference = sdk.Plugin{Name: "reference", Version: "1.0.0", Stages: []sdk.St
 
 func open[T any](_ context.Context, s sdk.Setup, _ referenceConfig) (stage T, err error) {
 	var all any = everything{}
-	switch s.Block {
-	case "shelf":
-		all = &shelf{}
-	case "length":
+	if s.Block == "length" {
 		all = &fitter{everything{}, s.StateDir}
 	}
 	return all.(T), nil
@@ -211,4 +214,12 @@ func (*shelf) Scan(context.Context, string, sdk.Scan) (sdk.Page, error) {
 
 func (*shelf) List(context.Context) ([]sdk.Collection, error) {
 	return []sdk.Collection{{Name: "k", Entries: 2, Dimension: 2}}, nil
+}
+
+func (*shelf) Attach(context.Context) (sdk.Attached, error) { return theirs, nil }
+
+var theirs = sdk.Attached{
+	Name: "docs", ID: "docs_v2", Entries: 2, Dimension: 2, Labels: true,
+	Fields: []sdk.AttachedField{{Part: "id", Field: "pk", Why: "the primary key"}, {Part: "text", Field: "content", Why: "named in the file"}},
+	Notes:  []string{"It is not searched by words: no field has an index for that."},
 }

@@ -37,6 +37,7 @@ type Stage struct {
 	FitsFirst bool        // it is an sdk.Fitter
 	FitReads  sdk.Columns // of the rows of Fit
 	Pends     bool        // its results may be sdk.Pending
+	Attaches  bool        // it may be an sdk.Attacher
 	StateDir  string      // where Fit writes
 	Examples  sdk.Draw    // random examples that it wants
 	Chosen    []byte      // what it resolved, a JSON object
@@ -74,7 +75,7 @@ func (s *Stage) Resolved() (values map[string]any) {
 // Described makes a Stage of what a plugin says of it and how it was configured.
 func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
 	s := &Stage{
-		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
+		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Attaches: info.Attaches != "", Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
 		Examples: sdk.Draw{Count: int(r.GetRandom()), Parts: int(r.GetRandomParts()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
 		Chosen:   r.GetResolvedJson(),
 	}

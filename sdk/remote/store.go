@@ -22,6 +22,23 @@ func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) 
 	return wire.DecodeCollection(reply.GetCollection()), nil
 }
 
+// Attach opens the collection that the config names; see sdk.Attacher. A stage that does not say
+// that it can is not asked.
+func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
+	if !s.Attaches {
+		return sdk.Attached{}, sdk.Invalid(fmt.Errorf("%s cannot serve a collection that somebody else makes: use another store, or give the knowledge a source", s.name()))
+	}
+	reply := &stagepb.AttachReply{}
+	if err := s.call(ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
+		return sdk.Attached{}, err
+	}
+	a, err := wire.DecodeAttached(reply.GetAttached())
+	if err != nil {
+		return sdk.Attached{}, s.malformed(err)
+	}
+	return a, nil
+}
+
 // List tells which collections there are; see sdk.Store.
 func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
 	reply := &stagepb.ListCollectionsReply{}

@@ -137,7 +137,18 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info 
 	if _, fits := stage.(sdk.Fitter); fits && !info.Fits {
 		return info, nil, fmt.Errorf("stage %s has a method Fit and does not say what it learns from: make it with sdk.Fits", info.Name)
 	}
+	if _, attaches := stage.(sdk.Attacher); !attaches && given(req.GetConfigJson(), info.Attaches) {
+		return info, nil, fmt.Errorf("stage %s says sdk.Attaches(%q), and what it opens with that argument has no method Attach", info.Name, info.Attaches)
+	}
 	return info, stage, nil
+}
+
+// given reports whether a config has a string argument that is not empty.
+func given(config []byte, argument string) bool {
+	var values map[string]any
+	_ = json.Unmarshal(config, &values) // Open has read it
+	text, _ := values[argument].(string)
+	return text != ""
 }
 
 // offered finds a stage among those of the plugin.

@@ -19,6 +19,16 @@ func (s *Server) OpenCollection(ctx context.Context, req *stagepb.OpenCollection
 	})
 }
 
+// Attach implements the service.
+func (s *Server) Attach(ctx context.Context, _ *stagepb.AttachRequest) (*stagepb.AttachReply, error) {
+	reply := &stagepb.AttachReply{}
+	return reply, work(ctx, s, "Attach", reply, func(store sdk.Attacher) error {
+		a, err := store.Attach(ctx)
+		reply.Attached = wire.EncodeAttached(a)
+		return err
+	})
+}
+
 // ListCollections implements the service.
 func (s *Server) ListCollections(ctx context.Context, _ *stagepb.ListCollectionsRequest) (*stagepb.ListCollectionsReply, error) {
 	reply := &stagepb.ListCollectionsReply{}

@@ -18,7 +18,7 @@ func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
 			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
 			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates, Example: Valid(s.Example),
 			Reads: encodeColumns(s.Reads), Fits: s.Fits, FitReads: encodeColumns(s.FitReads), Pends: s.Pends, PendsIf: Valid(s.PendsIf),
-			Arguments: encodeArguments(s.Arguments),
+			Attaches: Valid(s.Attaches), Arguments: encodeArguments(s.Arguments),
 		}
 		reply.Stages = append(reply.Stages, info)
 	}
@@ -77,7 +77,7 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 	s := sdk.Stage{
 		Kind: kind, Name: info.GetName(), Doc: info.GetDoc(), Network: info.GetNetwork(), Batch: int(info.GetPreferredBatch()),
 		Filters: info.GetFilters(), Validates: info.GetValidates(), Example: info.GetExample(), Fits: info.GetFits(),
-		Pends: info.GetPends(), PendsIf: info.GetPendsIf(),
+		Pends: info.GetPends(), PendsIf: info.GetPendsIf(), Attaches: info.GetAttaches(),
 	}
 	var err error
 	if s.Reads, err = decodeColumns(info.GetReads()); err != nil {

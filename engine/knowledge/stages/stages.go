@@ -55,6 +55,8 @@ type Store interface {
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	List(ctx context.Context) ([]sdk.Collection, error)
 	Drop(ctx context.Context, collection string) error
+	// Attach is that of sdk.Attacher. It is an error for a stage without sdk.Attaches.
+	Attach(ctx context.Context) (sdk.Attached, error)
 	sdk.Retriever
 }
 

@@ -789,6 +789,7 @@ type StageInfo struct {
 	FitReads      []Column `protobuf:"varint,12,rep,packed,name=fit_reads,json=fitReads,proto3,enum=racflow.stage.v2.Column" json:"fit_reads,omitempty"`
 	Pends         bool     `protobuf:"varint,13,opt,name=pends,proto3" json:"pends,omitempty"`                   // its replies may be `pending`: of the kinds embed, sample and enrich
 	PendsIf       string   `protobuf:"bytes,14,opt,name=pends_if,json=pendsIf,proto3" json:"pends_if,omitempty"` // the bool argument without which no reply is `pending`; empty: any may be
+	Attaches      string   `protobuf:"bytes,15,opt,name=attaches,proto3" json:"attaches,omitempty"`              // of a store: the string argument that names a collection which somebody else makes, for Attach
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -917,6 +918,13 @@ func (x *StageInfo) GetPends() bool {
 func (x *StageInfo) GetPendsIf() string {
 	if x != nil {
 		return x.PendsIf
+	}
+	return ""
+}
+
+func (x *StageInfo) GetAttaches() string {
+	if x != nil {
+		return x.Attaches
 	}
 	return ""
 }
@@ -2328,6 +2336,259 @@ func (x *OpenCollectionReply) GetFailure() *Failure {
 	return nil
 }
 
+type AttachRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachRequest) Reset() {
+	*x = AttachRequest{}
+	mi := &file_stage_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachRequest) ProtoMessage() {}
+
+func (x *AttachRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
+func (*AttachRequest) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{25}
+}
+
+type AttachReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attached      *Attached              `protobuf:"bytes,1,opt,name=attached,proto3" json:"attached,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachReply) Reset() {
+	*x = AttachReply{}
+	mi := &file_stage_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachReply) ProtoMessage() {}
+
+func (x *AttachReply) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachReply.ProtoReflect.Descriptor instead.
+func (*AttachReply) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AttachReply) GetAttached() *Attached {
+	if x != nil {
+		return x.Attached
+	}
+	return nil
+}
+
+func (x *AttachReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// Attached is a collection that somebody else makes.
+type Attached struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // by which Search, Get and Scan know it
+	// Of what stands behind the name: another one after the swap of an alias, or where the collection was
+	// made anew under its name. The rows may change under one id.
+	Id        string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Entries   uint64 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`     // as the server counts, deleted ones perhaps included
+	Dimension uint32 `protobuf:"varint,4,opt,name=dimension,proto3" json:"dimension,omitempty"` // of the vectors
+	// It can be searched by words, by the server's own formula. Of others a hybrid search is dense, and a
+	// lexical one fails.
+	Lexical       bool             `protobuf:"varint,5,opt,name=lexical,proto3" json:"lexical,omitempty"`
+	Labels        bool             `protobuf:"varint,6,opt,name=labels,proto3" json:"labels,omitempty"` // its entries have labels
+	Fields        []*AttachedField `protobuf:"bytes,7,rep,name=fields,proto3" json:"fields,omitempty"`  // where each part of an entry comes from, for people
+	Notes         []string         `protobuf:"bytes,8,rep,name=notes,proto3" json:"notes,omitempty"`    // what it goes without and why, and how scores are read, for people: a sentence each
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attached) Reset() {
+	*x = Attached{}
+	mi := &file_stage_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attached) ProtoMessage() {}
+
+func (x *Attached) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attached.ProtoReflect.Descriptor instead.
+func (*Attached) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Attached) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Attached) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Attached) GetEntries() uint64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *Attached) GetDimension() uint32 {
+	if x != nil {
+		return x.Dimension
+	}
+	return 0
+}
+
+func (x *Attached) GetLexical() bool {
+	if x != nil {
+		return x.Lexical
+	}
+	return false
+}
+
+func (x *Attached) GetLabels() bool {
+	if x != nil {
+		return x.Labels
+	}
+	return false
+}
+
+func (x *Attached) GetFields() []*AttachedField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *Attached) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+type AttachedField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Part          string                 `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`   // of an entry: "id", "text", "label", "context", "vector", "meta"; or "sparse", what a lexical search reads
+	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // of the collection
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`     // "named in the file", "the only vector field"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachedField) Reset() {
+	*x = AttachedField{}
+	mi := &file_stage_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachedField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachedField) ProtoMessage() {}
+
+func (x *AttachedField) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachedField.ProtoReflect.Descriptor instead.
+func (*AttachedField) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *AttachedField) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *AttachedField) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *AttachedField) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type PutRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
@@ -2338,7 +2599,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2611,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2624,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PutRequest) GetCollection() string {
@@ -2390,7 +2651,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2663,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2676,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteRequest) GetCollection() string {
@@ -2442,7 +2703,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2715,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2728,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CommitRequest) GetCollection() string {
@@ -2492,7 +2753,7 @@ type ListCollectionsRequest struct {
 
 func (x *ListCollectionsRequest) Reset() {
 	*x = ListCollectionsRequest{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2765,7 @@ func (x *ListCollectionsRequest) String() string {
 func (*ListCollectionsRequest) ProtoMessage() {}
 
 func (x *ListCollectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2778,7 @@ func (x *ListCollectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCollectionsRequest.ProtoReflect.Descriptor instead.
 func (*ListCollectionsRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 type ListCollectionsReply struct {
@@ -2530,7 +2791,7 @@ type ListCollectionsReply struct {
 
 func (x *ListCollectionsReply) Reset() {
 	*x = ListCollectionsReply{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2803,7 @@ func (x *ListCollectionsReply) String() string {
 func (*ListCollectionsReply) ProtoMessage() {}
 
 func (x *ListCollectionsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2816,7 @@ func (x *ListCollectionsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCollectionsReply.ProtoReflect.Descriptor instead.
 func (*ListCollectionsReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListCollectionsReply) GetCollections() []*Collection {
@@ -2581,7 +2842,7 @@ type DropRequest struct {
 
 func (x *DropRequest) Reset() {
 	*x = DropRequest{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2854,7 @@ func (x *DropRequest) String() string {
 func (*DropRequest) ProtoMessage() {}
 
 func (x *DropRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2867,7 @@ func (x *DropRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRequest.ProtoReflect.Descriptor instead.
 func (*DropRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DropRequest) GetCollection() string {
@@ -2626,7 +2887,7 @@ type WriteReply struct {
 
 func (x *WriteReply) Reset() {
 	*x = WriteReply{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2899,7 @@ func (x *WriteReply) String() string {
 func (*WriteReply) ProtoMessage() {}
 
 func (x *WriteReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2912,7 @@ func (x *WriteReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteReply.ProtoReflect.Descriptor instead.
 func (*WriteReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WriteReply) GetErrors() []*RowError {
@@ -2687,7 +2948,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +2960,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +2973,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SearchRequest) GetCollection() string {
@@ -2808,7 +3069,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2820,7 +3081,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2833,7 +3094,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -2885,7 +3146,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3158,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3171,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -2979,7 +3240,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3252,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3265,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{35}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetRequest) GetCollection() string {
@@ -3035,7 +3296,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3047,7 +3308,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3321,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{36}
+	return file_stage_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ScanRequest) GetCollection() string {
@@ -3116,7 +3377,7 @@ type ScanReply struct {
 
 func (x *ScanReply) Reset() {
 	*x = ScanReply{}
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3389,7 @@ func (x *ScanReply) String() string {
 func (*ScanReply) ProtoMessage() {}
 
 func (x *ScanReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3402,7 @@ func (x *ScanReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanReply.ProtoReflect.Descriptor instead.
 func (*ScanReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{37}
+	return file_stage_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ScanReply) GetRows() *Rows {
@@ -3175,7 +3436,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3448,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3461,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{38}
+	return file_stage_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -3228,7 +3489,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3501,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3514,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{39}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Failure) GetCode() Code {
@@ -3289,7 +3550,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3562,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3575,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{40}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -3354,7 +3615,7 @@ type CacheGetRequest struct {
 
 func (x *CacheGetRequest) Reset() {
 	*x = CacheGetRequest{}
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3627,7 @@ func (x *CacheGetRequest) String() string {
 func (*CacheGetRequest) ProtoMessage() {}
 
 func (x *CacheGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3640,7 @@ func (x *CacheGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheGetRequest.ProtoReflect.Descriptor instead.
 func (*CacheGetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{41}
+	return file_stage_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CacheGetRequest) GetKeys() [][]byte {
@@ -3399,7 +3660,7 @@ type CacheGetReply struct {
 
 func (x *CacheGetReply) Reset() {
 	*x = CacheGetReply{}
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3672,7 @@ func (x *CacheGetReply) String() string {
 func (*CacheGetReply) ProtoMessage() {}
 
 func (x *CacheGetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3685,7 @@ func (x *CacheGetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheGetReply.ProtoReflect.Descriptor instead.
 func (*CacheGetReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{42}
+	return file_stage_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CacheGetReply) GetValues() []*CachedValue {
@@ -3451,7 +3712,7 @@ type CachedValue struct {
 
 func (x *CachedValue) Reset() {
 	*x = CachedValue{}
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3463,7 +3724,7 @@ func (x *CachedValue) String() string {
 func (*CachedValue) ProtoMessage() {}
 
 func (x *CachedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3476,7 +3737,7 @@ func (x *CachedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachedValue.ProtoReflect.Descriptor instead.
 func (*CachedValue) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{43}
+	return file_stage_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CachedValue) GetKnown() bool {
@@ -3503,7 +3764,7 @@ type CachePutRequest struct {
 
 func (x *CachePutRequest) Reset() {
 	*x = CachePutRequest{}
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3776,7 @@ func (x *CachePutRequest) String() string {
 func (*CachePutRequest) ProtoMessage() {}
 
 func (x *CachePutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3789,7 @@ func (x *CachePutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachePutRequest.ProtoReflect.Descriptor instead.
 func (*CachePutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{44}
+	return file_stage_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CachePutRequest) GetKey() []byte {
@@ -3554,7 +3815,7 @@ type CachePutReply struct {
 
 func (x *CachePutReply) Reset() {
 	*x = CachePutReply{}
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3827,7 @@ func (x *CachePutReply) String() string {
 func (*CachePutReply) ProtoMessage() {}
 
 func (x *CachePutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3840,7 @@ func (x *CachePutReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachePutReply.ProtoReflect.Descriptor instead.
 func (*CachePutReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{45}
+	return file_stage_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CachePutReply) GetFailure() *Failure {
@@ -3599,7 +3860,7 @@ type ProfileGetRequest struct {
 
 func (x *ProfileGetRequest) Reset() {
 	*x = ProfileGetRequest{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +3872,7 @@ func (x *ProfileGetRequest) String() string {
 func (*ProfileGetRequest) ProtoMessage() {}
 
 func (x *ProfileGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +3885,7 @@ func (x *ProfileGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileGetRequest.ProtoReflect.Descriptor instead.
 func (*ProfileGetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ProfileGetRequest) GetEndpoint() string {
@@ -3651,7 +3912,7 @@ type ProfileGetReply struct {
 
 func (x *ProfileGetReply) Reset() {
 	*x = ProfileGetReply{}
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3924,7 @@ func (x *ProfileGetReply) String() string {
 func (*ProfileGetReply) ProtoMessage() {}
 
 func (x *ProfileGetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3937,7 @@ func (x *ProfileGetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileGetReply.ProtoReflect.Descriptor instead.
 func (*ProfileGetReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{47}
+	return file_stage_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ProfileGetReply) GetProfileJson() []byte {
@@ -3704,7 +3965,7 @@ type ProfilePutRequest struct {
 
 func (x *ProfilePutRequest) Reset() {
 	*x = ProfilePutRequest{}
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3716,7 +3977,7 @@ func (x *ProfilePutRequest) String() string {
 func (*ProfilePutRequest) ProtoMessage() {}
 
 func (x *ProfilePutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3729,7 +3990,7 @@ func (x *ProfilePutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfilePutRequest.ProtoReflect.Descriptor instead.
 func (*ProfilePutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{48}
+	return file_stage_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ProfilePutRequest) GetEndpoint() string {
@@ -3762,7 +4023,7 @@ type ProfilePutReply struct {
 
 func (x *ProfilePutReply) Reset() {
 	*x = ProfilePutReply{}
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +4035,7 @@ func (x *ProfilePutReply) String() string {
 func (*ProfilePutReply) ProtoMessage() {}
 
 func (x *ProfilePutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +4048,7 @@ func (x *ProfilePutReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfilePutReply.ProtoReflect.Descriptor instead.
 func (*ProfilePutReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{49}
+	return file_stage_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ProfilePutReply) GetFailure() *Failure {
@@ -3810,7 +4071,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4083,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4096,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{50}
+	return file_stage_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AcquireRequest) GetBody() isAcquireRequest_Body {
@@ -3888,7 +4149,7 @@ type AcquireReply struct {
 
 func (x *AcquireReply) Reset() {
 	*x = AcquireReply{}
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4161,7 @@ func (x *AcquireReply) String() string {
 func (*AcquireReply) ProtoMessage() {}
 
 func (x *AcquireReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4174,7 @@ func (x *AcquireReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireReply.ProtoReflect.Descriptor instead.
 func (*AcquireReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{51}
+	return file_stage_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AcquireReply) GetFailure() *Failure {
@@ -3940,7 +4201,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3952,7 +4213,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3965,7 +4226,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{52}
+	return file_stage_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Call) GetEndpoint() string {
@@ -4026,7 +4287,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4299,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4312,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{53}
+	return file_stage_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Result) GetStatus() Status {
@@ -4148,7 +4409,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4160,7 +4421,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4173,7 +4434,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{54}
+	return file_stage_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -4349,7 +4610,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4361,7 +4622,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4374,7 +4635,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{55}
+	return file_stage_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -4430,7 +4691,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4442,7 +4703,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4455,7 +4716,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{56}
+	return file_stage_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -4485,7 +4746,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4497,7 +4758,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4510,7 +4771,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{57}
+	return file_stage_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -4553,7 +4814,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4565,7 +4826,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4578,7 +4839,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{58}
+	return file_stage_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -4671,7 +4932,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4683,7 +4944,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4696,7 +4957,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{59}
+	return file_stage_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -4743,7 +5004,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +5016,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +5029,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{60}
+	return file_stage_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -4789,7 +5050,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4801,7 +5062,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4814,7 +5075,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{61}
+	return file_stage_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Message) GetRole() string {
@@ -4850,7 +5111,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4862,7 +5123,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4875,7 +5136,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{62}
+	return file_stage_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -4917,7 +5178,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4929,7 +5190,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4942,7 +5203,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{63}
+	return file_stage_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Passages) GetIds() []string {
@@ -4979,7 +5240,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4991,7 +5252,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5004,7 +5265,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{64}
+	return file_stage_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -5131,7 +5392,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5143,7 +5404,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5156,7 +5417,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{65}
+	return file_stage_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Rejected) GetOffsets() []uint32 {
@@ -5194,7 +5455,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5467,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5480,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{66}
+	return file_stage_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -5262,7 +5523,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06stages\x18\x03 \x03(\v2\x1b.racflow.stage.v2.StageInfoR\x06stages\x12\x14\n" +
 	"\x05minor\x18\x04 \x01(\rR\x05minor\x12\x1f\n" +
 	"\vleast_minor\x18\x05 \x01(\rR\n" +
-	"leastMinor\"\xd8\x03\n" +
+	"leastMinor\"\xf4\x03\n" +
 	"\tStageInfo\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v2.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -5278,7 +5539,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x04fits\x18\v \x01(\bR\x04fits\x125\n" +
 	"\tfit_reads\x18\f \x03(\x0e2\x18.racflow.stage.v2.ColumnR\bfitReads\x12\x14\n" +
 	"\x05pends\x18\r \x01(\bR\x05pends\x12\x19\n" +
-	"\bpends_if\x18\x0e \x01(\tR\apendsIf\"\xf9\x04\n" +
+	"\bpends_if\x18\x0e \x01(\tR\apendsIf\x12\x1a\n" +
+	"\battaches\x18\x0f \x01(\tR\battaches\"\xf9\x04\n" +
 	"\bArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1e.racflow.stage.v2.ArgumentTypeR\x04type\x12\x10\n" +
@@ -5389,7 +5651,24 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"collection\x18\x01 \x01(\v2\x1c.racflow.stage.v2.CollectionR\n" +
 	"collection\x123\n" +
-	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"X\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\x0f\n" +
+	"\rAttachRequest\"z\n" +
+	"\vAttachReply\x126\n" +
+	"\battached\x18\x01 \x01(\v2\x1a.racflow.stage.v2.AttachedR\battached\x123\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xe7\x01\n" +
+	"\bAttached\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\x04R\aentries\x12\x1c\n" +
+	"\tdimension\x18\x04 \x01(\rR\tdimension\x12\x18\n" +
+	"\alexical\x18\x05 \x01(\bR\alexical\x12\x16\n" +
+	"\x06labels\x18\x06 \x01(\bR\x06labels\x127\n" +
+	"\x06fields\x18\a \x03(\v2\x1f.racflow.stage.v2.AttachedFieldR\x06fields\x12\x14\n" +
+	"\x05notes\x18\b \x03(\tR\x05notes\"K\n" +
+	"\rAttachedField\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"X\n" +
 	"\n" +
 	"PutRequest\x12\x1e\n" +
 	"\n" +
@@ -5719,7 +5998,7 @@ const file_stage_proto_rawDesc = "" +
 	"\vSTATUS_DOWN\x10\x03\x12\x0f\n" +
 	"\vSTATUS_LEFT\x10\x04\x12\x12\n" +
 	"\x0eSTATUS_REFUSED\x10\x05\x12\x11\n" +
-	"\rSTATUS_DENIED\x10\x062\xa5\f\n" +
+	"\rSTATUS_DENIED\x10\x062\xef\f\n" +
 	"\x05Stage\x12N\n" +
 	"\bDescribe\x12!.racflow.stage.v2.DescribeRequest\x1a\x1f.racflow.stage.v2.DescribeReply\x12Q\n" +
 	"\tConfigure\x12\".racflow.stage.v2.ConfigureRequest\x1a .racflow.stage.v2.ConfigureReply\x12N\n" +
@@ -5733,7 +6012,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x05Chunk\x12\x1e.racflow.stage.v2.ChunkRequest\x1a\x1b.racflow.stage.v2.RowsReply\x12F\n" +
 	"\x06Enrich\x12\x1f.racflow.stage.v2.EnrichRequest\x1a\x1b.racflow.stage.v2.RowsReply\x12A\n" +
 	"\x03Fit\x12\x1c.racflow.stage.v2.FitRequest\x1a\x1a.racflow.stage.v2.FitReply(\x01\x12`\n" +
-	"\x0eOpenCollection\x12'.racflow.stage.v2.OpenCollectionRequest\x1a%.racflow.stage.v2.OpenCollectionReply\x12A\n" +
+	"\x0eOpenCollection\x12'.racflow.stage.v2.OpenCollectionRequest\x1a%.racflow.stage.v2.OpenCollectionReply\x12H\n" +
+	"\x06Attach\x12\x1f.racflow.stage.v2.AttachRequest\x1a\x1d.racflow.stage.v2.AttachReply\x12A\n" +
 	"\x03Put\x12\x1c.racflow.stage.v2.PutRequest\x1a\x1c.racflow.stage.v2.WriteReply\x12G\n" +
 	"\x06Delete\x12\x1f.racflow.stage.v2.DeleteRequest\x1a\x1c.racflow.stage.v2.WriteReply\x12G\n" +
 	"\x06Commit\x12\x1f.racflow.stage.v2.CommitRequest\x1a\x1c.racflow.stage.v2.WriteReply\x12F\n" +
@@ -5764,7 +6044,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                      // 0: racflow.stage.v2.Kind
 	(ArgumentType)(0),              // 1: racflow.stage.v2.ArgumentType
@@ -5801,48 +6081,52 @@ var file_stage_proto_goTypes = []any{
 	(*Pending)(nil),                // 32: racflow.stage.v2.Pending
 	(*OpenCollectionRequest)(nil),  // 33: racflow.stage.v2.OpenCollectionRequest
 	(*OpenCollectionReply)(nil),    // 34: racflow.stage.v2.OpenCollectionReply
-	(*PutRequest)(nil),             // 35: racflow.stage.v2.PutRequest
-	(*DeleteRequest)(nil),          // 36: racflow.stage.v2.DeleteRequest
-	(*CommitRequest)(nil),          // 37: racflow.stage.v2.CommitRequest
-	(*ListCollectionsRequest)(nil), // 38: racflow.stage.v2.ListCollectionsRequest
-	(*ListCollectionsReply)(nil),   // 39: racflow.stage.v2.ListCollectionsReply
-	(*DropRequest)(nil),            // 40: racflow.stage.v2.DropRequest
-	(*WriteReply)(nil),             // 41: racflow.stage.v2.WriteReply
-	(*SearchRequest)(nil),          // 42: racflow.stage.v2.SearchRequest
-	(*Filter)(nil),                 // 43: racflow.stage.v2.Filter
-	(*Value)(nil),                  // 44: racflow.stage.v2.Value
-	(*GetRequest)(nil),             // 45: racflow.stage.v2.GetRequest
-	(*ScanRequest)(nil),            // 46: racflow.stage.v2.ScanRequest
-	(*ScanReply)(nil),              // 47: racflow.stage.v2.ScanReply
-	(*RowError)(nil),               // 48: racflow.stage.v2.RowError
-	(*Failure)(nil),                // 49: racflow.stage.v2.Failure
-	(*Collection)(nil),             // 50: racflow.stage.v2.Collection
-	(*CacheGetRequest)(nil),        // 51: racflow.stage.v2.CacheGetRequest
-	(*CacheGetReply)(nil),          // 52: racflow.stage.v2.CacheGetReply
-	(*CachedValue)(nil),            // 53: racflow.stage.v2.CachedValue
-	(*CachePutRequest)(nil),        // 54: racflow.stage.v2.CachePutRequest
-	(*CachePutReply)(nil),          // 55: racflow.stage.v2.CachePutReply
-	(*ProfileGetRequest)(nil),      // 56: racflow.stage.v2.ProfileGetRequest
-	(*ProfileGetReply)(nil),        // 57: racflow.stage.v2.ProfileGetReply
-	(*ProfilePutRequest)(nil),      // 58: racflow.stage.v2.ProfilePutRequest
-	(*ProfilePutReply)(nil),        // 59: racflow.stage.v2.ProfilePutReply
-	(*AcquireRequest)(nil),         // 60: racflow.stage.v2.AcquireRequest
-	(*AcquireReply)(nil),           // 61: racflow.stage.v2.AcquireReply
-	(*Call)(nil),                   // 62: racflow.stage.v2.Call
-	(*Result)(nil),                 // 63: racflow.stage.v2.Result
-	(*Rows)(nil),                   // 64: racflow.stage.v2.Rows
-	(*Chunks)(nil),                 // 65: racflow.stage.v2.Chunks
-	(*Terms)(nil),                  // 66: racflow.stage.v2.Terms
-	(*Rankings)(nil),               // 67: racflow.stage.v2.Rankings
-	(*Candidates)(nil),             // 68: racflow.stage.v2.Candidates
-	(*Prompts)(nil),                // 69: racflow.stage.v2.Prompts
-	(*Chat)(nil),                   // 70: racflow.stage.v2.Chat
-	(*Message)(nil),                // 71: racflow.stage.v2.Message
-	(*Allowed)(nil),                // 72: racflow.stage.v2.Allowed
-	(*Passages)(nil),               // 73: racflow.stage.v2.Passages
-	(*Samples)(nil),                // 74: racflow.stage.v2.Samples
-	(*Rejected)(nil),               // 75: racflow.stage.v2.Rejected
-	(*Verdicts)(nil),               // 76: racflow.stage.v2.Verdicts
+	(*AttachRequest)(nil),          // 35: racflow.stage.v2.AttachRequest
+	(*AttachReply)(nil),            // 36: racflow.stage.v2.AttachReply
+	(*Attached)(nil),               // 37: racflow.stage.v2.Attached
+	(*AttachedField)(nil),          // 38: racflow.stage.v2.AttachedField
+	(*PutRequest)(nil),             // 39: racflow.stage.v2.PutRequest
+	(*DeleteRequest)(nil),          // 40: racflow.stage.v2.DeleteRequest
+	(*CommitRequest)(nil),          // 41: racflow.stage.v2.CommitRequest
+	(*ListCollectionsRequest)(nil), // 42: racflow.stage.v2.ListCollectionsRequest
+	(*ListCollectionsReply)(nil),   // 43: racflow.stage.v2.ListCollectionsReply
+	(*DropRequest)(nil),            // 44: racflow.stage.v2.DropRequest
+	(*WriteReply)(nil),             // 45: racflow.stage.v2.WriteReply
+	(*SearchRequest)(nil),          // 46: racflow.stage.v2.SearchRequest
+	(*Filter)(nil),                 // 47: racflow.stage.v2.Filter
+	(*Value)(nil),                  // 48: racflow.stage.v2.Value
+	(*GetRequest)(nil),             // 49: racflow.stage.v2.GetRequest
+	(*ScanRequest)(nil),            // 50: racflow.stage.v2.ScanRequest
+	(*ScanReply)(nil),              // 51: racflow.stage.v2.ScanReply
+	(*RowError)(nil),               // 52: racflow.stage.v2.RowError
+	(*Failure)(nil),                // 53: racflow.stage.v2.Failure
+	(*Collection)(nil),             // 54: racflow.stage.v2.Collection
+	(*CacheGetRequest)(nil),        // 55: racflow.stage.v2.CacheGetRequest
+	(*CacheGetReply)(nil),          // 56: racflow.stage.v2.CacheGetReply
+	(*CachedValue)(nil),            // 57: racflow.stage.v2.CachedValue
+	(*CachePutRequest)(nil),        // 58: racflow.stage.v2.CachePutRequest
+	(*CachePutReply)(nil),          // 59: racflow.stage.v2.CachePutReply
+	(*ProfileGetRequest)(nil),      // 60: racflow.stage.v2.ProfileGetRequest
+	(*ProfileGetReply)(nil),        // 61: racflow.stage.v2.ProfileGetReply
+	(*ProfilePutRequest)(nil),      // 62: racflow.stage.v2.ProfilePutRequest
+	(*ProfilePutReply)(nil),        // 63: racflow.stage.v2.ProfilePutReply
+	(*AcquireRequest)(nil),         // 64: racflow.stage.v2.AcquireRequest
+	(*AcquireReply)(nil),           // 65: racflow.stage.v2.AcquireReply
+	(*Call)(nil),                   // 66: racflow.stage.v2.Call
+	(*Result)(nil),                 // 67: racflow.stage.v2.Result
+	(*Rows)(nil),                   // 68: racflow.stage.v2.Rows
+	(*Chunks)(nil),                 // 69: racflow.stage.v2.Chunks
+	(*Terms)(nil),                  // 70: racflow.stage.v2.Terms
+	(*Rankings)(nil),               // 71: racflow.stage.v2.Rankings
+	(*Candidates)(nil),             // 72: racflow.stage.v2.Candidates
+	(*Prompts)(nil),                // 73: racflow.stage.v2.Prompts
+	(*Chat)(nil),                   // 74: racflow.stage.v2.Chat
+	(*Message)(nil),                // 75: racflow.stage.v2.Message
+	(*Allowed)(nil),                // 76: racflow.stage.v2.Allowed
+	(*Passages)(nil),               // 77: racflow.stage.v2.Passages
+	(*Samples)(nil),                // 78: racflow.stage.v2.Samples
+	(*Rejected)(nil),               // 79: racflow.stage.v2.Rejected
+	(*Verdicts)(nil),               // 80: racflow.stage.v2.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
@@ -5858,117 +6142,122 @@ var file_stage_proto_depIdxs = []int32{
 	0,  // 10: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
 	19, // 11: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
 	3,  // 12: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
-	64, // 13: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 14: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 15: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 16: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 17: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 18: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
-	64, // 19: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
-	49, // 20: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
-	64, // 21: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
-	48, // 22: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
-	49, // 23: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
+	68, // 13: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 14: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 15: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 16: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 17: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 18: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
+	68, // 19: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
+	53, // 20: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
+	68, // 21: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
+	52, // 22: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
+	53, // 23: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
 	32, // 24: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
-	50, // 25: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
-	49, // 26: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
-	64, // 27: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
-	50, // 28: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
-	49, // 29: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
-	48, // 30: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
-	49, // 31: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
-	6,  // 32: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
-	7,  // 33: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
-	64, // 34: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
-	43, // 35: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
-	4,  // 36: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
-	43, // 37: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
-	5,  // 38: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
-	44, // 39: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
-	64, // 40: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
-	49, // 41: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
-	49, // 42: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
-	8,  // 43: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
-	53, // 44: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
-	49, // 45: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
-	49, // 46: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
-	49, // 47: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
-	49, // 48: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
-	62, // 49: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
-	63, // 50: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
-	49, // 51: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
-	9,  // 52: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	68, // 53: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	68, // 54: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	68, // 55: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	69, // 56: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	74, // 57: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	76, // 58: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	75, // 59: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
-	67, // 60: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	65, // 61: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	66, // 62: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	70, // 63: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	72, // 64: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	71, // 65: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	73, // 66: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 67: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 68: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	17, // 69: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	20, // 70: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	22, // 71: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	23, // 72: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	24, // 73: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	25, // 74: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	26, // 75: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	27, // 76: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	28, // 77: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	29, // 78: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	33, // 79: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	35, // 80: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	36, // 81: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	37, // 82: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	42, // 83: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	45, // 84: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	46, // 85: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	38, // 86: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	40, // 87: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	51, // 88: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	54, // 89: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	56, // 90: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
-	58, // 91: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
-	60, // 92: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 93: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	16, // 94: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	18, // 95: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	21, // 96: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	31, // 97: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	31, // 98: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	31, // 99: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	31, // 100: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	31, // 101: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	31, // 102: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	31, // 103: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	30, // 104: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	34, // 105: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	41, // 106: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	41, // 107: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	41, // 108: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	31, // 109: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	31, // 110: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	47, // 111: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	39, // 112: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	41, // 113: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	52, // 114: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	55, // 115: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	57, // 116: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
-	59, // 117: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
-	61, // 118: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	93, // [93:119] is the sub-list for method output_type
-	67, // [67:93] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	54, // 25: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
+	53, // 26: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
+	37, // 27: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
+	53, // 28: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
+	38, // 29: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
+	68, // 30: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
+	54, // 31: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
+	53, // 32: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
+	52, // 33: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
+	53, // 34: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
+	6,  // 35: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
+	7,  // 36: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
+	68, // 37: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
+	47, // 38: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
+	4,  // 39: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
+	47, // 40: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
+	5,  // 41: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
+	48, // 42: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
+	68, // 43: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
+	53, // 44: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 45: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
+	8,  // 46: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
+	57, // 47: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
+	53, // 48: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 49: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 50: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 51: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
+	66, // 52: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
+	67, // 53: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
+	53, // 54: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
+	9,  // 55: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
+	72, // 56: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	72, // 57: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	72, // 58: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	73, // 59: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	78, // 60: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	80, // 61: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	79, // 62: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	71, // 63: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	69, // 64: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	70, // 65: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	74, // 66: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	76, // 67: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	75, // 68: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	77, // 69: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10, // 70: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14, // 71: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	17, // 72: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	20, // 73: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	22, // 74: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	23, // 75: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	24, // 76: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	25, // 77: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	26, // 78: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	27, // 79: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	28, // 80: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	29, // 81: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	33, // 82: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	35, // 83: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
+	39, // 84: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	40, // 85: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	41, // 86: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	46, // 87: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	49, // 88: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	50, // 89: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	42, // 90: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	44, // 91: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	55, // 92: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	58, // 93: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	60, // 94: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	62, // 95: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	64, // 96: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11, // 97: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	16, // 98: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	18, // 99: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	21, // 100: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	31, // 101: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	31, // 102: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	31, // 103: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	31, // 104: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	31, // 105: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	31, // 106: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	31, // 107: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	30, // 108: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	34, // 109: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	36, // 110: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
+	45, // 111: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	45, // 112: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	45, // 113: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	31, // 114: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	31, // 115: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	51, // 116: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	43, // 117: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	45, // 118: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	56, // 119: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	59, // 120: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	61, // 121: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	63, // 122: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	65, // 123: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	97, // [97:124] is the sub-list for method output_type
+	70, // [70:97] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -5977,12 +6266,12 @@ func file_stage_proto_init() {
 		return
 	}
 	file_stage_proto_msgTypes[3].OneofWrappers = []any{}
-	file_stage_proto_msgTypes[34].OneofWrappers = []any{
+	file_stage_proto_msgTypes[38].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[50].OneofWrappers = []any{
+	file_stage_proto_msgTypes[54].OneofWrappers = []any{
 		(*AcquireRequest_Call)(nil),
 		(*AcquireRequest_Result)(nil),
 	}
@@ -5992,7 +6281,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   67,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

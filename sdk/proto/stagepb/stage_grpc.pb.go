@@ -49,6 +49,7 @@ const (
 	Stage_Enrich_FullMethodName          = "/racflow.stage.v2.Stage/Enrich"
 	Stage_Fit_FullMethodName             = "/racflow.stage.v2.Stage/Fit"
 	Stage_OpenCollection_FullMethodName  = "/racflow.stage.v2.Stage/OpenCollection"
+	Stage_Attach_FullMethodName          = "/racflow.stage.v2.Stage/Attach"
 	Stage_Put_FullMethodName             = "/racflow.stage.v2.Stage/Put"
 	Stage_Delete_FullMethodName          = "/racflow.stage.v2.Stage/Delete"
 	Stage_Commit_FullMethodName          = "/racflow.stage.v2.Stage/Commit"
@@ -101,6 +102,11 @@ type StageClient interface {
 	// OpenCollection makes a collection ready, and creates one that does not exist. It drops what
 	// was put or deleted and not committed.
 	OpenCollection(ctx context.Context, in *OpenCollectionRequest, opts ...grpc.CallOption) (*OpenCollectionReply, error)
+	// Attach opens the collection that the config names: one that somebody else makes, to be read. It
+	// writes nothing, there or anywhere. Search, Get and Scan take Attached.name from then on; Put,
+	// Delete, Commit and Drop fail for it with CODE_INVALID. It may be called again, to look for
+	// changes, and comes again in a new process. Only of stores with StageInfo.attaches.
+	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachReply, error)
 	// Put adds entries, in the place of those with the same ids. Calls that change one
 	// collection come one after the other. What Put and Delete do is visible and durable
 	// only after Commit, and then all at once.
@@ -261,6 +267,16 @@ func (c *stageClient) OpenCollection(ctx context.Context, in *OpenCollectionRequ
 	return out, nil
 }
 
+func (c *stageClient) Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AttachReply)
+	err := c.cc.Invoke(ctx, Stage_Attach_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stageClient) Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*WriteReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(WriteReply)
@@ -383,6 +399,11 @@ type StageServer interface {
 	// OpenCollection makes a collection ready, and creates one that does not exist. It drops what
 	// was put or deleted and not committed.
 	OpenCollection(context.Context, *OpenCollectionRequest) (*OpenCollectionReply, error)
+	// Attach opens the collection that the config names: one that somebody else makes, to be read. It
+	// writes nothing, there or anywhere. Search, Get and Scan take Attached.name from then on; Put,
+	// Delete, Commit and Drop fail for it with CODE_INVALID. It may be called again, to look for
+	// changes, and comes again in a new process. Only of stores with StageInfo.attaches.
+	Attach(context.Context, *AttachRequest) (*AttachReply, error)
 	// Put adds entries, in the place of those with the same ids. Calls that change one
 	// collection come one after the other. What Put and Delete do is visible and durable
 	// only after Commit, and then all at once.
@@ -448,6 +469,9 @@ func (UnimplementedStageServer) Fit(grpc.ClientStreamingServer[FitRequest, FitRe
 }
 func (UnimplementedStageServer) OpenCollection(context.Context, *OpenCollectionRequest) (*OpenCollectionReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method OpenCollection not implemented")
+}
+func (UnimplementedStageServer) Attach(context.Context, *AttachRequest) (*AttachReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Attach not implemented")
 }
 func (UnimplementedStageServer) Put(context.Context, *PutRequest) (*WriteReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Put not implemented")
@@ -717,6 +741,24 @@ func _Stage_OpenCollection_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stage_Attach_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AttachRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StageServer).Attach(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stage_Attach_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StageServer).Attach(ctx, req.(*AttachRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stage_Put_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PutRequest)
 	if err := dec(in); err != nil {
@@ -915,6 +957,10 @@ var Stage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "OpenCollection",
 			Handler:    _Stage_OpenCollection_Handler,
+		},
+		{
+			MethodName: "Attach",
+			Handler:    _Stage_Attach_Handler,
 		},
 		{
 			MethodName: "Put",

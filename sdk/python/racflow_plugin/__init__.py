@@ -39,13 +39,13 @@ from ._records import Addition, Answer, Chunk, Draw, Message, Pending, Prompt, R
 from ._results import each  # noqa: E402
 from ._rows import Row, Rows  # noqa: E402
 from ._stage import Setup  # noqa: E402
-from ._store import Collection, Entry, Filter, Hit, Hits, Page, Query, Scan, Search  # noqa: E402
+from ._store import Attached, AttachedField, Collection, Entry, Filter, Hit, Hits, Page, Query, Scan, Search  # noqa: E402
 from ._training import TrainingRow  # noqa: E402
 from ._vectors import normalize  # noqa: E402
 
 __all__ = [
-    "Addition", "Answer", "ArgumentError", "Call", "Cancelled", "Candidate", "Chunk", "Collection", "Context", "DenseStore", "Document",
-    "Draw", "Entry", "Filter", "Hit", "Hits", "Host", "Invalid", "Message", "Page", "Passage", "Pending", "Plugin", "Prompt",
+    "Addition", "Answer", "ArgumentError", "Attached", "AttachedField", "Call", "Cancelled", "Candidate", "Chunk", "Collection", "Context",
+    "DenseStore", "Document", "Draw", "Entry", "Filter", "Hit", "Hits", "Host", "Invalid", "Message", "Page", "Passage", "Pending", "Plugin", "Prompt",
     "Query", "Ranked", "Refused", "Rejection", "Row", "Rows", "Sample", "Scan", "Search", "Setup", "StageError", "Stopped",
     "TrainingRow", "Transient", "Unavailable", "Verdict", "argument", "each", "key_of", "normalize",
 ]

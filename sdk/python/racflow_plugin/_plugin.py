@@ -15,11 +15,11 @@ class Plugin(Stages):
 
     def _add(self, kind: str, name: str, *, doc: str | None = None, reads: typing.Sequence[str] = (), network: bool = False, batch: int = 0,
              example: str = "", revision: str = "", fit_reads: typing.Sequence[str] = (), pends: bool | str = False,
-             filters: bool = False) -> typing.Callable[[Class], Class]:
+             filters: bool = False, attaches: str = "") -> typing.Callable[[Class], Class]:
         def decorate(cls: Class) -> Class:
             cls = _arguments.prepare(cls)
             self.stages.append(Stage(kind, name, cls, doc=doc, reads=reads, network=network, batch=batch, example=example, revision=revision,
-                                     fit_reads=fit_reads, pends=pends, filters=filters))
+                                     fit_reads=fit_reads, pends=pends, filters=filters, attaches=attaches))
             return cls
         return decorate
 

@@ -33,7 +33,7 @@ class Stage:
     """The description of a stage, and the way to open it."""
 
     def __init__(self, kind: str, name: str, cls: type, *, doc: str | None, reads: typing.Sequence[str], network: bool, batch: int, example: str,
-                 revision: str, fit_reads: typing.Sequence[str], pends: bool | str, filters: bool):
+                 revision: str, fit_reads: typing.Sequence[str], pends: bool | str, filters: bool, attaches: str):
         self.kind, self.name, self.cls, self.revision = kind, name, cls, revision
         self.described = _arguments.describe(cls)
         for method in _METHODS.get(kind, (kind,)):
@@ -50,13 +50,17 @@ class Stage:
             raise TypeError(f"{cls.__name__} has fit_reads and no method fit")
         if bool(pends) != self.collects or pends and kind not in _PEND:
             raise TypeError(f"{cls.__name__}: pends goes with a method collect, of the kinds " + ", ".join(_PEND))
+        if attaches and (kind != "store" or not callable(getattr(cls, "attach", None))):
+            raise TypeError(f"{cls.__name__}: attaches is for a store with a method attach")
+        if attaches and attaches not in [each.message.name for each in self.described if each.message.type == _wire.ArgumentType.ARGUMENT_TYPE_STRING]:
+            raise TypeError(f"{cls.__name__} attaches what {attaches!r} names, which is no argument of type str")
         if doc is None:
             doc = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
         self.info = _wire.StageInfo(
             kind="KIND_" + kind.upper(), name=name, doc=valid(doc), arguments=[each.message for each in self.described],
             reads=["COLUMN_" + column.upper() for column in self.reads], network=network, preferred_batch=batch, filters=filters,
             example=example, validates=hasattr(cls, "validate"), fits=self.fits, fit_reads=["COLUMN_" + column.upper() for column in fit_reads],
-            pends=bool(pends), pends_if=pends if isinstance(pends, str) else "")
+            pends=bool(pends), pends_if=pends if isinstance(pends, str) else "", attaches=attaches)
 
     def make(self, config: bytes):
         """An instance with its arguments, which its method validate has checked."""

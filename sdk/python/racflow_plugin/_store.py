@@ -44,6 +44,29 @@ class Collection:
 
 
 @dataclasses.dataclass
+class AttachedField:
+    """Where a part of the entries comes from, for people."""
+
+    part: str  # "id", "text", "label", "context", "vector", "meta", or "sparse", by which words are searched
+    field: str  # of the collection
+    why: str  # "named in the file", "the only vector field"
+
+
+@dataclasses.dataclass
+class Attached:
+    """A collection that somebody else makes, to be read. search, get and scan take its name; put, delete, commit and drop raise Invalid for it."""
+
+    name: str
+    id: str  # of what stands behind the name: another one after the swap of an alias, or where it was made anew
+    entries: int  # as the server counts, deleted ones perhaps included
+    dimension: int
+    lexical: bool = False  # it can be searched by words; else a hybrid search has lexical=None, and a lexical one raises Invalid
+    labels: bool = False  # entries have labels
+    fields: "list[AttachedField]" = dataclasses.field(default_factory=list)
+    notes: "list[str]" = dataclasses.field(default_factory=list)  # what it goes without and why, and how scores are read: a sentence each
+
+
+@dataclasses.dataclass
 class Hit:
     """An entry that one of the searches found. A score that is not known is NaN."""
 
@@ -244,6 +267,10 @@ def answer(stage, name: str, request, reply, context) -> None:
 
     if name == "OpenCollection":
         _put_collection(call("open_collection", request.collection, request.dimension, request.analyzer), reply.collection)
+    elif name == "Attach":
+        if not callable(getattr(stage, "attach", None)):
+            raise Invalid("this store serves no collection that somebody else makes")
+        _put_attached(call("attach"), reply.attached)
     elif name == "ListCollections":
         for each in call("list_collections"):
             _put_collection(each, reply.collections.add())
@@ -270,6 +297,14 @@ def answer(stage, name: str, request, reply, context) -> None:
 
 def _put_collection(made: Collection, message) -> None:
     message.name, message.entries, message.dimension, message.note = valid(made.name), made.entries, made.dimension, made.note
+
+
+def _put_attached(found: Attached, message) -> None:
+    message.name, message.id, message.entries, message.dimension = valid(found.name), valid(found.id), found.entries, found.dimension
+    message.lexical, message.labels = found.lexical, found.labels
+    message.notes.extend(map(valid, found.notes))
+    for field in found.fields:
+        message.fields.add(part=valid(field.part), field=valid(field.field), why=valid(field.why))
 
 
 def _search(call: typing.Callable, request, reply) -> None:

@@ -2,7 +2,7 @@
 import typing
 
 from racflow_plugin import (
-    Addition, ArgumentError, Chunk, Collection, Draw, Entry, Hit, Hits, Invalid, Message, Page, Pending, Plugin, Prompt, Ranked, Sample,
+    Addition, ArgumentError, Attached, AttachedField, Chunk, Collection, Draw, Entry, Hit, Hits, Invalid, Message, Page, Pending, Plugin, Prompt, Ranked, Sample,
     Answer, Transient, Verdict, argument,
 )
 
@@ -56,14 +56,20 @@ class Length(Everything):
         (self.dir / "learnt").write_text("".join(f"{row.text} is {row.label}\n" for row in rows))
 
 
-@plugin.store("shelf", filters=True)
+@plugin.store("shelf", filters=True, attaches="collection")
 class Shelf(Everything):
     """Keeps two entries."""
 
+    collection: str = argument("", doc="One that somebody else makes.")
     kept = [Entry("a", "one", "x", meta={"page": 1}, hash=b"\x01\x02"), Entry("b", "two", "y", context="of numbers")]
 
     def open_collection(self, name, dimension, analyzer):
         return Collection("", 2, 2, b"of the engine")
+
+    def attach(self):
+        return Attached("docs", "docs_v2", 2, 2, labels=True,
+                        fields=[AttachedField("id", "pk", "the primary key"), AttachedField("text", "content", "named in the file")],
+                        notes=["It is not searched by words: no field has an index for that."])
 
     def put(self, name, entries):
         return {i: Invalid("the label is too long: at most 5 bytes") for i, entry in enumerate(entries) if len(entry.label) > 5}

@@ -11,7 +11,7 @@ from tests.wire import METHODS, serving
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "proto" / "testdata"
 STAGES = {stage.kind: stage.name for stage in reference.plugin.stages}
-STORE = ("OpenCollection", "Put", "Delete", "Commit", "Search", "Get", "Scan", "ListCollections", "Drop")
+STORE = ("OpenCollection", "Attach", "Put", "Delete", "Commit", "Search", "Get", "Scan", "ListCollections", "Drop")
 
 
 def example(name: str, cls):
