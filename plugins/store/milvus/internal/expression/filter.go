@@ -27,33 +27,61 @@ var (
 // longer filter the caller does the work.
 const maxLength = 128 << 10
 
-// Of translates a checked filter; nil selects all.
-func Of(f *sdk.Filter) Condition { return translate(f, false) }
+// Of translates a checked filter of racflow's own rows; nil selects all.
+func Of(f *sdk.Filter) Condition {
+	return Translate(f, func(f *sdk.Filter, negated bool) Condition {
+		switch f.Field {
+		case sdk.FieldID:
+			return Text(row.FieldID, f, negated)
+		case sdk.FieldLabel:
+			return Text(row.FieldLabel, f, negated)
+		}
+		if f.Op == sdk.FilterIn && len(f.Values) == 0 && !negated {
+			return none
+		}
+		member, ok := Path(row.FieldMeta, f.Key)
+		if !ok {
+			return all
+		}
+		return Member(member, f, negated)
+	})
+}
 
-// translate negates the filter where negated is set: Milvus Lite 2 has no `not`,
-// and engines disagree whether missing metadata differs from a value, so negations
-// move down to the comparisons, where they are exact or dropped. Operators are in
-// lower case: Milvus Lite 2 reads an upper-case OR as something else.
-func translate(f *sdk.Filter, negated bool) Condition {
+// Translate translates a checked filter whose comparisons compare translates, as
+// they are or negated; nil selects all.
+//
+// Milvus Lite 2 has no `not`, and engines disagree whether missing metadata differs
+// from a value, so negations move down to the comparisons, where they are exact or
+// dropped. Operators are in lower case: Milvus Lite 2 reads an upper-case OR as
+// something else.
+func Translate(f *sdk.Filter, compare func(f *sdk.Filter, negated bool) Condition) Condition {
 	if f == nil {
 		return all
 	}
-	switch f.Op {
-	case sdk.FilterNot:
-		return translate(&f.Parts[0], !negated)
-	case sdk.FilterAnd, sdk.FilterOr:
-		return combination(f.Parts, negated, (f.Op == sdk.FilterAnd) != negated)
-	}
-	if f.Field == sdk.FieldMeta {
-		return metaCondition(f, negated)
-	}
-	return textCondition(f, negated)
+	return translate(f, false, compare)
 }
 
-func combination(parts []sdk.Filter, negated, and bool) Condition {
+func translate(f *sdk.Filter, negated bool, compare func(*sdk.Filter, bool) Condition) Condition {
+	switch f.Op {
+	case sdk.FilterNot:
+		return translate(&f.Parts[0], !negated, compare)
+	case sdk.FilterAnd, sdk.FilterOr:
+		parts := make([]Condition, len(f.Parts))
+		for i := range f.Parts {
+			parts[i] = translate(&f.Parts[i], negated, compare)
+		}
+		return combination(parts, (f.Op == sdk.FilterAnd) != negated)
+	}
+	return compare(f, negated)
+}
+
+// Or selects what any of the conditions selects.
+func Or(parts ...Condition) Condition { return combination(parts, false) }
+
+func combination(parts []Condition, and bool) Condition {
 	var exprs []string
-	for i := range parts {
-		switch c := translate(&parts[i], negated); {
+	for _, c := range parts {
+		switch {
 		case c.None && and:
 			return none
 		case c == all && !and:
@@ -95,17 +123,13 @@ var comparisons = map[sdk.FilterOp][2]string{ // as it is, negated
 	sdk.FilterGreaterEqual: {">=", "<"},
 }
 
-// textCondition compares the id or the label, which every row has.
-func textCondition(f *sdk.Filter, negated bool) Condition {
-	field := row.FieldID
-	if f.Field == sdk.FieldLabel {
-		field = row.FieldLabel
-	}
+// Text translates a comparison with a field of strings that every row has.
+func Text(field string, f *sdk.Filter, negated bool) Condition {
 	literals := make([]string, len(f.Values))
 	size := 0
 	for i, v := range f.Values {
 		text, _ := v.(string)
-		literal, ok := quote(text)
+		literal, ok := Quote(text)
 		if size += len(literal); !ok || size > maxLength {
 			return all
 		}
@@ -144,25 +168,32 @@ func prefixCondition(field, prefix string, negated bool) Condition {
 	case plainPrefix.MatchString(prefix):
 		return Condition{Expr: field + ` like "` + prefix + `%"`}
 	}
-	literal, _ := quote(prefix) // checked before
+	literal, _ := Quote(prefix) // checked before
 	return Condition{Expr: field + " >= " + literal}
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// metaCondition compares metadata. An entry without the key differs from every
-// value, which engines do not agree on.
-func metaCondition(f *sdk.Filter, negated bool) Condition {
-	if negated || !plainKey.MatchString(f.Key) {
-		if f.Op == sdk.FilterIn && len(f.Values) == 0 && !negated {
-			return none
+// Path writes a member of a JSON field, if every engine reads its keys alike.
+func Path(field string, keys ...string) (string, bool) {
+	for _, key := range keys {
+		if !plainKey.MatchString(key) {
+			return "", false
 		}
+		field += `["` + key + `"]`
+	}
+	return field, true
+}
+
+// Member translates a comparison with a member of a JSON field. A row without it
+// differs from every value, which engines do not agree on.
+func Member(member string, f *sdk.Filter, negated bool) Condition {
+	if negated {
 		return all
 	}
-	field := row.FieldMeta + `["` + f.Key + `"]`
 	if f.Op == sdk.FilterPrefix {
 		if prefix := f.Values[0].(string); plainPrefix.MatchString(prefix) {
-			return Condition{Expr: field + ` like "` + prefix + `%"`}
+			return Condition{Expr: member + ` like "` + prefix + `%"`}
 		}
 		return all
 	}
@@ -173,20 +204,20 @@ func metaCondition(f *sdk.Filter, negated bool) Condition {
 	// Not every engine takes a list here, or one of numbers and strings.
 	var exprs []string
 	for _, v := range f.Values {
-		literal, ok := value(v)
+		literal, ok := Literal(v)
 		if !ok {
 			return all
 		}
-		exprs = append(exprs, field+" "+operator+" "+literal)
+		exprs = append(exprs, member+" "+operator+" "+literal)
 	}
 	return join(exprs, " or ", none)
 }
 
-// value writes a value, if every engine reads it alike.
-func value(v any) (string, bool) {
+// Literal writes a string, a number or a bool, if every engine reads it alike.
+func Literal(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
-		return quote(v)
+		return Quote(v)
 	case bool:
 		return strconv.FormatBool(v), true
 	case float64:
@@ -202,9 +233,9 @@ func value(v any) (string, bool) {
 	return "", false
 }
 
-// quote writes a string, if every engine reads it alike: there is no way to
+// Quote writes a string, if every engine reads it alike: there is no way to
 // write a line feed or a tab that Milvus Lite 2 understands.
-func quote(text string) (string, bool) {
+func Quote(text string) (string, bool) {
 	for _, r := range text {
 		if r < ' ' || r == 0x7f {
 			return "", false
