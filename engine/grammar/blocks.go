@@ -48,7 +48,7 @@ var format = []Block{
 		{Argument: sdk.Argument{Name: "age", Type: sdk.TypeDuration, Example: "2160h", Doc: "Vectors that were used, and answers that came, longer ago than this are removed, too; without it none are for their age."}},
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
-		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or documents. Of rows a knowledge may have several.", Arguments: slices.Concat(rows, []Argument{
+		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or documents. Of rows a knowledge may have several; it has none where its store serves a collection that you already have.", Arguments: slices.Concat(rows, []Argument{
 			given("reviewed", sdk.TypeBool, "false", "Whether the rows are what people have decided (racflow review writes them), and nothing but path is said of them. The file need not exist yet; an empty path: there is none. Items with the text of such a row are answered by it."),
 			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),

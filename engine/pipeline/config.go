@@ -45,7 +45,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				delete(identity, name)
 				delete(given, name)
 				v := l.configValue(w)
-				w.secret = v.secret
+				w.secret, w.unknown = v.secret, v.unknown
 				c.Ranges[name], c.written[name] = w.at, w
 				c.Secrets = append(c.Secrets, v.secrets...)
 				wrong = wrong || v.unknown

@@ -23,6 +23,7 @@ type written struct {
 	expression hcl.Expression
 	block      *hclsyntax.Block
 	secret     bool
+	unknown    bool // its value is wrong, and reported already, or of a stage that is off
 }
 
 // place is where the element that a path leads to is written, as far as the file

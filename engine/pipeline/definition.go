@@ -50,7 +50,7 @@ type Variable struct {
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
 	Name     string    `identity:"-,its collections are called by it"`
-	Sources  []Source  `identity:"knowledge"` // of rows several; the one that is reviewed is the last
+	Sources  []Source  `identity:"knowledge"` // of rows several; the one that is reviewed is the last; none of an attached collection
 	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
 	Enrich   []*Stage  `identity:"knowledge"` // add to entries, in file order, disabled ones too
 	Embed    *Stage    `identity:"knowledge"`
@@ -59,9 +59,10 @@ type Knowledge struct {
 	Range    hcl.Range `identity:"-,a position"`
 }
 
-// Main is the source by which a knowledge is called: the first one in the file.
+// Main is the source by which a knowledge is called: the first one in the file. An attached
+// collection has none: its Path is empty.
 func (k *Knowledge) Main() Source {
-	if len(k.Sources) == 0 { // the file has a mistake
+	if len(k.Sources) == 0 { // it is attached, or the file has a mistake
 		return Source{}
 	}
 	return k.Sources[0]

@@ -22,18 +22,14 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 		}
 	}
 	l.add(diags)
-	cut := len(content.Blocks.OfType("chunk")) > 0
-	k.Sources = l.readSources(b, content.Blocks.OfType("source"), cut)
-	if cut {
-		k.Chunk = l.readStage(l.single(b, content.Blocks, "chunk"), place{})
-	}
-	k.Enrich = l.readEnrich(content.Blocks.OfType("enrich"))
 	if e := l.single(b, content.Blocks, "embed"); e != nil {
 		k.Embed = l.readStage(e, place{})
 	}
-	if s := l.single(b, content.Blocks, "store"); s != nil {
-		k.Store = l.readStage(s, place{knowledge: k})
+	store := l.single(b, content.Blocks, "store")
+	if store != nil {
+		k.Store = l.readStage(store, place{knowledge: k})
 	}
+	l.readOrigin(k, b, content.Blocks, store)
 	return k
 }
 

@@ -76,6 +76,13 @@ func stages() Catalog {
 		sdk.StoreStage("milvus", "", opener[struct {
 			Address string `config:"address" doc:"host:port"`
 		}, sdk.Store]),
+		sdk.StoreStage("shared", "", opener[struct {
+			Collection string `config:"collection" doc:"One that somebody else makes."`
+			Fields     struct {
+				Text string   `config:"text" doc:"The field of texts."`
+				Meta []string `config:"meta" doc:"Fields for filters."`
+			} `config:"fields" doc:"Its fields." requires:"collection"`
+		}, sdk.Store], sdk.Filters(), sdk.Attaches("collection")),
 		sdk.PromptStage("completion", "", opener[promptConfig, sdk.Prompter], sdk.Reads(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)),
 		sdk.SampleStage("neighbours", "", opener[struct {
 			K int `config:"k" default:"15" doc:"How many vote."`

@@ -641,3 +641,44 @@ func expectUsable(t *testing.T, src string, file *File, diags hcl.Diagnostics) {
 		}
 	}
 }
+
+func TestAttached(t *testing.T) {
+	file, _ := load(t, `-var name=docs
+-- p.hcl --
+variable "name" { default = "" }
+knowledge "attached" {
+  embed { use = "minilm" }
+  store {
+    use = "shared"
+    config {
+      collection = var.name
+      fields {
+        text = "content"
+        meta = ["lang", "year"]
+      }
+    }
+  }
+}
+knowledge "built" {
+  source { path = "-" }
+  embed { use = "minilm" }
+  store { use = "shared" }
+}
+pipeline "p" {
+  retrieve "r" {
+    from   = knowledge.attached
+    filter = "meta.year > 2020" # its fields have types of their own
+  }
+}
+`)
+	attached, built := file.Knowledge[0], file.Knowledge[1]
+	if !attached.Attached() || attached.Collection() != "docs" || attached.Sources != nil || attached.Main().Path != "" {
+		t.Errorf("attached: %+v", attached)
+	}
+	if want, got := `{"collection":"docs","fields":{"meta":["lang","year"],"text":"content"}}`, string(attached.Store.Config.Open); got != want {
+		t.Errorf("config %s, want %s", got, want)
+	}
+	if built.Attached() || built.Collection() != "" {
+		t.Errorf("built: %+v", built)
+	}
+}

@@ -13,8 +13,9 @@ import (
 )
 
 // readSources reads the sources of a knowledge: one of documents, or any number of rows. The one
-// with people's decisions comes last, wherever it stands.
-func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool) []Source {
+// with people's decisions comes last, wherever it stands. attaches is the argument of the store by which
+// the knowledge could do without them; empty: it cannot.
+func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attaches string) []Source {
 	var all []Source
 	var reviewed *Source
 	for _, b := range blocks {
@@ -37,6 +38,8 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool) []Sourc
 	switch {
 	case len(all) == 0 && (reviewed != nil || len(blocks) > 0):
 		l.errorAt(blocks[0].DefRange, "Missing block", "What people decide adds to a knowledge. Beside it there has to be a source with rows: source { path = ... }.")
+	case len(all) == 0 && attaches != "":
+		l.errorAt(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; source is missing. Say where its entries come from: source { path = ... }. Or name a collection that you already have, which is then only read: config { %s = ... } in the store block.", attaches)
 	case len(all) == 0:
 		l.errorAt(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; source is missing.")
 	case reviewed != nil && all[0].Documents != nil:

@@ -40,7 +40,7 @@ func Text(w io.Writer, s Stage) error {
 	return err
 }
 
-// about is what a stage reads and whom it asks.
+// about is what a stage reads, whom it asks, and what a store attaches.
 func (s Stage) about() string {
 	var all []string
 	if len(s.Reads) > 0 {
@@ -48,6 +48,9 @@ func (s Stage) about() string {
 	}
 	if s.Network {
 		all = append(all, "talks to other machines")
+	}
+	if s.Attaches != "" {
+		all = append(all, "serves a collection that you already have where "+s.Attaches+" is given")
 	}
 	return strings.Join(all, ", and ")
 }

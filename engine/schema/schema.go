@@ -14,8 +14,9 @@ type Stage struct {
 	Kind      sdk.Kind   `json:"kind"`
 	Use       string     `json:"use"` // as a file names it
 	Doc       string     `json:"doc"`
-	Network   bool       `json:"network"` // it talks to other machines
-	Reads     []string   `json:"reads"`   // columns of an item
+	Network   bool       `json:"network"`            // it talks to other machines
+	Reads     []string   `json:"reads"`              // columns of an item
+	Attaches  string     `json:"attaches,omitempty"` // the argument of a store that names a collection which somebody else makes
 	Arguments []Argument `json:"arguments"`
 	Example   string     `json:"example"` // a block of a pipeline file
 }
@@ -48,7 +49,7 @@ type Argument struct {
 
 // Of explains a stage that a file uses by a name.
 func Of(use string, s sdk.Stage) Stage {
-	out := Stage{Kind: s.Kind, Use: use, Doc: s.Doc, Network: s.Network, Reads: []string{}, Arguments: argumentsOf(s.Arguments)}
+	out := Stage{Kind: s.Kind, Use: use, Doc: s.Doc, Network: s.Network, Reads: []string{}, Attaches: s.Attaches, Arguments: argumentsOf(s.Arguments)}
 	for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
 		if s.Reads.Has(c) {
 			out.Reads = append(out.Reads, c.String())
