@@ -35,19 +35,19 @@ func Tolerance(t float64) Option {
 // opened with the same state folder in any case.
 func Restart(restart func(testing.TB)) Option {
 	return func(t *testing.T, o *conformance.Options) {
-		o.Restart = func(c conformance.T) { restart(restarting{t, c}) }
+		o.Restart = func(c conformance.T) { restart(hook{t, c}) }
 	}
 }
 
-// restarting is the test of the stage, whose failures are those of the check at hand.
-type restarting struct {
+// hook is the test of the stage as a hook of it sees it: its failures are those of the check at hand.
+type hook struct {
 	*testing.T
 	check conformance.T
 }
 
-func (r restarting) Error(args ...any)                 { r.check.Errorf("%s", fmt.Sprint(args...)) }
-func (r restarting) Errorf(format string, args ...any) { r.check.Errorf(format, args...) }
-func (r restarting) Fatal(args ...any)                 { r.check.Fatalf("%s", fmt.Sprint(args...)) }
-func (r restarting) Fatalf(format string, args ...any) { r.check.Fatalf(format, args...) }
-func (r restarting) Fail()                             { r.check.Errorf("the restart failed") }
-func (r restarting) FailNow()                          { r.check.Fatalf("the restart failed") }
+func (h hook) Error(args ...any)                 { h.check.Errorf("%s", fmt.Sprint(args...)) }
+func (h hook) Errorf(format string, args ...any) { h.check.Errorf(format, args...) }
+func (h hook) Fatal(args ...any)                 { h.check.Fatalf("%s", fmt.Sprint(args...)) }
+func (h hook) Fatalf(format string, args ...any) { h.check.Fatalf(format, args...) }
+func (h hook) Fail()                             { h.check.Errorf("a hook of the test failed") }
+func (h hook) FailNow()                          { h.check.Fatalf("a hook of the test failed") }

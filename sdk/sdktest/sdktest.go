@@ -14,12 +14,18 @@ import (
 // Stage checks one stage, opened with a config that is a JSON object.
 func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
 	t.Helper()
+	run(t, stage, config, conformance.Checks(stage), opts)
+}
+
+// run runs checks and complains of what was left out and does not exist.
+func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Check, opts []Option) {
+	t.Helper()
 	o := conformance.NewOptions()
 	o.Short = testing.Short()
 	for _, set := range opts {
 		set(t, o)
 	}
-	conformance.Run(tester{t}, &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o}, conformance.Checks(stage))
+	conformance.Run(tester{t}, &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o}, checks)
 	for _, path := range unmet(o) {
 		t.Errorf("%q is left out, but there is no such subtest", path)
 	}

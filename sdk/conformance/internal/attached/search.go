@@ -1,0 +1,111 @@
+package attached
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/fuse"
+)
+
+// retrieve searches for the n best of each query, with their texts.
+func (v *view) retrieve(mode sdk.Mode, n int, queries ...sdk.Query) ([][]sdk.Candidate, error) {
+	return v.process.Stage.Retrieve(v.Context(), v.found.Name, sdk.Ranking{
+		Search: sdk.Search{Mode: mode, NumCandidates: n, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 0.7}, TopK: n,
+	}, queries)
+}
+
+// ranked returns the rows that the query's filter selects, by their cosines.
+func (v *view) ranked(q sdk.Query) []sdk.Candidate {
+	var all []sdk.Candidate
+	for _, e := range v.rows {
+		if q.Filter.Match(e.ID, e.Label, e.Meta) {
+			all = append(all, sdk.Candidate{ID: e.ID, Dense: float32(cosine(q.Vector, e.Vector))})
+		}
+	}
+	slices.SortFunc(all, func(a, b sdk.Candidate) int { return cmp.Compare(b.Dense, a.Dense) })
+	return all
+}
+
+// check compares candidates of a dense search with the head of what they ought to be. Those whose
+// cosines differ by rounding only may change places.
+func (v *view) check(q sdk.Query, n int, got []sdk.Candidate) {
+	v.Helper()
+	want := v.ranked(q)
+	if n = min(n, len(want)); len(got) != n {
+		v.Fatalf("filter %s: %d candidates, want %d", q.Filter, len(got), n)
+	}
+	seen := map[string]bool{}
+	for i, c := range got {
+		e := sdk.Entry{ID: c.ID, Text: c.Text, Context: c.Context, Label: c.Label, Meta: c.Meta}
+		if err := v.same(e, true); err != nil || seen[c.ID] {
+			v.Fatalf("place %d: %q, there before: %v, %v", i, c.ID, seen[c.ID], err)
+		}
+		seen[c.ID] = true
+		if !q.Filter.Match(c.ID, c.Label, c.Meta) {
+			v.Fatalf("filter %s: place %d has %q, which it does not select", q.Filter, i, c.ID)
+		}
+		if own := cosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) || !v.near(c.Dense, float64(want[i].Dense)) {
+			v.Fatalf("filter %s: place %d has %q with the dense score %v; its cosine is %v, and the best one left is %v", q.Filter, i, c.ID, c.Dense, own, want[i].Dense)
+		}
+	}
+}
+
+func (v *view) near(got float32, want float64) bool {
+	return math.Abs(float64(got)-want) <= v.Options.Tolerance*max(1, math.Abs(want))
+}
+
+// queries are random ones.
+func queries(n int) []sdk.Query {
+	random := rand.New(rand.NewPCG(3, 5))
+	all := make([]sdk.Query, n)
+	for i := range all {
+		all[i] = sdk.Query{Text: words[i%len(words)], Vector: vector(random)}
+		for d := range all[i].Vector {
+			all[i].Vector[d] *= float32(i + 1) // its length does not count
+		}
+	}
+	return all
+}
+
+func (v *view) dense() {
+	all := queries(12)
+	for _, n := range []int{1, 10, len(v.rows), len(v.rows) + 50} {
+		lists, err := v.retrieve(sdk.ModeDense, n, all...)
+		if err != nil || len(lists) != len(all) {
+			v.Fatalf("%d lists for %d queries, %v", len(lists), len(all), err)
+		}
+		for i, q := range all {
+			v.check(q, n, lists[i])
+		}
+	}
+	bad := []sdk.Query{all[0], {Text: "walrus", Vector: make([]float32, dimension)}}
+	lists, err := v.retrieve(sdk.ModeDense, 5, bad...)
+	if err != nil || len(lists) != 2 || len(lists[0]) != 5 || len(lists[1]) != 0 {
+		v.Errorf("a query whose vector is all zero gives %v, %v; it finds nothing", lists, err)
+	}
+}
+
+func (v *view) anyLength() {
+	v.make(rows(true))
+	all := queries(6)
+	lists, err := v.retrieve(sdk.ModeDense, len(v.rows), all...)
+	if err != nil {
+		v.Fatalf("%v", err)
+	}
+	for i, q := range all {
+		v.check(q, len(v.rows), lists[i])
+	}
+	if lists, err = v.retrieve(sdk.ModeDense, 10, all...); err != nil {
+		v.Fatalf("%v", err)
+	}
+	for i, q := range all { // which ten the server finds may depend on the lengths
+		for _, c := range lists[i] {
+			if own := cosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) {
+				v.Fatalf("%q has the dense score %v, its cosine is %v", c.ID, c.Dense, own)
+			}
+		}
+	}
+}
