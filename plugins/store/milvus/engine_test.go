@@ -107,8 +107,8 @@ func (e *engine) kill() {
 // config is the config of a stage without arguments, for a server.
 func (e *engine) config() config {
 	return config{
-		server.Config{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},
-		table.Options{
+		Config: server.Config{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},
+		Options: table.Options{
 			Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
 			Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
 		},

@@ -38,6 +38,7 @@ const (
 	codeNoCollection    = 100
 	codeNotLoaded       = 101
 	codeNotFullyLoaded  = 103
+	codeNoIndex         = 700
 	codeUnauthenticated = 1400
 	codePrivilege       = 1401
 	// The hundreds of what may be on its way from one node to another.
@@ -92,6 +93,15 @@ func IsMissing(err error) bool {
 	return errors.As(err, &e) && (e.code == codeNoCollection || e.legacy == commonpb.ErrorCode_CollectionNotExists || e.legacy == commonpb.ErrorCode_CollectionNameNotFound ||
 		strings.Contains(e.reason, "can't find collection") || strings.Contains(e.reason, "collection not found"))
 }
+
+// IsNoIndex reports that there is no index to describe.
+func IsNoIndex(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.code == codeNoIndex || e.legacy == commonpb.ErrorCode_IndexNotExist)
+}
+
+// IsUnimplemented reports that the server has no such call.
+func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // isTransient reports that the same call may succeed later.
 func isTransient(err error) bool {

@@ -1,0 +1,81 @@
+package attached
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/sdk"
+)
+
+// outputs are the names of the fields to ask for. The key is always among them:
+// asked for nothing, some servers return everything.
+func (m *mapping) outputs(withTexts, withMeta, withVector bool) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(m.id.GetName())
+	parts := []*place{m.label}
+	if withTexts {
+		parts = append(parts, m.text, m.context)
+	}
+	for _, p := range parts {
+		if p != nil {
+			add(p.field.GetName())
+		}
+	}
+	if withTexts || withMeta {
+		for _, p := range m.meta {
+			add(p.field.GetName())
+		}
+	}
+	if withVector {
+		add(m.vector.GetName())
+	}
+	return names
+}
+
+// hasTexts reports whether a row came with what outputs(true, ...) names for.
+func (r *record) hasTexts(m *mapping) bool {
+	return m.text == nil || r.rows.columns[m.text.field.GetName()] != nil
+}
+
+func (m *mapping) idOf(r *record) string    { return textOf(r.value(m.id.GetName())) }
+func (m *mapping) labelOf(r *record) string { return m.part(m.label, r) }
+
+func (m *mapping) part(p *place, r *record) string {
+	if p == nil {
+		return ""
+	}
+	return textOf(p.value(r))
+}
+
+// entry makes an entry of a row.
+func (m *mapping) entry(r *record, withTexts bool) sdk.Entry {
+	e := sdk.Entry{ID: m.idOf(r), Label: m.labelOf(r)}
+	if withTexts {
+		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.readMeta(r)
+	}
+	return e
+}
+
+// keys selects rows by their ids, and counts those that it can name: of a number
+// only its usual form, and no text that servers read in several ways.
+func (m *mapping) keys(ids []string) (expr string, n int) {
+	numbers := (place{field: m.id}).is(whole...)
+	var literals []string
+	for _, id := range ids {
+		if numbers {
+			if n, ok := wholeNumber(id); ok {
+				literals = append(literals, strconv.FormatInt(n, 10))
+			}
+		} else if literal, ok := expression.Quote(id); ok {
+			literals = append(literals, literal)
+		}
+	}
+	return m.id.GetName() + " in [" + strings.Join(literals, ",") + "]", len(literals)
+}

@@ -1,0 +1,96 @@
+package attached
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+)
+
+// place is where a value is: a field, or a member of a JSON field.
+type place struct {
+	field *schemapb.FieldSchema
+	path  []string // names of members, from the outermost
+}
+
+var memberPattern = regexp.MustCompile(`^([^\[\]]+)((?:\["(?:[^"\\]|\\.)*"\])+)$`)
+
+// find reads a place as people write it.
+func (d *description) find(argument, text string) (place, error) {
+	if f := d.field(text); f != nil {
+		return place{field: f}, nil
+	}
+	if parts := memberPattern.FindStringSubmatch(text); parts != nil {
+		f := d.field(parts[1])
+		path, ok := members(parts[2])
+		switch {
+		case f != nil && f.GetDataType() == schemapb.DataType_JSON && ok:
+			return place{f, path}, nil
+		case f != nil:
+			return place{}, wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
+		}
+	} else if f := d.field(dynamicField); f != nil {
+		return place{f, []string{text}}, nil
+	}
+	return place{}, wrong(argument, "collection %s has no field %q; it has %s", d.name, text, d.names())
+}
+
+// members reads ["a"]["b"].
+func members(text string) (path []string, ok bool) {
+	for text != "" {
+		var one []string
+		decoder := json.NewDecoder(strings.NewReader(text))
+		if decoder.Decode(&one) != nil || len(one) != 1 {
+			return nil, false
+		}
+		path, text = append(path, one[0]), text[decoder.InputOffset():]
+	}
+	return path, true
+}
+
+// String writes a place as people do.
+func (p place) String() string {
+	name := p.field.GetName()
+	if p.field.GetIsDynamic() && len(p.path) == 1 {
+		return p.path[0]
+	}
+	for _, key := range p.path {
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			panic(err) // strings always encode
+		}
+		name += "[" + string(quoted) + "]"
+	}
+	return name
+}
+
+// key is the name of a place in metadata.
+func (p place) key() string {
+	if len(p.path) > 0 {
+		return p.path[len(p.path)-1]
+	}
+	return p.field.GetName()
+}
+
+func (p place) is(types ...schemapb.DataType) bool {
+	for _, t := range types {
+		if len(p.path) == 0 && p.field.GetDataType() == t {
+			return true
+		}
+	}
+	return false
+}
+
+// value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
+func (p place) value(r *record) any {
+	v := r.value(p.field.GetName())
+	for _, key := range p.path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[key]
+	}
+	return v
+}

@@ -1,0 +1,62 @@
+package attached
+
+import (
+	"context"
+	"math"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+)
+
+// scores says how the scores of a server become cosines.
+type scores struct {
+	metric string
+	exact  bool   // they do; else cosines are computed from the vectors
+	note   string // a sentence for people
+}
+
+// cosine makes a score of an entry whose vector has norm 1 the cosine.
+func (s scores) cosine(score float32) float32 {
+	if s.metric == metricL2 { // the square of the distance, which is 2 - 2 cos
+		return clip(1 - float64(score)/2)
+	}
+	return clip(float64(score))
+}
+
+// tolerance is how far a cosine may be off that is made of a score; vectors of 16
+// bits are off by some of it.
+const tolerance = 0.005
+
+// calibrate finds out whether scores are cosines, by a search among the first rows.
+func (c *Collection) calibrate(ctx context.Context, first []*record) error {
+	c.scores = scores{metric: c.metric(c.description)}
+	vectors := map[string][]float32{}
+	var ids []string
+	var query []float32
+	for _, r := range first {
+		x, _ := r.value(c.vector.GetName()).([]float32)
+		if id := c.idOf(r); cosine(x, x) > 0 && len(x) == c.dimension {
+			vectors[id], ids, query = x, append(ids, id), row.Unit(x)
+		}
+	}
+	if query == nil {
+		c.scores.exact = c.scores.metric == metricCosine
+		c.scores.note = "None of the first rows has a vector."
+		return nil
+	}
+	expr, n := c.keys(ids)
+	lists, err := c.search(ctx, c.denseRequest([][]float32{query}, expr, c.outputs(false, false, false), n))
+	if err != nil {
+		return err
+	}
+	c.scores.exact = len(lists[0]) > 0
+	for _, found := range lists[0] {
+		if x := vectors[found.id]; x != nil && math.Abs(float64(c.scores.cosine(found.score)-cosine(query, x))) > tolerance {
+			c.scores.exact = false
+		}
+	}
+	c.scores.note = "The server's scores (" + c.scores.metric + ") are read as cosines."
+	if !c.scores.exact {
+		c.scores.note = "The server's scores (" + c.scores.metric + ") are no cosines, as where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine."
+	}
+	return nil
+}
