@@ -70,7 +70,7 @@ func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, q
 		return nil, fmt.Errorf("the store returned %d of %d entries", len(entries), len(bare.ids))
 	}
 	for i := range lists {
-		lists[i] = bare.complete(lists[i], entries)
+		lists[i] = bare.complete(lists[i], entries, queries[i].Filter)
 	}
 	return lists, rowsErr
 }
@@ -123,15 +123,16 @@ func carriers(h sdk.Hits) map[string]bool {
 	return carried
 }
 
-// complete fills in the entries that were asked for. A candidate whose entry
-// has been deleted since the search is left out.
-func (m *missing) complete(list []sdk.Candidate, entries []sdk.Entry) []sdk.Candidate {
+// complete fills in the entries that were asked for. A candidate is left out whose entry has been
+// deleted since the search, or changed so that the filter does not select it any more: it may belong to
+// somebody else by now.
+func (m *missing) complete(list []sdk.Candidate, entries []sdk.Entry, filter *sdk.Filter) []sdk.Candidate {
 	kept := list[:0]
 	for i := range list {
 		c := list[i]
 		if at, ok := m.place[c.ID]; ok {
 			e := &entries[at]
-			if e.ID == "" {
+			if e.ID == "" || !filter.Match(e.ID, e.Label, e.Meta) {
 				continue
 			}
 			c.Text, c.Label, c.Context, c.Meta = e.Text, e.Label, e.Context, e.Meta
