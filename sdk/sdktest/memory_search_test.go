@@ -88,7 +88,7 @@ func (m *memory) match(f *sdk.Filter, e sdk.Entry) bool {
 			f = &g
 		}
 	case "filter of the first query":
-		if f != nil && f.Op == sdk.FilterIn && f.Field == sdk.FieldLabel {
+		if f != nil && f.Op == sdk.FilterIn {
 			return e.Label == "red"
 		}
 	}

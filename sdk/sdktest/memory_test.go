@@ -34,6 +34,7 @@ type kept struct {
 	Schema  sdk.Schema
 	Note    []byte
 	Now     map[string]unit
+	Commits int
 	pending map[string]unit
 }
 
@@ -61,13 +62,12 @@ func (m *memory) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Co
 	if _, err := analyze.Named(schema.Analyzer); name == "" || err != nil && schema.Analyzer != "" {
 		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("collection %q: %w", name, err))
 	}
-	k := &kept{Schema: schema, Now: map[string]unit{}}
-	raw, err := os.ReadFile(m.file(name))
-	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(raw)).Decode(k)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	k, err := m.load(name)
+	if err != nil {
 		return sdk.Collection{}, err
+	}
+	if k.Now == nil {
+		k.Schema, k.Now = schema, map[string]unit{}
 	}
 	if m.fault == "opens with any analyzer" {
 		k.Schema.Analyzer = schema.Analyzer
@@ -84,6 +84,19 @@ func (m *memory) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Co
 	}
 	m.open[name] = k
 	return sdk.Collection{Entries: len(k.Now), Dimension: schema.Dimension, Note: k.Note}, nil
+}
+
+// load reads what was committed; nothing where there is no file.
+func (m *memory) load(name string) (*kept, error) {
+	k := &kept{}
+	raw, err := os.ReadFile(m.file(m.called(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(raw)).Decode(k)
+	}
+	return k, err
 }
 
 func (m *memory) List(context.Context) ([]sdk.Collection, error) {
@@ -224,6 +237,14 @@ func (m *memory) Delete(_ context.Context, name string, ids []string) error {
 
 func (m *memory) Commit(_ context.Context, name string, note []byte) error {
 	return m.writing(name, func(k *kept) error {
+		there, err := m.load(name)
+		if err != nil {
+			return err
+		}
+		if there.Commits != k.Commits && m.fault != "overwrites what another process wrote" {
+			return sdk.Transient(fmt.Errorf("collection %q was changed by another process", name), 0)
+		}
+		k.Commits++
 		k.Note = bytes.Clone(note)
 		if m.fault == "shows a commit bit by bit" {
 			m.trickle(k)

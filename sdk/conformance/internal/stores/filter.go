@@ -10,25 +10,25 @@ import (
 )
 
 // filterCases hold the table, a subtest for each row, and what no row can say.
-var filterCases = append(filterRows(),
-	storeCase{"ids of odd strings", func(c *collection) { c.filtersOf(oddStrings, id) }},
-	storeCase{"labels of odd strings", func(c *collection) { c.filtersOf(oddStrings, label) }},
-	storeCase{"metadata of odd strings", func(c *collection) { c.filtersOf(oddStrings, meta("s")) }},
-	storeCase{"zero bytes", func(c *collection) {
+var filterCases = slices.Concat(filterRows(), tenantCases, []storeCase{
+	{"ids of odd strings", func(c *collection) { c.filtersOf(oddStrings, id) }},
+	{"labels of odd strings", func(c *collection) { c.filtersOf(oddStrings, label) }},
+	{"metadata of odd strings", func(c *collection) { c.filtersOf(oddStrings, meta("s")) }},
+	{"zero bytes", func(c *collection) {
 		for _, f := range []field{id, label, meta("s")} {
 			c.fresh(c.schema).filtersOf([]string{"\x00", "a\x00", "a\x00b", "a", "ab"}, f)
 		}
 	}},
-	storeCase{"keys of odd strings", func(c *collection) { c.filteredKeys(oddStrings) }},
-	storeCase{"keys like names of columns", func(c *collection) {
+	{"keys of odd strings", func(c *collection) { c.filteredKeys(oddStrings) }},
+	{"keys like names of columns", func(c *collection) {
 		c.filteredKeys([]string{"id", "pk", "text", "label", "context", "meta", "vector", "hash", "dense", "sparse", "0", "and", "not", "in", "like", "exists"})
 	}},
-	storeCase{"long values", (*collection).longValues},
-	storeCase{"many values", (*collection).manyValues},
-	storeCase{"one for each query", (*collection).filterPerQuery},
-	storeCase{"after changes", (*collection).filterAfterChanges},
-	storeCase{"random trees", (*collection).randomFilters},
-)
+	{"long values", (*collection).longValues},
+	{"many values", (*collection).manyValues},
+	{"one for each query", (*collection).filterPerQuery},
+	{"after changes", (*collection).filterAfterChanges},
+	{"random trees", (*collection).randomFilters},
+})
 
 func filterRows() []storeCase {
 	var all []storeCase

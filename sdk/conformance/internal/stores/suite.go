@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -49,6 +50,8 @@ var Topics = []Topic{
 		"Return sdk.Invalid, or sdk.RowErrors with it, and store nothing of what is refused.", refuseCases},
 	{"together", "Runs search while a build writes, and give calls up when a person stops them.",
 		"Let each search see one commit, keep collections apart, and stop working when the context ends.", togetherCases},
+	{"processes", "Several runs and a server share knowledge: one builds while others read, or wants to build, too.",
+		"Refuse a change, or its commit, with sdk.Transient where another process has changed the collection since this one opened it.", processCases},
 }
 
 // Cases calls yield with the name of each check of a topic, and what runs it.
@@ -130,12 +133,25 @@ func (c *collection) start() {
 	if c.process, err = c.Open(c, c.setup); err != nil {
 		c.Fatalf("open the stage: %v", err)
 	}
+	c.dropAtEnd()
+}
+
+// dropAtEnd removes the collection after the check, where the process still runs then: a server
+// would have it for ever.
+func (c *collection) dropAtEnd() {
+	stage, name := c.process.Stage, c.name
+	c.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), c.options.Promptly)
+		defer cancel()
+		_ = stage.Drop(ctx, name)
+	})
 }
 
 // other opens a collection beside this one, in the same process.
 func (c *collection) other(name string, schema sdk.Schema) *collection {
 	c.Helper()
 	o := &collection{T: c.T, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
+	o.dropAtEnd()
 	o.open()
 	return o
 }
