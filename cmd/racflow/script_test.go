@@ -45,7 +45,11 @@ func (t tidy) Run() int {
 }
 
 // TestScripts runs the verbs as a person would, with real stage processes.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { testscript.Run(t, scripts(t)) }
+
+// scripts are all scripts, over the embedded store.
+func scripts(t *testing.T) testscript.Params {
+	t.Helper()
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
@@ -58,12 +62,13 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
+	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("STORE", "local")
 			e.Setenv("PIPELINES", pipelines)
 			e.Setenv("PLUGINS", built)
 			oracle, err := exec.LookPath("racflow-plugin-oracle")
@@ -86,7 +91,8 @@ func TestScripts(t *testing.T) {
 			"remove": remove,
 			"serve":  serveModel,
 		},
-	})
+		Condition: func(condition string) (bool, error) { return false, onlyMilvus(condition) },
+	}
 }
 
 // exits runs a command that must end with the given code: exits 3 racflow ...
