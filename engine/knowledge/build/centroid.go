@@ -5,34 +5,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
+	"github.com/racflow/racflow/engine/knowledge/centroid"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/sdk"
 )
 
-// direction returns a vector of norm 1; all zero where the vectors of a sum cancel each
-// other out.
-func direction(sum []float64) []float32 {
-	var square float64
-	for _, x := range sum {
-		square += x * x
-	}
-	out := make([]float32, len(sum))
-	if square == 0 {
-		return out
-	}
-	for i, x := range sum {
-		out[i] = float32(x / math.Sqrt(square))
-	}
-	return out
-}
-
-// buildCentroids makes the centroids of labels, the mean directions of their vectors as
-// in a nearest centroid classifier with cosine distance (Han and Karypis 2000): those of
-// the given labels, or all where they are not those of the source as it was before.
+// buildCentroids makes the centroids of the given labels, or of all where they are not those
+// of the source as it was before.
 func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, before string) error {
 	collection := generation.Centroids(b.Collection)
 	have, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()})
@@ -61,18 +43,8 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	if !all {
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
-	sums := map[string][]float64{}
-	err := stages.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) {
-		if e.Label == "" {
-			return
-		}
-		if sums[e.Label] == nil {
-			sums[e.Label] = make([]float64, len(e.Vector))
-		}
-		for i, x := range e.Vector {
-			sums[e.Label][i] += float64(x)
-		}
-	})
+	sums := centroid.Sums{}
+	err := stages.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) { sums.Add(e.Label, e.Vector) })
 	if err != nil {
 		return err
 	}
@@ -85,10 +57,9 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	}
 	slices.Sort(gone)
 	collection := generation.Centroids(b.Collection)
-	var entries []sdk.Entry
-	for _, label := range slices.Sorted(maps.Keys(sums)) {
-		known[label] = true
-		entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: direction(sums[label])})
+	entries := sums.Entries()
+	for _, e := range entries {
+		known[e.Label] = true
 	}
 	err = b.Store.Delete(ctx, collection, gone)
 	if err == nil {
