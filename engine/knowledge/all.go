@@ -3,6 +3,7 @@ package knowledge
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -27,10 +28,10 @@ func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 		return rule.Extent{}, fmt.Errorf("count the tokens of knowledge %q: %w", k.block.Name, err)
 	}
 	e.Tokens = sdk.EstimateTokens(characters)
-	return e, nil
+	return k.backing.Scale(e), nil
 }
 
-// all is all entries, in memory.
+// all is entries in memory.
 type all struct {
 	once    sync.Once
 	err     error
@@ -40,20 +41,23 @@ type all struct {
 	hashes []uint64 // of the entries' ids
 }
 
+// read reads entries once, in the order of All.
+func (a *all) read(pages func() iter.Seq2[[]sdk.Entry, error]) ([]sdk.Candidate, error) {
+	a.once.Do(func() {
+		a.err = each(pages(), func(entry sdk.Entry) { a.entries = append(a.entries, candidate(entry)) })
+		slices.SortFunc(a.entries, units.InOrder)
+	})
+	return a.entries, a.err
+}
+
 // All returns every entry as a candidate that nothing has scored, in the order of
 // the documents: by their ids, and within a document by place; rows by their ids.
 // So it is the same for the same content, however that came about. It is read
 // once, and all of it is held in memory: the caller must not change it.
 func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
-	e := &k.all
-	e.once.Do(func() {
-		e.err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
-			e.entries = append(e.entries, candidate(entry))
-		})
-		slices.SortFunc(e.entries, units.InOrder)
-	})
-	if e.err != nil {
-		return nil, fmt.Errorf("read all of knowledge %q: %w", k.block.Name, e.err)
+	found, err := k.all.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Whole(ctx, sdk.Scan{Texts: true}) })
+	if err != nil {
+		return nil, fmt.Errorf("read all of knowledge %q: %w", k.block.Name, err)
 	}
-	return e.entries, nil
+	return found, nil
 }

@@ -35,7 +35,9 @@ type Knowledge struct {
 	store    stages.Store
 	entries  string // their collection
 	content  string
-	all      all
+	backing  backing
+	all      *all // of the backing, whole
+	drawn    *all // of its pages: what random examples are drawn from
 	embeds   Meter
 	searches Meter
 	observe  observe.Observer // hears of calls; nil: nobody listens
@@ -99,10 +101,17 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
 	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported what is wrong there
-	return &Knowledge{
-		Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block,
-		embedder: job.Embedder, store: store, entries: job.Collection, content: made.Content,
-	}, nil
+	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder}
+	return k.of(store, job.Collection, made.Content, job.Embedder.Dimension()), nil
+}
+
+// of makes a knowledge that of a generation.
+func (k *Knowledge) of(store stages.Store, collection, content string, dimension int) *Knowledge {
+	k.store, k.entries, k.content = store, collection, content
+	k.all = &all{}
+	k.drawn = k.all
+	k.backing = &built{store, collection, content, sdk.Schema{Dimension: dimension, Analyzer: k.block.Analyzer}, k.search}
+	return k
 }
 
 // Reopen returns a generation of a block's knowledge as it was when content was the hash of what it
@@ -124,7 +133,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, 
 	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: all[at].Dimension, Analyzer: block.Analyzer}); err != nil {
 		return nil, err
 	}
-	return &Knowledge{block: block, store: store, entries: collection, content: content}, nil
+	return (&Knowledge{block: block}).of(store, collection, content, all[at].Dimension), nil
 }
 
 // maxTries is how often a build starts over that no other one kept out.
@@ -160,20 +169,12 @@ func buildPatiently(ctx context.Context, job *build.Job, waiting func(string, er
 // Hold keeps others from removing the edition that is searched, for some minutes: call it again
 // after generation.HoldEvery.
 func (k *Knowledge) Hold(ctx context.Context, holder string) error {
-	return generation.Hold(ctx, k.store, k.entries, k.schema(), k.content, holder)
+	return k.backing.Hold(ctx, holder)
 }
 
 // Leave ends what Hold began. With drop, an edition that nobody else holds is removed: dropped.
 func (k *Knowledge) Leave(ctx context.Context, holder string, drop bool) (dropped bool, err error) {
-	held, err := generation.Leave(ctx, k.store, k.entries, k.schema(), k.content, holder)
-	if err != nil || held || !drop {
-		return false, err
-	}
-	return true, generation.Drop(ctx, k.store, k.entries)
-}
-
-func (k *Knowledge) schema() sdk.Schema {
-	return sdk.Schema{Dimension: k.embedder.Dimension(), Analyzer: k.block.Analyzer}
+	return k.backing.Leave(ctx, holder, drop)
 }
 
 // Filters reports whether the store searches each query among the entries that the
@@ -187,7 +188,19 @@ func (k *Knowledge) Generation() (collection, content string) { return k.entries
 // Entries calls f with every entry that is wanted, in no particular order, and with
 // those of its parts that are.
 func (k *Knowledge) Entries(ctx context.Context, want sdk.Scan, f func(sdk.Entry)) error {
-	return stages.Scan(ctx, k.store, k.entries, want, f)
+	return each(k.backing.Pages(ctx, want), f)
+}
+
+func each(pages iter.Seq2[[]sdk.Entry, error], f func(sdk.Entry)) error {
+	for page, err := range pages {
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			f(e)
+		}
+	}
+	return nil
 }
 
 // Rows yields every entry as a stage learns from it: with its text, without what was
@@ -195,7 +208,7 @@ func (k *Knowledge) Entries(ctx context.Context, want sdk.Scan, f func(sdk.Entry
 func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		want := sdk.Scan{Texts: columns.Has(sdk.ColumnText), Vectors: columns.Has(sdk.ColumnVector)}
-		for page, err := range stages.Pages(ctx, k.store, k.entries, want) {
+		for page, err := range k.backing.Pages(ctx, want) {
 			rows := make([]sdk.TrainingRow, len(page))
 			for i, e := range page {
 				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
@@ -22,17 +23,17 @@ import (
 //
 // others: an item that is an entry itself does not get that one.
 func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, others bool) ([][]sdk.Candidate, error) {
-	all, err := k.All(ctx)
+	all, err := k.drawn.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Pages(ctx, sdk.Scan{Texts: true}) })
 	if err != nil {
-		return nil, fmt.Errorf("random examples: %w", err)
+		return nil, fmt.Errorf("read knowledge %q for random examples: %w", k.block.Name, err)
 	}
-	k.all.hash.Do(func() {
-		k.all.hashes = make([]uint64, len(all))
+	k.drawn.hash.Do(func() {
+		k.drawn.hashes = make([]uint64, len(all))
 		for i := range all {
-			k.all.hashes[i] = hashOf(0, all[i].ID)
+			k.drawn.hashes[i] = hashOf(0, all[i].ID)
 		}
 	})
-	lottery := lottery{hashes: k.all.hashes, parts: max(1, draw.Parts)}
+	lottery := lottery{hashes: k.drawn.hashes, parts: max(1, draw.Parts)}
 	lottery.each = (draw.Count + lottery.parts - 1) / lottery.parts
 	draws := make([][]sdk.Candidate, len(ids))
 	if draw.Count <= 0 {

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -77,12 +76,7 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 	if len(k.Labels) == 0 {
 		return make([][]sdk.Candidate, len(vectors)), nil
 	}
-	queries := make([]sdk.Query, len(vectors))
-	for i, v := range vectors {
-		queries[i].Vector = v
-	}
-	n := min(limit, len(k.Labels))
-	return k.search(ctx, generation.Centroids(k.entries), nearest(n), queries, 0) // these rows were searched for before
+	return k.backing.Nearest(ctx, vectors, min(limit, len(k.Labels)))
 }
 
 // search asks the store. fresh is how many of the queries count as rows.
