@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/knowledge/attached"
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -41,11 +42,16 @@ func (e *DiagnosticsError) Error() string {
 func (p *Pipeline) explain(err error) error {
 	var source *units.SourceError
 	var config *host.ConfigError
+	var collection *attached.UnusableError
 	var diags hcl.Diagnostics
 	switch {
 	case errors.As(err, &source):
 		diags = diags.Append(&hcl.Diagnostic{
 			Severity: hcl.DiagError, Summary: "Unusable source", Detail: capitalize(source.Err.Error()) + ".", Subject: &source.Range,
+		})
+	case errors.As(err, &collection):
+		diags = diags.Append(&hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Unusable collection", Detail: capitalize(err.Error()) + ".", Subject: &collection.Range,
 		})
 	case errors.As(err, &config):
 		diags = p.blame(config)

@@ -46,6 +46,10 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	d := &Diagnosis{}
 	o := doctor.Options{}
 	for _, block := range blocks {
+		if block.Attached() {
+			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: it is a collection that somebody else makes, which racflow only reads: doctor looks at rows and documents of files", block.Name))
+			continue
+		}
 		set, err := w.set(ctx, block)
 		if err != nil {
 			return nil, err
@@ -202,7 +206,7 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 	}
 	rows := false
 	for _, block := range p.chosen.Knowledge() {
-		if block.Documents() != nil {
+		if block.Documents() != nil || block.Attached() {
 			continue
 		}
 		rows = true
@@ -214,7 +218,7 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 		some, count = append(some, places...), count+n
 	}
 	if !rows {
-		return nil, 0, errors.New("the knowledge is made of documents, which are not compared with the items")
+		return nil, 0, errors.New("the knowledge is made of documents, or is a collection that somebody else makes: neither is compared with the items")
 	}
 	return some, count, nil
 }
@@ -228,7 +232,7 @@ func (p *Pipeline) glance(ctx context.Context) {
 	}
 	o := doctor.Options{Quick: true}
 	for _, block := range p.chosen.Knowledge() {
-		if block.Documents() != nil || slices.ContainsFunc(block.Sources, func(s pipeline.Source) bool { return !s.Reviewed && !source.Regular(s.Path) }) {
+		if block.Attached() || block.Documents() != nil || slices.ContainsFunc(block.Sources, func(s pipeline.Source) bool { return !s.Reviewed && !source.Regular(s.Path) }) {
 			continue
 		}
 		if set, err := readKnowledge(fmt.Sprintf("knowledge %q", block.Name), block, true); err == nil {

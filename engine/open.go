@@ -128,7 +128,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 				o.Events.Knowledge(r)
 			}
 		},
-		Progress: p.workspace.progress, Waiting: o.Events.Locked, Edition: o.Edition,
+		Progress: p.workspace.progress, Waiting: o.Events.Locked, Edition: o.Edition, Samples: p.workspace.samples(),
 	})
 	if err != nil {
 		return nil, p.explain(err)

@@ -25,7 +25,7 @@ func (p *Pipeline) Reopen(ctx context.Context, of manifest.Knowledge) (*knowledg
 	if err != nil {
 		return nil, p.explain(err)
 	}
-	return knowledge.Reopen(ctx, block, store, of.Collection, of.Content)
+	return knowledge.Reopen(ctx, block, store, p.workspace.samples(), of.Collection, of.Content)
 }
 
 // Process starts a stage alone, which is named as journals name it: "prompt.classify".

@@ -150,9 +150,12 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	if _, err := found.run(ctx, v, held, o, results, nil); err != nil {
 		return nil, err
 	}
-	source := v.chosen.Knowledge()[len(v.chosen.Knowledge())-1].Main().Path
-	digest, err := tune.Digest(source)
-	if err != nil {
+	last := len(v.chosen.Knowledge()) - 1
+	source, digest := v.chosen.Knowledge()[last].Main().Path, ""
+	if block := v.chosen.Knowledge()[last]; block.Attached() { // its sample stands for a file
+		source = block.Collection()
+		_, digest, _ = r.Graph().Knowledge()[last].Learnt()
+	} else if digest, err = tune.Digest(source); err != nil {
 		return nil, err
 	}
 	found.Variables = found.write(len(results), source, digest)

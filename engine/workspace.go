@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/observe"
@@ -95,6 +96,9 @@ func (w *Workspace) Log() *slog.Logger { return w.log }
 
 // fitted is the folder of what stages have learnt from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
+
+// samples is the folder of samples of collections that somebody else makes.
+func (w *Workspace) samples() string { return filepath.Join(w.state, "attached") }
 
 // Close ends all processes.
 func (w *Workspace) Close() {
@@ -197,20 +201,40 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	return file.Pipelines[0], nil
 }
 
+// Refresh reads the samples again of the collections that a file attaches: of those that the pipeline
+// searches that Options names, or of every block. Events get what was found.
+func (w *Workspace) Refresh(ctx context.Context, path string) error {
+	p := &Pipeline{workspace: w}
+	blocks, err := p.blocks(path)
+	if err != nil {
+		return err
+	}
+	refreshed := false
+	for _, block := range blocks {
+		if !block.Attached() {
+			continue
+		}
+		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, p.launch), knowledge.Options{Samples: w.samples(), Refresh: true, Progress: w.progress, Waits: w.waits})
+		if err != nil {
+			return p.explain(err)
+		}
+		if refreshed = true; w.options.Events.Knowledge != nil {
+			w.options.Events.Knowledge(k.Report)
+		}
+	}
+	if !refreshed {
+		return fmt.Errorf("%s attaches no collection that somebody else makes; knowledge that racflow builds is brought up to date by every run", path)
+	}
+	return nil
+}
+
 // Histories calls do with what the stores hold of a file's knowledge: of what the
 // pipeline searches that Options names, or of every block.
 func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
-	var err error
-	if p.file, err = w.Load(path); err != nil {
+	blocks, err := p.blocks(path)
+	if err != nil {
 		return err
-	}
-	blocks := p.file.Knowledge
-	if w.options.Pipeline != "" {
-		if p.chosen, err = w.Choose(p.file); err != nil {
-			return err
-		}
-		blocks = p.chosen.Knowledge()
 	}
 	for _, block := range blocks {
 		h, err := generation.List(ctx, block, launch.Knowledge(block, p.launch))
@@ -223,4 +247,19 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 		}
 	}
 	return nil
+}
+
+// blocks loads a file and returns its knowledge: what the pipeline searches that Options names, or every
+// block.
+func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
+	if p.file, err = p.workspace.Load(path); err != nil {
+		return nil, err
+	}
+	if p.workspace.options.Pipeline == "" {
+		return p.file.Knowledge, nil
+	}
+	if p.chosen, err = p.workspace.Choose(p.file); err != nil {
+		return nil, err
+	}
+	return p.chosen.Knowledge(), nil
 }

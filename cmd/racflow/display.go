@@ -166,7 +166,7 @@ func (d *display) begun(b engine.Begun) {
 		case t.All:
 			d.print("nothing has changed since run %s: its answers are taken", t.Run)
 		default:
-			d.print("the knowledge has changed since run %s: its answers are taken where items find there what they found", t.Run)
+			d.print("the knowledge has changed since run %s, or may have: its answers are taken where items find there what they found", t.Run)
 		}
 	}
 	if b.Changed > 0 {
@@ -216,6 +216,14 @@ func (d *display) knowledge(r build.Report) {
 		d.print("%s: %s", name, why)
 	}
 	d.print("%s: %s", name, describeKnowledge(r))
+	if a := r.Attached; a != nil {
+		for _, note := range a.Notes {
+			d.print("%s: %s", name, note)
+		}
+		if doubt := a.Doubt(); doubt != "" {
+			d.print("%s: warning: %s", name, doubt)
+		}
+	}
 	for i, invalid := range r.Invalid {
 		if i == maxReported {
 			d.print("... and %d more that cannot be used", r.InvalidCount-maxReported)
@@ -242,6 +250,9 @@ func (d *display) knowledge(r build.Report) {
 
 // describeKnowledge says how a knowledge compares with its source.
 func describeKnowledge(r build.Report) string {
+	if a := r.Attached; a != nil {
+		return fmt.Sprintf("%s in collection %s, read only; %s", terminal.Plural(r.Entries, "entry"), a.Collection, a.Sampled())
+	}
 	what := "up to date"
 	if n := r.Added + r.Changed; n+r.Removed > 0 {
 		what = fmt.Sprintf("%d embedded with %s", n-r.Reused, r.Embedder)

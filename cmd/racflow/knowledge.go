@@ -13,12 +13,13 @@ import (
 func newKnowledge() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "knowledge",
-		Short: "List and remove the generations of a file's knowledge",
+		Short: "List, refresh and remove what stands behind a file's knowledge",
 		Long: `List and remove the generations of a file's knowledge, in whichever store it is
 kept. Another embedder, analyzer or source builds another generation beside the
-one before; changed rows do not.`,
+one before; changed rows do not. A collection that somebody else makes is only read:
+it is listed, and racflow's sample of it can be read again.`,
 	}
-	c.AddCommand(newKnowledgeList(), newKnowledgeCollect())
+	c.AddCommand(newKnowledgeList(), newKnowledgeRefresh(), newKnowledgeCollect())
 	return c
 }
 
@@ -41,6 +42,7 @@ func newKnowledgeList() *cobra.Command {
   other       made from another source, or by a version that did not note which
   served      an edition that a process serves: what nobody changes, of one state of the source
   incomplete  its first build was cut off, or is under way
+  attached    a collection that somebody else makes, read only
 
 The embedder is started to find out which is current. Where that fails the others
 are still listed.

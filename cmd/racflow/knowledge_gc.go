@@ -55,6 +55,10 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 	if h.Doubt != nil {
 		return fmt.Errorf("knowledge %q: nothing is removed, for it is not known which generation is current: %w", block.Name, h.Doubt)
 	}
+	if block.Attached() {
+		fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: collection %s is read only: racflow removes nothing of it\n", block.Name, block.Collection())
+		return nil
+	}
 	superseded := h.Superseded(gc.all)
 	if len(superseded) == 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "knowledge %q: nothing to remove\n", block.Name)

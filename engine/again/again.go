@@ -21,7 +21,8 @@ type Terms struct {
 // before other stages.
 func TermsOf(old, now manifest.Manifest, searchable bool) Terms {
 	t := Terms{Run: old.ID}
-	same := slices.Equal(old.Knowledge, now.Knowledge)
+	attached := slices.ContainsFunc(now.Knowledge, func(k manifest.Knowledge) bool { return k.Attached }) // whose rows may have changed all the same
+	same := slices.Equal(old.Knowledge, now.Knowledge) && !attached
 	before, after := old, now
 	before.Knowledge, after.Knowledge, before.Limit = nil, nil, after.Limit
 	t.Changed = before.Differences(after)

@@ -43,12 +43,12 @@ type fitter interface {
 // Start starts the stage. Where it is a Fitter and has not learnt from these rows, it
 // does so first. learnt names what it has learnt; empty: nothing.
 func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
-	generation, content := j.Knowledge.Generation()
-	dir := filepath.Join(j.Dir, generation)
+	folder, content, rows := j.Knowledge.Learnt()
+	dir := filepath.Join(j.Dir, folder)
 	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
 		return nil, "", j.failed(err)
 	}
-	content = digest(content, j.Knowledge.Report.Entries, j.From)
+	content = digest(content, rows, j.From)
 	if process, learnt := j.again(ctx, dir, content); process != nil {
 		return process, learnt, nil
 	}
@@ -141,12 +141,13 @@ const batchSize = 64
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		done := 0
+		_, _, rows := j.Knowledge.Learnt()
 		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
 			if !yield(batch, err) {
 				return
 			}
 			done += len(batch)
-			j.Progress(done, j.Knowledge.Report.Entries)
+			j.Progress(done, rows)
 		}
 	}
 }
@@ -154,8 +155,8 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 // Once starts the stage and lets it learn from rows that are given, for as long as its
 // process lives; then remove removes what it has learnt.
 func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
-	generation, _ := j.Knowledge.Generation()
-	dir := filepath.Join(j.Dir, generation)
+	folder, _, _ := j.Knowledge.Learnt()
+	dir := filepath.Join(j.Dir, folder)
 	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
 		return nil, nil, j.failed(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/knowledge/attached"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
@@ -36,8 +37,9 @@ type Knowledge struct {
 	entries  string // their collection
 	content  string
 	backing  backing
-	all      *all // of the backing, whole
-	drawn    *all // of its pages: what random examples are drawn from
+	attached *attached.Collection // the backing, where somebody else makes it; nil: racflow has built it
+	all      *all                 // of the backing, whole
+	drawn    *all                 // of its pages: what random examples are drawn from
 	embeds   Meter
 	searches Meter
 	observe  observe.Observer // hears of calls; nil: nobody listens
@@ -54,15 +56,20 @@ type Options struct {
 	Vectors  cache.VectorOptions          // of earlier builds
 	Plan     bool                         // only report what would be done
 	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
+	Samples  string                       // folder for samples of attached collections; empty: none is kept
+	Refresh  bool                         // read such a sample again, whatever is kept
 	// Edition searches a generation that nobody changes any more (generation.Edition): for who
 	// searches it for long.
 	Edition bool
 }
 
 // Open brings the store in step with the source and returns the knowledge,
-// ready to be searched. Rows that cannot be used are in the report; an error
+// ready to be searched; an attached collection it opens as it is. Rows that cannot be used are in the report; an error
 // means that there is nothing to search.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, o Options) (*Knowledge, error) {
+	if block.Attached() {
+		return attach(ctx, block, starter, o)
+	}
 	set, err := stages.Start(ctx, block, starter)
 	if err != nil {
 		return nil, err
@@ -117,8 +124,18 @@ func (k *Knowledge) of(store stages.Store, collection, content string, dimension
 // Reopen returns a generation of a block's knowledge as it was when content was the hash of what it
 // was made from (see Generation), to be read and not searched. Labels is nil: ReadLabels returns
 // them. It builds nothing: a generation that is not there any more, or was made from
-// something else since, is an error.
-func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, collection, content string) (*Knowledge, error) {
+// something else since, is an error. So is an attached collection behind whose name another one stands;
+// what its owner has changed in it, nobody knows. samples is the folder of samples.
+func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, samples, collection, content string) (*Knowledge, error) {
+	if block.Attached() {
+		c, err := attached.Reopen(ctx, block, store, samples, content)
+		if err != nil {
+			return nil, err
+		}
+		k := &Knowledge{block: block}
+		k.from(c, store, content)
+		return k, nil
+	}
 	all, err := store.List(ctx)
 	if err != nil {
 		return nil, err
@@ -182,8 +199,17 @@ func (k *Knowledge) Leave(ctx context.Context, holder string, drop bool) (droppe
 func (k *Knowledge) Filters() bool { return k.block.Store.Info.Filters }
 
 // Generation names the collection that is searched, and the hash of what its
-// entries were made from.
+// entries were made from; of an attached one, what stands behind its name and in its sample.
 func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
+
+// Learnt says what stages learn from, which Rows yields: a name for a folder of what they have
+// learnt, what identifies the rows, and how many there are.
+func (k *Knowledge) Learnt() (folder, content string, rows int) {
+	if k.attached != nil {
+		return k.attached.Sampled()
+	}
+	return k.entries, k.content, k.Report.Entries
+}
 
 // Entries calls f with every entry that is wanted, in no particular order, and with
 // those of its parts that are.

@@ -22,7 +22,7 @@ import (
 func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
 	var vectors [][]float32
 	failed := sdk.RowErrors{}
-	if r.Mode != sdk.ModeLexical {
+	if r.Mode = k.mode(r.Mode); r.Mode != sdk.ModeLexical {
 		texts := make([]string, len(queries))
 		for i, q := range queries {
 			texts[i] = q.Text

@@ -21,6 +21,9 @@ import (
 // costs a stat for each of them.
 const lookEvery = time.Second
 
+// attachedEvery is how often the collections are looked at that somebody else makes: their servers are asked.
+const attachedEvery = 10 * time.Second
+
 // again are the delays after which a build that failed for another reason than its files is tried again.
 var again = backoff.Backoff{First: 2 * time.Second, Max: time.Minute}
 
@@ -45,6 +48,8 @@ type watcher struct {
 	seen     string    // their stamp when they were looked at last
 	failures int       // of builds, in a row
 	retry    time.Time // when a build is tried again; zero: once a file has changed
+	attached time.Time // when attached collections were looked at
+	lost     bool      // they could not be, then
 }
 
 // look looks at the files once. A change counts when nothing has changed since the look before: a file that
@@ -65,7 +70,7 @@ func (w *watcher) look(now time.Time) {
 		w.failures++
 		w.retry = now.Add(again.Delay(w.failures))
 	}
-	due := !w.retry.IsZero() && !now.Before(w.retry)
+	due := !w.retry.IsZero() && !now.Before(w.retry) || w.retry.IsZero() && w.moved(now)
 	if !due && (stamp == built || stamp != before) {
 		return
 	}
@@ -73,6 +78,27 @@ func (w *watcher) look(now time.Time) {
 	if err := p.Rebuild(p.set.ctx); err != nil && p.set.ctx.Err() == nil {
 		p.set.log.Error("the pipeline could not be rebuilt; what served before serves on", "pipeline", p.name, "error", err)
 	}
+}
+
+// moved looks at the attached collections that are served, now and then, and reports whether they have to be
+// opened anew. One that cannot be looked at stays as it is: what it was attached as may answer still.
+func (w *watcher) moved(now time.Time) bool {
+	v := w.pipeline.current()
+	if v == nil || now.Sub(w.attached) < attachedEvery {
+		return false
+	}
+	w.attached = now
+	v, err := w.pipeline.serving()
+	if err != nil {
+		return false
+	}
+	defer v.done()
+	moved, err := v.run.Moved(w.pipeline.set.ctx)
+	if err != nil && !w.lost && w.pipeline.set.ctx.Err() == nil {
+		w.pipeline.set.log.Warn("a collection that is searched could not be looked at", "pipeline", w.pipeline.name, "error", err)
+	}
+	w.lost = err != nil
+	return moved
 }
 
 // depends are the files that a pipeline depends on, as engine.Pipeline.Depends has them.

@@ -110,7 +110,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			asked, err := o.Forecaster(ctx, l.Stage)
 			return d.Sampler(l.Stage, asked), err
 		},
-		Options: stages, Progress: o.Progress, Knowledge: o.Knowledge,
+		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err

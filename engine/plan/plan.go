@@ -40,8 +40,9 @@ type Rows interface {
 
 // Options are what a plan is made with.
 type Options struct {
-	Launch launch.Func
-	Fitted string // as stage.Options.Fitted
+	Launch  launch.Func
+	Fitted  string // as stage.Options.Fitted
+	Samples string // as knowledge.Options.Samples
 	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
 	// say.
 	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
@@ -99,7 +100,8 @@ func (p *Plan) count(o Options) error {
 	}
 }
 
-// compare compares the knowledge that the pipeline searches with its sources. Where a
+// compare compares the knowledge that the pipeline searches with its sources, and looks at collections
+// that somebody else makes. Where a
 // service embeds, that is not asked: the texts are only counted, and those among them
 // that are embedded already would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {
@@ -116,7 +118,7 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 		}
 		switch {
 		case block.Stdin():
-		case block.Embed.Info.Network:
+		case block.Embed.Info.Network && !block.Attached():
 			var t Texts
 			r, err = build.Texts(ctx, block, launch.Knowledge(block, o.Launch), foresee, func(text string) {
 				t.Count++
@@ -125,7 +127,7 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 			p.Texts[block.Name] = t
 		default:
 			var k *knowledge.Knowledge
-			if k, err = knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{Plan: true, Foresee: foresee}); err == nil {
+			if k, err = knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{Plan: true, Foresee: foresee, Samples: o.Samples}); err == nil {
 				r = k.Report
 			}
 		}

@@ -36,6 +36,10 @@ func Plan(w io.Writer, what *plan.Plan) error {
 			fmt.Fprintf(tw, "%s\t%s\tat most %d (about %d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, k.Embedder, k.Store)
 			continue
 		}
+		if k.Attached != nil {
+			writeAttached(tw, k)
+			continue
+		}
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
 		for _, why := range k.Anew {
 			fmt.Fprintf(tw, "\t%s\n", terminal.Sanitize(why))
@@ -52,7 +56,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	for i, s := range p.Pipeline.Stages {
 		use, process := s.Use+best(s), "its own"
 		if s.Retrieve != nil {
-			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, s.Retrieve.Ranking.Mode, among(s)), "embedder and store"
+			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, p.mode(s.Retrieve), among(s)), "embedder and store"
 		}
 		if s.Info.Fits {
 			process += ", learns from the knowledge first"

@@ -34,6 +34,8 @@ type (
 		ToEmbed int    `json:"to_embed"`
 		Tokens  int    `json:"tokens,omitempty"` // of texts that a service would embed, about, at most
 		Removed int    `json:"to_remove"`
+
+		Attached *attachedJSON `json:"attached,omitempty"` // a collection that somebody else makes
 	}
 	callsJSON struct {
 		Stage    string      `json:"stage"`
@@ -70,7 +72,7 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 		shown.Expects = append(shown.Expects, expectJSON{e.Name, e.Rule.Text(), e.Enabled})
 	}
 	for _, k := range p.Knowledge {
-		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed}
+		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed, Attached: attachedOf(k.Attached)}
 		if t, ok := p.Texts[k.Name]; ok {
 			one.Entries, one.ToEmbed, one.Tokens = t.Count, t.Count, t.Tokens
 		}

@@ -28,7 +28,7 @@ func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, 
 	var rows, reviewed []*pipeline.Knowledge
 	var names []string
 	for _, k := range blocks {
-		if k.Documents() != nil || name != "" && k.Name != name {
+		if k.Attached() || k.Documents() != nil || name != "" && k.Name != name {
 			continue
 		}
 		rows = append(rows, k)
@@ -39,9 +39,9 @@ func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, 
 	}
 	switch {
 	case len(rows) == 0 && name != "":
-		return Place{}, fmt.Errorf("%s searches no knowledge %q that is made of rows", file, name)
+		return Place{}, fmt.Errorf("%s searches no knowledge %q that is made of rows; a collection that somebody else makes is only read", file, name)
 	case len(rows) == 0:
-		return Place{}, fmt.Errorf("%s searches no knowledge that is made of rows, and decisions are rows", file)
+		return Place{}, fmt.Errorf("%s searches no knowledge that is made of rows, and decisions are rows; a collection that somebody else makes is only read", file)
 	case len(rows) > 1 && len(reviewed) != 1:
 		return Place{}, errors.New("several are made of rows: say with --knowledge which one learns from the decisions: " + strings.Join(names, ", "))
 	case len(rows) > 1:

@@ -31,6 +31,7 @@ type Options struct {
 	Knowledge func(build.Report)           // is called for every knowledge that is ready; may be nil
 	Progress  progress.Func                // of knowledge that is built, and of stages that learn from it
 	Waiting   func(name string, why error) // is called when another process is building it; may be nil
+	Samples   string                       // as knowledge.Options.Samples
 	// Edition has the run search generations that nobody changes (generation.Edition), for one that
 	// answers for long.
 	Edition bool
@@ -82,7 +83,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
-			Edition: o.Edition,
+			Edition: o.Edition, Samples: o.Samples,
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {
@@ -151,6 +152,16 @@ func (r *Run) Hold(ctx context.Context, holder string) error {
 	return nil
 }
 
+// Moved looks at the attached collections that the run searches, and reports whether one has to be opened
+// anew (see knowledge.Moved).
+func (r *Run) Moved(ctx context.Context) (moved bool, err error) {
+	for _, k := range r.graph.Knowledge() {
+		one, failed := k.Moved(ctx)
+		moved, err = moved || one, errors.Join(err, failed)
+	}
+	return moved, err
+}
+
 // Leave ends what Hold began. With drop, what nobody else holds is removed.
 func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
 	var errs []error
@@ -170,6 +181,8 @@ type Generation struct {
 	Name       string
 	Collection string
 	Content    string // hash of what its entries were made from
+	// Attached: somebody else makes it, so that one content may have other rows.
+	Attached bool
 }
 
 // Generations returns those of all knowledge that is searched, in file order.
@@ -177,7 +190,7 @@ func (r *Run) Generations() []Generation {
 	var all []Generation
 	for i, k := range r.graph.Knowledge() {
 		collection, content := k.Generation()
-		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content})
+		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content, k.Attached()})
 	}
 	return all
 }

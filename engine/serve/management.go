@@ -30,6 +30,7 @@ type Knowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
 	Content    string `json:"content" doc:"Hash of what it was made from"`
+	Attached   bool   `json:"attached,omitempty" doc:"Somebody else makes it: its rows may change under one hash"`
 }
 
 func describe(p Pipeline, labels bool) Info {

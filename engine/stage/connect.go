@@ -14,8 +14,25 @@ import (
 )
 
 // Know gives the graph a knowledge that its retrieve stages search. It fails where a
-// stage needs labels and the knowledge has none.
+// stage needs labels and the knowledge has none, or searches in a way that it cannot be searched.
 func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
+	for _, s := range g.stages {
+		if s == nil || s.Retrieve == nil || s.Retrieve.From != block {
+			continue
+		}
+		all := []*pipeline.Stage{s.Stage}
+		for _, f := range s.Fallbacks {
+			all = append(all, f.Stage)
+		}
+		for _, one := range all {
+			if one.Retrieve == nil {
+				continue
+			}
+			if err := k.CheckMode(one.Retrieve.Ranking.Mode); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+	}
 	if len(k.Labels) == 0 {
 		if err := g.checkLabels(block); err != nil {
 			return err
@@ -142,7 +159,10 @@ func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 		}
 		from := "row of " + block.Main().Path
 		advice := `name the column that holds it with label = "..." in the source block, or`
-		if block.Documents() != nil {
+		switch {
+		case block.Attached():
+			from, advice = "entry of "+block.Collection(), `name the field that holds it with label = "..." in the config of its store, or`
+		case block.Documents() != nil:
 			from, advice = "document", "let it read rows with labels, or"
 		}
 		return fmt.Errorf(`knowledge %q: no %s has a label, %s; %s have questions answered from passages, by a prompt with use = "answer" and voters that read it`,

@@ -89,6 +89,8 @@ type Knowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
 	Content    string `json:"content"` // hash of what it was made from
+	// Attached: somebody else makes it, and may have changed rows of it under one Content.
+	Attached bool `json:"attached,omitempty"`
 }
 
 // Stage is a stage with what its answers depend on.

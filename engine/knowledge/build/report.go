@@ -1,6 +1,7 @@
 package build
 
 import (
+	"github.com/racflow/racflow/engine/knowledge/attached"
 	"github.com/racflow/racflow/engine/knowledge/enrich"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/units"
@@ -23,4 +24,5 @@ type Report struct {
 	Embedder, Store         string
 	Retired                 []generation.Generation // removed: this build replaces them
 	Kept                    []error                 // why others that it replaces could not be removed
+	Attached                *attached.Report        // of a collection that somebody else makes: nothing was built; nil: it is none
 }

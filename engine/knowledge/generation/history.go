@@ -21,6 +21,7 @@ const (
 	Other      State = "other"      // of another source, or of one that was not recorded
 	Served     State = "served"     // an edition that a process serves
 	Incomplete State = "incomplete" // its first build was cut off, or is under way
+	Attached   State = "attached"   // a collection that somebody else makes: read only
 	Unknown    State = "unknown"    // complete, but the stages did not start that say whether it is current
 )
 
@@ -55,6 +56,9 @@ func List(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	if err != nil {
 		return nil, err
 	}
+	if block.Attached() {
+		return listAttached(ctx, block, store)
+	}
 	set, doubt := stages.Start(ctx, block, starter)
 	current := ""
 	if doubt == nil {
@@ -75,6 +79,18 @@ func List(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		}
 	}
 	return h, nil
+}
+
+// listAttached lists the collection that a block attaches: nobody but its owner makes generations
+// of it, and none is removed.
+func listAttached(ctx context.Context, block *pipeline.Knowledge, store stages.Store) (*History, error) {
+	found, err := store.Attach(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	}
+	return &History{block: block, store: store, Generations: []Generation{{
+		Origin: Origin{Embedder: block.Embed.Use, Config: block.Embed.Config.Public}, Collection: found.Name, Entries: found.Entries, State: Attached, Current: true,
+	}}}, nil
 }
 
 // list lists the generations; current is the name of the current one.

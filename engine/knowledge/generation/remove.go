@@ -25,6 +25,9 @@ func (h *History) Superseded(all bool) []Generation {
 // Remove removes a generation. One that another process writes stays, with a
 // transient error.
 func (h *History) Remove(ctx context.Context, g Generation) error {
+	if g.State == Attached {
+		return fmt.Errorf("collection %s is read only: it belongs to whoever makes it", g.Collection)
+	}
 	if h.Removed != nil {
 		if err := h.Removed(g.Collection); err != nil {
 			return fmt.Errorf("remove what was learnt from generation %s: %w", g.Collection, err)

@@ -1,0 +1,133 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Theirs is a collection that somebody else makes, which a test changes as its owner would.
+type Theirs struct {
+	mu      sync.Mutex
+	found   sdk.Attached
+	now     state
+	gone    error
+	attach  int
+	scanned int // entries
+}
+
+// NewTheirs makes a collection called "theirs", with labels where an entry has one.
+func NewTheirs(id string, lexical bool, entries ...sdk.Entry) *Theirs {
+	t := &Theirs{found: sdk.Attached{Lexical: lexical, Fields: []sdk.AttachedField{{Part: "text", Field: "content", Why: "the only text"}}, Notes: []string{"A note of the store."}}}
+	t.Change(id, entries...)
+	return t
+}
+
+// Change replaces the collection, or its entries where the ID stays.
+func (t *Theirs) Change(id string, entries ...sdk.Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]sdk.Entry{}
+	t.found.Labels = false
+	for _, e := range entries {
+		all[e.ID] = e
+		t.found.Dimension, t.found.Labels = len(e.Vector), t.found.Labels || e.Label != ""
+	}
+	t.found.Name, t.found.ID, t.found.Entries, t.gone = "theirs", id, len(all), nil
+	schema := sdk.Schema{Dimension: t.found.Dimension}
+	if t.found.Lexical {
+		schema.Analyzer = "standard"
+	}
+	t.now = newState(schema, nil, 0, all)
+}
+
+// Drop makes every call fail from now on.
+func (t *Theirs) Drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = sdk.Invalid(errors.New("collection theirs was dropped: attach another one"))
+}
+
+// Calls returns how often the collection was attached, and how many entries scans have read.
+func (t *Theirs) Calls() (attached, scanned int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attach, t.scanned
+}
+
+// Stage is a store that serves the collection where its argument collection is given.
+func (t *Theirs) Stage() sdk.Stage {
+	type config struct {
+		Collection string `config:"collection" doc:"A collection that somebody else makes."`
+	}
+	return sdk.StoreStage("theirs", "A collection of somebody else.", func(context.Context, sdk.Setup, config) (sdk.Store, error) {
+		return &attacher{&memory{disk: &disk{collections: map[string]state{}, writers: map[string]*memory{}}, open: map[string]*view{}}, t}, nil
+	}, sdk.Filters(), sdk.Attaches("collection"))
+}
+
+// attacher is a process that serves the collection.
+type attacher struct {
+	*memory
+	theirs *Theirs
+}
+
+func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
+	t := a.theirs
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attach++
+	found := t.found
+	found.Fields, found.Notes = slices.Clone(t.found.Fields), slices.Clone(t.found.Notes)
+	return found, t.gone
+}
+
+// read shows the process the collection as it is now.
+func (a *attacher) read(name string) error {
+	a.theirs.mu.Lock()
+	defer a.theirs.mu.Unlock()
+	if a.theirs.attach == 0 || name != "theirs" {
+		return sdk.Invalid(errors.New("nothing is attached"))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open = map[string]*view{name: {state: a.theirs.now}}
+	return a.theirs.gone
+}
+
+func (a *attacher) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	if err := a.read(name); err != nil {
+		return nil, err
+	}
+	return a.memory.Search(ctx, name, s, queries)
+}
+
+func (a *attacher) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
+	if err := a.read(name); err != nil {
+		return nil, err
+	}
+	return a.memory.Get(ctx, name, ids)
+}
+
+func (a *attacher) Scan(ctx context.Context, name string, s sdk.Scan) (sdk.Page, error) {
+	if err := a.read(name); err != nil {
+		return sdk.Page{}, err
+	}
+	page, err := a.memory.Scan(ctx, name, s)
+	a.theirs.mu.Lock()
+	defer a.theirs.mu.Unlock()
+	a.theirs.scanned += len(page.Entries)
+	return page, err
+}
+
+var errReadOnly = sdk.Invalid(errors.New("the collection is read only"))
+
+func (a *attacher) Put(context.Context, string, []sdk.Entry) error { return errReadOnly }
+
+func (a *attacher) Delete(context.Context, string, []string) error { return errReadOnly }
+
+func (a *attacher) Commit(context.Context, string, []byte) error { return errReadOnly }
+
+func (a *attacher) Drop(context.Context, string) error { return errReadOnly }
