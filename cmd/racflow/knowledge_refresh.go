@@ -15,8 +15,8 @@ Labels and their centroids, random examples, and what voters learn come from the
 50,000 entries of such a collection, and at most 512 MB of their texts and vectors. They are
 kept in the state folder, and read again by themselves where another collection
 stands behind the name, or the number of entries has moved by more than a fifth. Where its
-owner has changed rows in place, this command has them read again. It compares the vectors with
-those of the embedder again, too, which asks a service where the embedder is one.
+owner has changed rows in place, this command has them read again. Where the rows are others, 50 of
+them are embedded again and compared with their vectors, too, which asks a service where the embedder is one.
 
 What racflow builds itself, from sources, needs no such command: every run brings it up to date.`,
 		Args: oneFile,

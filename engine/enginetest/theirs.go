@@ -44,6 +44,13 @@ func (t *Theirs) Change(id string, entries ...sdk.Entry) {
 	t.now = newState(schema, nil, 0, all)
 }
 
+// Empty removes all entries.
+func (t *Theirs) Empty() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found.Entries, t.now = 0, newState(t.now.schema, nil, 0, nil)
+}
+
 // Drop makes every call fail from now on.
 func (t *Theirs) Drop() {
 	t.mu.Lock()

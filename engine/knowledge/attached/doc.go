@@ -21,7 +21,7 @@
 //
 // Compared entries of the sample are embedded again as passages. Where the mean cosine with
 // the collection's own vectors is below Foreign, another embedder has made those, and opening fails;
-// below Alike it is a warning. The outcome is kept in NAME.compared.json, for the embedder
+// below Alike it is a warning. The outcome is kept in NAME.compared, for the embedder
 // and the sample that it holds of, so that a warm open embeds nothing. An embedder that learns
 // learns from the texts of the sample, and what it has learnt is kept there, too.
 package attached

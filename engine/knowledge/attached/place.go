@@ -16,7 +16,7 @@ type place struct{ path string }
 
 func (p place) rows() string     { return p.path + ".rows" }
 func (p place) about() string    { return p.path + ".json" }
-func (p place) compared() string { return p.path + ".compared.json" }
+func (p place) compared() string { return p.path + ".compared" }
 
 // nameOf names what is kept of a block and the config of its store.
 func nameOf(block *pipeline.Knowledge) string {
