@@ -28,7 +28,7 @@ func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, 
 	var rows, reviewed []*pipeline.Knowledge
 	var names []string
 	for _, k := range blocks {
-		if k.Attached() || k.Documents() != nil || name != "" && k.Name != name {
+		if len(k.Sources) == 0 || k.Documents() != nil || name != "" && k.Name != name {
 			continue
 		}
 		rows = append(rows, k)
