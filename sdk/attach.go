@@ -8,24 +8,24 @@ import "context"
 func Attaches(argument string) Option { return func(s *Stage) { s.Attaches = argument } }
 
 // Attacher is a Store that serves a collection that somebody else makes, to be read: an
-// attached collection.
+// attached collection. What Store promises of Search, Get and Scan holds for it, with these
+// differences:
 //
-// The rules of Store hold for it with these differences. Ids are unique and not empty, as
-// they are elsewhere; whoever has keys of another type writes them as text, the same text for the same key
-// each time. An Entry has no Hash. Hits.Dense has the cosine, whatever the server measures by, and
-// an entry without a vector, or with one that is all zero, has the cosine 0 or is not
-// found. Hits.Lexical has the server's own score, greater for better; where
-// Attached.Lexical is false it is nil in a hybrid search, and a lexical search is refused. Rows that the owner writes
-// meanwhile appear in searches when the server shows them; a Scan need not have them.
-// A row that is no entry, for its text is null, say, is left out, and Notes say so.
+//   - An Entry has no Hash. Keys that are not strings are ids as text, such as "17".
+//   - A row that can be no entry, since it has no id, is left out.
+//   - Hits.Dense has the cosine, whatever the server measures by. Where the server's metric depends on
+//     the lengths of vectors, it may choose other entries than those with the best cosines.
+//   - Hits.Lexical has the server's own score, greater for better. Where Attached.Lexical is
+//     false, it is nil in a hybrid search, and a lexical search is refused.
+//   - Rows that the owner writes meanwhile show when the server shows them.
 type Attacher interface {
 	Store
 	// Attach opens the collection that the config names and says what it found there. It writes
-	// nothing, there or anywhere. Search, Get and Scan take Attached.Name for it from then on;
-	// Put, Delete, Commit and Drop refuse that name with an error made by Invalid. Without
-	// a call they refuse it, too. It may be called again, to look for changes, while
-	// searches run; these get what the latest call found. An error that the owner of the
-	// collection or of the file can do something about says what.
+	// nothing, there or anywhere. Search, Get and Scan take Attached.Name from then on, and
+	// refuse it before; Put, Delete, Commit and Drop refuse it with an error made by Invalid.
+	// Attach may be called again, also while searches run, to look for changes: searches that
+	// begin afterwards get what it found. An error says what the owner of the collection, or of
+	// the file, can do about it.
 	Attach(ctx context.Context) (Attached, error)
 }
 
