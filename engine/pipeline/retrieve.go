@@ -32,7 +32,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 
 // readFilter reads which entries are searched; the store has to see to it.
 func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rule.Filter {
-	scope.Texts = !from.Attached() && !slices.ContainsFunc(from.Sources, func(s Source) bool { return !s.Reviewed && !s.Form.Format.OfTexts() })
+	scope.Texts = len(from.Sources) > 0 && !slices.ContainsFunc(from.Sources, func(s Source) bool { return !s.Reviewed && !s.Form.Format.OfTexts() })
 	f := a.filter("filter", scope)
 	if store := from.Store; f != nil && store.Info.Name != "" && !store.Info.Filters {
 		l.errorAt(a.attrs["filter"].Expr.Range(), "Unsupported filter",
