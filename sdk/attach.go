@@ -25,7 +25,7 @@ type Attacher interface {
 	// refuse it before; Put, Delete, Commit and Drop refuse it with an error made by Invalid.
 	// Attach may be called again, also while searches run, to look for changes: searches that
 	// begin afterwards get what it found. An error says what the owner of the collection, or of
-	// the file, can do about it.
+	// the file, can do about it; an ArgumentError points at the argument in the file.
 	Attach(ctx context.Context) (Attached, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -56,6 +57,9 @@ func (m *memoryStore) Open(_ context.Context, name string, s sdk.Schema) (sdk.Co
 }
 
 func (m *memoryStore) Attach(ctx context.Context) (sdk.Attached, error) {
+	if _, err := os.Stat(m.file(m.theirs)); err != nil {
+		return sdk.Attached{}, sdk.Invalid(&sdk.ArgumentError{Argument: "collection", Err: fmt.Errorf("there is no file of %s", m.theirs)})
+	}
 	c, err := m.Open(ctx, m.theirs, sdk.Schema{Dimension: 1})
 	return sdk.Attached{Name: m.theirs, ID: string(c.Note), Entries: c.Entries, Dimension: 1}, err
 }

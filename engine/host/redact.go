@@ -35,6 +35,9 @@ func (p *Process) hide(reply proto.Message) {
 	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // its note is for people, as a failure is
 		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
 	}
+	if r, ok := reply.(*stagepb.AttachReply); ok { // all of it is for people
+		redactMessage(r, p.out.secrets.Message)
+	}
 	if p.out.secrets.InResults() && redactMessage(reply, p.out.secrets.Result) {
 		p.masked.Do(func() {
 			p.out.log.Warn("a secret stood in the stage's results, which hold " + redact.Placeholder + " in its place")
@@ -52,6 +55,7 @@ var exact = map[protoreflect.FullName]bool{
 	"racflow.stage.v2.Pending.handle":   true,
 	"racflow.stage.v2.ScanReply.cursor": true,
 	"racflow.stage.v2.Collection.name":  true,
+	"racflow.stage.v2.Attached.name":    true,
 }
 
 // idsOf is a column of texts that stand one after the other.

@@ -155,6 +155,14 @@ func TestRedactedReplies(t *testing.T) {
 	if failed.Failure.Message != "no (secret) here" || failed.Errors[0].Failure.Message != "(secret)(secret)" {
 		t.Errorf("got %v", failed)
 	}
+
+	attached := &stagepb.AttachReply{
+		Attached: &stagepb.Attached{Name: hushed, Notes: []string{"of x"}}, Errors: []*stagepb.ArgumentError{{Argument: "collection", Message: "no x here"}},
+	}
+	p.hide(attached)
+	if a := attached; a.Attached.Name != hushed || a.Attached.Notes[0] != "of (secret)" || a.Errors[0].Argument != "collection" || a.Errors[0].Message != "no (secret) here" {
+		t.Errorf("got %v", attached)
+	}
 }
 
 // BenchmarkHide redacts 64 rows with 60 candidates of 200 bytes each.

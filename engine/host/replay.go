@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -49,7 +50,7 @@ func (l *replayLog) after(request, reply any) {
 	defer l.mu.Unlock()
 	switch req := request.(type) {
 	case *stagepb.AttachRequest:
-		l.attached = reply.(*stagepb.AttachReply).GetAttached().GetId()
+		l.attached = cmp.Or(reply.(*stagepb.AttachReply).GetAttached().GetId(), l.attached)
 	case *stagepb.OpenCollectionRequest:
 		c := req.GetCollection()
 		l.open[c] = req

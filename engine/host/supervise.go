@@ -154,9 +154,12 @@ func (p *Process) attach(next instance, id string) error {
 	if err := next.conn.Invoke(p.ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
 		return err
 	}
+	p.hide(reply)
 	if reply.GetFailure() != nil {
-		p.hide(reply)
 		return fmt.Errorf("attach the collection again: %w", wire.DecodeFailure(reply.GetFailure()))
+	}
+	if errs := wire.DecodeArgumentErrors(reply.GetErrors()); len(errs) > 0 {
+		return fmt.Errorf("attach the collection again: %w", errs[0])
 	}
 	if now := reply.GetAttached(); now.GetId() != id {
 		return fmt.Errorf("attach %s again: %w", now.GetName(), errReplaced)

@@ -212,8 +212,12 @@ func TestCrashOfAnAttachedStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	theirs("1")
 	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", Config: []byte(`{"collection": "docs"}`), StateDir: dir})
+	refused := new(ConfigError)
+	if _, err := s.Attach(ctx); !errors.As(err, &refused) || refused.Error() != "store.it: collection: there is no file of docs" {
+		t.Errorf("a collection that is not there gives %v", err)
+	}
+	theirs("1")
 	if a, err := s.Attach(ctx); err != nil || a.ID != "1" || a.Entries != 1 {
 		t.Fatalf("got %+v, %v", a, err)
 	}

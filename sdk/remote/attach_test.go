@@ -33,6 +33,7 @@ func TestAttach(t *testing.T) {
 		"it does not say that it can": {attaching{}, false, "the plugin cannot serve a collection that somebody else makes: use another store, or give the knowledge a source"},
 		"it has no such method":       {blunt{code: codes.OK}, true, "the plugin has no method /racflow.stage.v2.Stage/Attach, which its description promises; update the plugin"},
 		"it fails":                    {attaching{reply: &stagepb.AttachReply{Failure: failed}}, true, "there is no collection docs"},
+		"it does not fit":             {attaching{reply: &stagepb.AttachReply{Errors: []*stagepb.ArgumentError{{Argument: "fields", Path: []string{"text"}, Message: "there is no such field"}}}}, true, `fields["text"]: there is no such field`},
 		"it says nothing":             {attaching{reply: &stagepb.AttachReply{}}, true, "malformed: the attached collection has no name"},
 		"no id":                       {attaching{reply: &stagepb.AttachReply{Attached: &stagepb.Attached{Name: "docs", Dimension: 2}}}, true, "malformed: the attached collection has no id"},
 		"no dimension":                {attaching{reply: &stagepb.AttachReply{Attached: &stagepb.Attached{Name: "docs", Id: "1"}}}, true, "malformed: the attached collection has vectors of dimension 0"},

@@ -32,6 +32,9 @@ func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
 	if err := s.call(ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
 		return sdk.Attached{}, err
 	}
+	if errs := reply.GetErrors(); len(errs) > 0 {
+		return sdk.Attached{}, sdk.Invalid(wire.DecodeArgumentErrors(errs)[0])
+	}
 	a, err := wire.DecodeAttached(reply.GetAttached())
 	if err != nil {
 		return sdk.Attached{}, s.malformed(err)

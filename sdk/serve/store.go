@@ -24,6 +24,10 @@ func (s *Server) Attach(ctx context.Context, _ *stagepb.AttachRequest) (*stagepb
 	reply := &stagepb.AttachReply{}
 	return reply, work(ctx, s, "Attach", reply, func(store sdk.Attacher) error {
 		a, err := store.Attach(ctx)
+		if errors.As(err, new(*sdk.ArgumentError)) {
+			reply.Errors = wire.EncodeArgumentErrors(err)
+			return nil
+		}
 		reply.Attached = wire.EncodeAttached(a)
 		return err
 	})

@@ -2376,6 +2376,7 @@ type AttachReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attached      *Attached              `protobuf:"bytes,1,opt,name=attached,proto3" json:"attached,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	Errors        []*ArgumentError       `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"` // what it found does not fit the config: a field that is not there; the rest is then ignored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2420,6 +2421,13 @@ func (x *AttachReply) GetAttached() *Attached {
 func (x *AttachReply) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
+	}
+	return nil
+}
+
+func (x *AttachReply) GetErrors() []*ArgumentError {
+	if x != nil {
+		return x.Errors
 	}
 	return nil
 }
@@ -5652,10 +5660,11 @@ const file_stage_proto_rawDesc = "" +
 	"collection\x18\x01 \x01(\v2\x1c.racflow.stage.v2.CollectionR\n" +
 	"collection\x123\n" +
 	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\x0f\n" +
-	"\rAttachRequest\"z\n" +
+	"\rAttachRequest\"\xb3\x01\n" +
 	"\vAttachReply\x126\n" +
 	"\battached\x18\x01 \x01(\v2\x1a.racflow.stage.v2.AttachedR\battached\x123\n" +
-	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xe7\x01\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\x127\n" +
+	"\x06errors\x18\x03 \x03(\v2\x1f.racflow.stage.v2.ArgumentErrorR\x06errors\"\xe7\x01\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x18\n" +
@@ -6158,106 +6167,107 @@ var file_stage_proto_depIdxs = []int32{
 	53, // 26: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
 	37, // 27: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
 	53, // 28: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
-	38, // 29: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
-	68, // 30: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
-	54, // 31: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
-	53, // 32: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
-	52, // 33: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
-	53, // 34: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
-	6,  // 35: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
-	7,  // 36: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
-	68, // 37: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
-	47, // 38: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
-	4,  // 39: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
-	47, // 40: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
-	5,  // 41: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
-	48, // 42: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
-	68, // 43: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
-	53, // 44: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 45: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
-	8,  // 46: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
-	57, // 47: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
-	53, // 48: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 49: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 50: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 51: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
-	66, // 52: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
-	67, // 53: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
-	53, // 54: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
-	9,  // 55: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	72, // 56: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	72, // 57: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	72, // 58: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	73, // 59: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	78, // 60: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	80, // 61: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	79, // 62: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
-	71, // 63: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	69, // 64: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	70, // 65: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	74, // 66: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	76, // 67: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	75, // 68: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	77, // 69: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 70: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 71: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	17, // 72: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	20, // 73: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	22, // 74: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	23, // 75: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	24, // 76: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	25, // 77: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	26, // 78: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	27, // 79: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	28, // 80: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	29, // 81: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	33, // 82: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	35, // 83: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
-	39, // 84: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	40, // 85: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	41, // 86: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	46, // 87: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	49, // 88: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	50, // 89: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	42, // 90: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	44, // 91: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	55, // 92: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	58, // 93: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	60, // 94: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
-	62, // 95: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
-	64, // 96: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 97: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	16, // 98: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	18, // 99: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	21, // 100: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	31, // 101: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	31, // 102: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	31, // 103: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	31, // 104: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	31, // 105: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	31, // 106: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	31, // 107: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	30, // 108: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	34, // 109: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	36, // 110: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
-	45, // 111: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	45, // 112: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	45, // 113: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	31, // 114: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	31, // 115: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	51, // 116: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	43, // 117: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	45, // 118: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	56, // 119: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	59, // 120: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	61, // 121: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
-	63, // 122: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
-	65, // 123: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	97, // [97:124] is the sub-list for method output_type
-	70, // [70:97] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	19, // 29: racflow.stage.v2.AttachReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	38, // 30: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
+	68, // 31: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
+	54, // 32: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
+	53, // 33: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
+	52, // 34: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
+	53, // 35: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
+	6,  // 36: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
+	7,  // 37: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
+	68, // 38: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
+	47, // 39: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
+	4,  // 40: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
+	47, // 41: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
+	5,  // 42: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
+	48, // 43: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
+	68, // 44: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
+	53, // 45: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 46: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
+	8,  // 47: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
+	57, // 48: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
+	53, // 49: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 50: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 51: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 52: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
+	66, // 53: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
+	67, // 54: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
+	53, // 55: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
+	9,  // 56: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
+	72, // 57: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	72, // 58: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	72, // 59: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	73, // 60: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	78, // 61: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	80, // 62: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	79, // 63: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	71, // 64: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	69, // 65: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	70, // 66: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	74, // 67: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	76, // 68: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	75, // 69: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	77, // 70: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10, // 71: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14, // 72: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	17, // 73: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	20, // 74: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	22, // 75: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	23, // 76: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	24, // 77: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	25, // 78: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	26, // 79: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	27, // 80: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	28, // 81: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	29, // 82: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	33, // 83: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	35, // 84: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
+	39, // 85: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	40, // 86: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	41, // 87: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	46, // 88: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	49, // 89: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	50, // 90: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	42, // 91: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	44, // 92: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	55, // 93: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	58, // 94: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	60, // 95: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	62, // 96: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	64, // 97: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11, // 98: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	16, // 99: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	18, // 100: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	21, // 101: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	31, // 102: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	31, // 103: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	31, // 104: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	31, // 105: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	31, // 106: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	31, // 107: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	31, // 108: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	30, // 109: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	34, // 110: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	36, // 111: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
+	45, // 112: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	45, // 113: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	45, // 114: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	31, // 115: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	31, // 116: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	51, // 117: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	43, // 118: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	45, // 119: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	56, // 120: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	59, // 121: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	61, // 122: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	63, // 123: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	65, // 124: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	98, // [98:125] is the sub-list for method output_type
+	71, // [71:98] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }

@@ -11,7 +11,7 @@ import typing
 
 from . import _wire
 from ._columns import column, metadata, metadata_of, some, vectors_of
-from ._errors import Invalid, valid
+from ._errors import ArgumentError, Invalid, argument_errors, valid
 from ._results import Failed, listed
 from ._stage import caller
 from ._vectors import pack
@@ -270,7 +270,10 @@ def answer(stage, name: str, request, reply, context) -> None:
     elif name == "Attach":
         if not callable(getattr(stage, "attach", None)):
             raise Invalid("this store serves no collection that somebody else makes")
-        _put_attached(call("attach"), reply.attached)
+        try:
+            _put_attached(call("attach"), reply.attached)
+        except ArgumentError as error:
+            reply.errors.extend(argument_errors(error))
     elif name == "ListCollections":
         for each in call("list_collections"):
             _put_collection(each, reply.collections.add())

@@ -3,7 +3,7 @@ import pathlib
 import tempfile
 import unittest
 
-from racflow_plugin import DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, Transient, _wire
+from racflow_plugin import ArgumentError, Attached, DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, Transient, _wire, argument
 from racflow_plugin._store import filter_of, fuse
 from tests.wire import serving
 
@@ -161,6 +161,26 @@ class Dense(unittest.TestCase):
         got = reply.rows.candidates
         self.assertEqual((list(got.offsets), got.ids, list(got.id_bytes), list(got.names), list(got.text), list(got.score)),
                          ([0, 1, 2], "üü", [2, 2], ["y"], ["two", "two"], [0, 1]))
+
+    def test_attached(self):
+        class Theirs(DenseStore):
+            table: str = argument("", doc="A table of somebody else's.")
+
+            def attach(self):
+                if self.table != "docs":
+                    raise ArgumentError("table", f"there is no table {self.table}")
+                return Attached("docs", "1", 2, 3, notes=["It is small."])
+
+        for config, want in {'{"table": "docs"}': ("docs", ""), '{"table": "dcos"}': ("", "there is no table dcos")}.items():
+            plugin = Plugin("test", "1.0.0")
+            plugin.store("theirs", attaches="table")(Theirs)
+            with serving(plugin, "store", "theirs", config, state_dir=str(self.folder)) as client:
+                reply = client.call("Attach", _wire.AttachRequest())
+            self.assertEqual((reply.attached.name, "".join(error.message for error in reply.errors), reply.HasField("failure")), (*want, False))
+        with self.assertRaisesRegex(TypeError, "no argument of type str"):
+            Plugin("test", "1.0.0").store("theirs", attaches="no_argument")(Theirs)
+        with self.assertRaisesRegex(TypeError, "a store with a method attach"):
+            Plugin("test", "1.0.0").store("exact", attaches="table")(self.Exact)
 
 
 if __name__ == "__main__":
