@@ -13,7 +13,6 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // stages are the processes of stages, by what the list of processes shows of them.
@@ -31,7 +30,10 @@ func stages(t testing.TB) map[string]int {
 
 // TestKilled: each stage is ended with kill -9 under load, again and again. Every request gets the right
 // answer or an error, and the pipeline answers afterwards with as many processes as before.
-func TestKilled(t *testing.T) {
+func TestKilled(t *testing.T) { testKilled(t, intent) }
+
+func testKilled(t *testing.T, intent string) {
+	t.Helper()
 	learning := strings.Replace(intent, `  sample "vote"`, "  sample \"linear\" { use = \"linear\" }\n  sample \"prototype\" { use = \"prototype\" }\n  sample \"vote\"", 1)
 	dir, o := folder(t, map[string]string{"p.hcl": learning, "rows.tsv": fruit})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
@@ -136,23 +138,14 @@ func TestHeld(t *testing.T) {
 	if !there() {
 		t.Fatal("what the other one serves was removed")
 	}
-	w, err := engine.NewWorkspace(t.Context(), o.Engine)
-	if err != nil {
-		t.Fatal(err)
+	all, superseded := generations(t, o, file)
+	for _, g := range all {
+		if g.State != generation.Served {
+			t.Errorf("%s is %s", g.Collection, g.State)
+		}
 	}
-	defer w.Close()
-	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
-		for _, g := range h.Generations {
-			if g.State != generation.Served {
-				t.Errorf("%s is %s", g.Collection, g.State)
-			}
-		}
-		if gone := h.Superseded(true); len(h.Generations) != 2 || len(gone) > 0 {
-			t.Errorf("of %d these would be removed: %+v", len(h.Generations), gone)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	if len(all) != 2 || len(superseded) > 0 {
+		t.Errorf("of %d these would be removed: %+v", len(all), superseded)
 	}
 	p.holdOnce()
 	if p.current().sick.Load() {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/plugins"
 )
 
@@ -83,6 +85,23 @@ func ask(t testing.TB, p *Pipeline, text string) string {
 		t.Fatalf("%s: %v", text, err)
 	}
 	return string(r.Answer)
+}
+
+// generations are those of the knowledge of a file, and those of them that a build would remove.
+func generations(t testing.TB, o Options, file string) (all, superseded []generation.Generation) {
+	t.Helper()
+	w, err := engine.NewWorkspace(t.Context(), o.Engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
+		all, superseded = append(all, h.Generations...), append(superseded, h.Superseded(true)...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all, superseded
 }
 
 func many(n int, row func(int) string) string {

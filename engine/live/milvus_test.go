@@ -16,9 +16,11 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk/backoff"
 )
+
+// milvusServer is the process of the server that the test at hand has started; 0: none.
+var milvusServer int
 
 // milvus starts a Milvus server on loopback, which ends with the test, and returns its address.
 func milvus(t *testing.T) string {
@@ -38,9 +40,11 @@ func milvus(t *testing.T) string {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	milvusServer = c.Process.Pid
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
+		milvusServer = 0
 	})
 	for again := (backoff.Backoff{First: 50e6, Max: 50e6}); ; {
 		conn, err := net.Dial("tcp", address)
@@ -54,22 +58,33 @@ func milvus(t *testing.T) string {
 	}
 }
 
-// TestMilvusSwapUnderLoad turns the labels of all rows round and round while requests are answered, and
+// inMilvus is the pipeline intent with its knowledge on a server of the test's own. The server takes memory
+// for many vectors of each collection, so these are short.
+func inMilvus(t *testing.T) string {
+	t.Helper()
+	return strings.NewReplacer(
+		`embed { use = "hashing" }`, "embed {\n    use = \"hashing\"\n    config { dimension = 256 }\n  }",
+		`store { use = "local" }`, fmt.Sprintf("store {\n    use = \"milvus\"\n    config {\n      address = %q\n      index   = \"FLAT\"\n    }\n  }", milvus(t)),
+	).Replace(intent)
+}
+
+func TestMilvusRebuild(t *testing.T) { testRebuild(t, inMilvus(t)) }
+
+func TestMilvusRunBeside(t *testing.T) { testRunBeside(t, inMilvus(t)) }
+
+func TestMilvusSwapUnderLoad(t *testing.T) { testSwapUnderLoad(t, inMilvus(t)) }
+
+func TestMilvusKilled(t *testing.T) { testKilled(t, inMilvus(t)) }
+
+// TestMilvusRunsBesideALoad turns the labels of all rows round and round while requests are answered, and
 // has runs over the same file change their own generation meanwhile: every answer is that of one of
 // the two states, and that of the new one after each swap.
-func TestMilvusSwapUnderLoad(t *testing.T) {
-	address := milvus(t)
+func TestMilvusRunsBesideALoad(t *testing.T) {
+	intent := inMilvus(t)
 	rows := func(turn int) string {
 		return many(300, func(i int) string { return fmt.Sprintf("word%d thing%d\tlabel%d", i, i%7, (i+turn)%2) })
 	}
-	file := strings.Replace(intent, `store { use = "local" }`, fmt.Sprintf(`store {
-    use = "milvus"
-    config {
-      address = %q
-      index   = "FLAT"
-    }
-  }`, address), 1)
-	dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(file, "top_k = 3", "top_k = 1", 1), "rows.tsv": rows(0)})
+	dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(intent, "top_k = 3", "top_k = 1", 1), "rows.tsv": rows(0)})
 	path := filepath.Join(dir, "p.hcl")
 	p := started(t, o, path).Pipeline("intent")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,22 +134,13 @@ func TestMilvusSwapUnderLoad(t *testing.T) {
 	cancel()
 	load.Wait()
 	p.settled(t)
-	w, err := engine.NewWorkspace(t.Context(), o.Engine)
-	if err != nil {
-		t.Fatal(err)
+	all, superseded := generations(t, o, path)
+	if len(superseded) > 0 {
+		t.Errorf("these would be removed: %+v", superseded)
 	}
-	defer w.Close()
 	states := map[generation.State]int{}
-	if err := w.Histories(t.Context(), path, func(_ *pipeline.Knowledge, h *generation.History) error {
-		for _, g := range h.Generations {
-			states[g.State]++
-		}
-		if gone := h.Superseded(true); len(gone) > 0 {
-			t.Errorf("these would be removed: %+v", gone)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	for _, g := range all {
+		states[g.State]++
 	}
 	if states[generation.Current] != 1 || states[generation.Served] != 1 || len(states) != 2 {
 		t.Errorf("the server has %v", states)

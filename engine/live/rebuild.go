@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"errors"
 
+	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/observe"
 )
 
@@ -49,8 +51,7 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := next.start(ctx); err != nil {
-		next.done()
+	if next, err = p.start(ctx, next); err != nil {
 		return err
 	}
 	if now != nil && !now.sick.Load() && now.same(next) {
@@ -59,6 +60,27 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 	}
 	p.swap(next)
 	return nil
+}
+
+// starts is how often a version is opened and started until it holds its knowledge.
+const starts = 3
+
+// start starts a version. Where another version, which had the same knowledge and left it, has removed it
+// before this one could hold it, a new one is opened, which builds it again.
+func (p *Pipeline) start(ctx context.Context, next *version) (*version, error) {
+	for attempt := 1; ; attempt++ {
+		err := next.start(ctx)
+		if err == nil {
+			return next, nil
+		}
+		next.done()
+		if attempt == starts || !errors.Is(err, generation.ErrRemoved) {
+			return nil, err
+		}
+		if next, err = p.open(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // swap has a version take over.
