@@ -23,7 +23,6 @@ import (
 type owner struct {
 	t testing.TB
 	milvuspb.MilvusServiceClient
-	engine string // its version, where tests depend on what it can do
 }
 
 func newOwner(t testing.TB, c config) *owner {

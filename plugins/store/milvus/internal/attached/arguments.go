@@ -11,7 +11,7 @@ type Arguments struct {
 // Fields are the places of an entry's parts: the name of a field, a key of the
 // dynamic field, or a member such as metadata["lang"].
 type Fields struct {
-	ID      string   `config:"id" doc:"The primary key."`
+	ID      string   `config:"id" doc:"What tells entries apart: the primary key if not given."`
 	Text    string   `config:"text" doc:"The text."`
 	Vector  string   `config:"vector" doc:"The vector, of floats."`
 	Label   string   `config:"label" doc:"The label."`

@@ -59,7 +59,7 @@ func (c *Collection) count(ctx context.Context) (n int, err error) {
 
 // rows makes rows of columns; their ids are in a column, too, if none are given.
 func (c *Collection) rows(fields []*schemapb.FieldData, ids *schemapb.IDs) ([]*record, error) {
-	key := c.id.GetName()
+	key := c.key.GetName()
 	if ids != nil {
 		fields = slices.DeleteFunc(slices.Clone(fields), func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
 		fields = append(fields, idColumn(key, ids))
@@ -108,6 +108,7 @@ type request struct {
 // scored is a row that a search found.
 type scored struct {
 	*record
+	key   string
 	id    string
 	score float32
 }
@@ -155,7 +156,7 @@ func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored)
 			if at == len(all) {
 				return fmt.Errorf("the server returned %d rows, fewer than it counts", len(all))
 			}
-			lists[i] = append(lists[i], scored{all[at], textOf(all[at].value(c.id.GetName())), scores[at]})
+			lists[i] = append(lists[i], scored{all[at], c.keyOf(all[at]), c.idOf(all[at]), scores[at]})
 			at++
 		}
 	}

@@ -92,7 +92,7 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 	}
 	for _, name := range c.arguments.Partitions {
 		if err == nil && !slices.Contains(names, name) {
-			return wrong("partitions", "collection %s has no partition %q; it has %s", c.name, name, list(names))
+			return wrong("partitions", "collection %q has no partition %q; it has %s", c.name, name, list(names))
 		}
 	}
 	return err
@@ -131,14 +131,14 @@ func (c *Collection) load(ctx context.Context) error {
 }
 
 func (c *Collection) notLoaded() error {
-	return wrong("load", "collection %s is not in the server's memory: its owner has to load it, or the file says load = true", c.name)
+	return wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.name)
 }
 
 // explainError says what a failure of a call means for an attached collection.
 func (c *Collection) explainError(err error) error {
 	switch {
 	case server.IsMissing(err):
-		return wrong("collection", "collection %s is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err)
+		return wrong("collection", "collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err)
 	case server.IsNotLoaded(err):
 		return c.notLoaded()
 	}

@@ -18,8 +18,8 @@ func (m *mapping) outputs(withTexts, withMeta, withVector bool) []string {
 			names = append(names, name)
 		}
 	}
-	add(m.id.GetName())
-	parts := []*place{m.label}
+	add(m.key.GetName())
+	parts := []*place{&m.id, m.label}
 	if withTexts {
 		parts = append(parts, m.text, m.context)
 	}
@@ -44,7 +44,8 @@ func (r *record) hasTexts(m *mapping) bool {
 	return m.text == nil || r.rows.columns[m.text.field.GetName()] != nil
 }
 
-func (m *mapping) idOf(r *record) string    { return textOf(r.value(m.id.GetName())) }
+func (m *mapping) keyOf(r *record) string   { return textOf(r.value(m.key.GetName())) }
+func (m *mapping) idOf(r *record) string    { return textOf(m.id.value(r)) }
 func (m *mapping) labelOf(r *record) string { return m.part(m.label, r) }
 
 func (m *mapping) part(p *place, r *record) string {
@@ -63,10 +64,10 @@ func (m *mapping) entry(r *record, withTexts bool) sdk.Entry {
 	return e
 }
 
-// keys selects rows by their ids, and counts those that it can name: of a number
-// only its usual form, and no text that servers read in several ways.
-func (m *mapping) keys(ids []string) (expr string, n int) {
-	numbers := (place{field: m.id}).is(whole...)
+// oneOf selects rows by their keys or ids, and counts those that it can name: of a
+// number only its usual form, and no text that servers read in several ways.
+func oneOf(p place, ids []string) (expr string, n int) {
+	numbers := p.is(whole...)
 	var literals []string
 	for _, id := range ids {
 		if numbers {
@@ -77,5 +78,5 @@ func (m *mapping) keys(ids []string) (expr string, n int) {
 			literals = append(literals, literal)
 		}
 	}
-	return m.id.GetName() + " in [" + strings.Join(literals, ",") + "]", len(literals)
+	return p.field.GetName() + " in [" + strings.Join(literals, ",") + "]", len(literals)
 }

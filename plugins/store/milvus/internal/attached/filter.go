@@ -21,7 +21,7 @@ func (m *mapping) condition(f *sdk.Filter) expression.Condition {
 	return expression.Translate(f, func(f *sdk.Filter, negated bool) expression.Condition {
 		switch f.Field {
 		case sdk.FieldID:
-			return m.compareText(place{field: m.id}, f, negated)
+			return m.compareText(m.id, f, negated)
 		case sdk.FieldLabel:
 			if m.label == nil {
 				return constant(f.Match("", "", nil) != negated)

@@ -13,7 +13,8 @@ import (
 
 // mapping says which field holds which part of an entry.
 type mapping struct {
-	id, vector           *schemapb.FieldSchema
+	key, vector          *schemapb.FieldSchema // key: the primary one
+	id                   place                 // the key, most often
 	text, label, context *place
 	words                string // the sparse field that a BM25 function fills; empty: none
 	meta                 []metadata
@@ -74,7 +75,7 @@ func (m *mapping) findParts(d *description, given Fields, first []*record) error
 		}
 	}
 	if m.text == nil && m.label == nil {
-		return wrong("fields.text", "no field of collection %s has a usual name for texts; name it: fields { text = \"...\" }. The fields are %s", d.name, d.names())
+		return wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. The fields are %s", d.name, d.names())
 	}
 	if err := m.findMeta(d, given.Meta); err != nil {
 		return err
@@ -90,16 +91,25 @@ func (m *mapping) add(part, field, why string) {
 const named = "named in the file"
 
 func (m *mapping) findID(d *description, given Fields) error {
-	m.id = d.primary()
+	if m.key = d.primary(); m.key == nil {
+		return sdk.Invalid(fmt.Errorf("the server names no primary key of collection %q", d.name))
+	}
+	m.id = place{field: m.key}
+	if given.ID == "" {
+		m.add("id", m.key.GetName(), "the primary key")
+		return nil
+	}
+	p, err := d.find("fields.id", given.ID)
 	switch {
-	case m.id == nil:
-		return sdk.Invalid(fmt.Errorf("the server names no primary key of collection %s", d.name))
-	case given.ID == "":
-		m.add("id", m.id.GetName(), "the primary key")
-	case given.ID == m.id.GetName():
-		m.add("id", m.id.GetName(), named)
-	default:
-		return wrong("fields.id", "%s is not the primary key of collection %s, and nothing else tells its rows apart: use %s, and %s as meta", given.ID, d.name, m.id.GetName(), given.ID)
+	case err != nil:
+		return err
+	case !p.is(texts...) && !p.is(whole...):
+		return wrong("fields.id", "%s cannot tell rows apart: an id is a field of strings or of whole numbers", given.ID)
+	}
+	m.id = p
+	m.add("id", given.ID, named)
+	if p.field != m.key {
+		m.note("Ids come from %s, which is not the primary key: of several rows with one id a search finds the best.", given.ID)
 	}
 	return nil
 }
@@ -118,7 +128,7 @@ func (m *mapping) findPart(d *description, part, given string, usual []string, t
 	}
 	for _, name := range usual {
 		for _, f := range d.fields {
-			if p := (place{field: f}); strings.EqualFold(f.GetName(), name) && p.is(types...) && f != m.id {
+			if p := (place{field: f}); strings.EqualFold(f.GetName(), name) && p.is(types...) && !m.isKey(f) {
 				return &p, "the field with a usual name", nil
 			}
 		}
@@ -142,7 +152,7 @@ func (m *mapping) findPart(d *description, part, given string, usual []string, t
 // onlyText is the field of strings where there is one beside the key.
 func (m *mapping) onlyText(d *description) (only *schemapb.FieldSchema) {
 	for _, f := range d.fields {
-		if f == m.id || !(place{field: f}).is(texts...) {
+		if m.isKey(f) || !(place{field: f}).is(texts...) {
 			continue
 		}
 		if only != nil {
@@ -153,9 +163,12 @@ func (m *mapping) onlyText(d *description) (only *schemapb.FieldSchema) {
 	return only
 }
 
+// isKey reports whether rows are told apart by a field.
+func (m *mapping) isKey(f *schemapb.FieldSchema) bool { return f == m.key || f == m.id.field }
+
 // uses reports whether a field is another part of the entries.
 func (m *mapping) uses(f *schemapb.FieldSchema) bool {
-	if f == m.id {
+	if m.isKey(f) {
 		return true
 	}
 	for _, p := range []*place{m.text, m.label, m.context} {

@@ -33,7 +33,7 @@ func (d *description) find(argument, text string) (place, error) {
 	} else if f := d.field(dynamicField); f != nil {
 		return place{f, []string{text}}, nil
 	}
-	return place{}, wrong(argument, "collection %s has no field %q; it has %s", d.name, text, d.names())
+	return place{}, wrong(argument, "collection %q has no field %q; it has %s", d.name, text, d.names())
 }
 
 // members reads ["a"]["b"].

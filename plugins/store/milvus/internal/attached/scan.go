@@ -24,9 +24,9 @@ const (
 
 // first reads the first rows, with all that this package understands.
 func (c *Collection) first(ctx context.Context) ([]*record, error) {
-	names := []string{c.id.GetName(), c.vector.GetName()}
+	names := []string{c.key.GetName(), c.vector.GetName()}
 	for _, f := range c.fields {
-		if p := (place{field: f}); f != c.id && (p.is(scalars...) || p.is(schemapb.DataType_JSON)) {
+		if p := (place{field: f}); f != c.key && (p.is(scalars...) || p.is(schemapb.DataType_JSON)) {
 			names = append(names, f.GetName())
 		}
 	}
@@ -52,11 +52,11 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 	}
 	fields := c.outputs(true, true, false)
 	for part := range slices.Chunk(unique, plainWindow/4) {
-		expr, n := c.keys(part)
+		expr, n := oneOf(c.id, part)
 		if n == 0 {
 			continue
 		}
-		found, _, err := c.query(ctx, expr, fields, len(part))
+		found, _, err := c.query(ctx, expr, fields, maxRows)
 		if err != nil {
 			return nil, err
 		}
@@ -64,14 +64,19 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 			set(r)
 		}
 	}
-	// Ids that no literal can name are looked for among those that begin alike.
+	// Ids that no literal can name are looked for among keys that begin alike, or
+	// among all rows.
 	for _, id := range unique {
 		if _, ok := expression.Quote(id); ok || entries[at[id][0]].ID != "" {
 			continue
 		}
-		err := c.walk(ctx, beginning(id), all, fields, func(r *record) bool {
+		from, isKey := "", c.id.field == c.key
+		if isKey {
+			from = beginning(id)
+		}
+		err := c.walk(ctx, from, all, fields, func(r *record) bool {
 			set(r)
-			return c.idOf(r) < id
+			return entries[at[id][0]].ID == "" && !(isKey && c.keyOf(r) > id)
 		})
 		if err != nil {
 			return nil, err
@@ -94,19 +99,21 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 		return sdk.Page{}, nil
 	}
 	var page sdk.Page
+	var last string // key of the page
 	size := 0
 	err := c.walk(ctx, scan.After, condition, c.outputs(scan.Texts, false, scan.Vectors), func(r *record) bool {
 		if filter != nil && !filter.Match("", c.labelOf(r), nil) {
 			return true
 		}
 		if scan.Limit > 0 && len(page.Entries) == scan.Limit || size >= pageBytes {
-			page.Next = page.Entries[len(page.Entries)-1].ID
+			page.Next = last
 			return false
 		}
 		e := c.entry(r, scan.Texts)
 		if scan.Vectors {
 			e.Vector, _ = r.value(c.vector.GetName()).([]float32)
 		}
+		last = c.keyOf(r)
 		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
 		page.Entries = append(page.Entries, e)
 		return true
@@ -114,7 +121,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 	return page, err
 }
 
-// walk calls f with the rows after an id, in the order of the keys, until it returns
+// walk calls f with the rows after a key, in the order of the keys, until it returns
 // false.
 func (c *Collection) walk(ctx context.Context, after string, condition expression.Condition, fields []string, f func(*record) bool) error {
 	most := plainWindow
@@ -133,17 +140,14 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 		}
 		last := after
 		for _, r := range found {
-			id := c.idOf(r)
-			if id == "" {
-				continue
-			}
-			if last != "" && !c.precedes(last, id) {
-				if last == after || last == id {
-					continue // ids that begin like the last one; a key that is there twice
+			key := c.keyOf(r)
+			if last != "" && !c.precedes(last, key) {
+				if last == after || last == key {
+					continue // keys that begin like the last one; a key that is there twice
 				}
-				return fmt.Errorf("the server does not return the rows of %s in the order of their keys", c.name)
+				return fmt.Errorf("the server does not return the rows of collection %q in the order of their keys", c.name)
 			}
-			if last = id; !f(r) {
+			if last = key; c.idOf(r) != "" && !f(r) {
 				return nil
 			}
 		}
@@ -151,7 +155,7 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 		case len(found) < window:
 			return nil
 		case last == after && window == maxRows:
-			return fmt.Errorf("collection %s has more than %d keys that begin like %.40q, with characters that no expression of the server can hold", c.name, maxRows, after)
+			return fmt.Errorf("collection %q has more than %d keys that begin like %.40q, with characters that no expression of the server can hold", c.name, maxRows, after)
 		case last == after:
 			window = min(4*window, maxRows)
 		default:
@@ -165,39 +169,39 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 func (c *Collection) precedes(a, b string) bool {
 	x, isNumber := wholeNumber(a)
 	y, both := wholeNumber(b)
-	if isNumber && both && (place{field: c.id}).is(whole...) {
+	if isNumber && both && (place{field: c.key}).is(whole...) {
 		return x < y
 	}
 	return a < b
 }
 
-// after selects the rows behind an id, and some before it where no literal can name
+// after selects the rows behind a key, and some before it where no literal can name
 // it.
-func (c *Collection) after(id string) (string, error) {
-	name := c.id.GetName()
-	if id == "" {
+func (c *Collection) after(key string) (string, error) {
+	name := c.key.GetName()
+	if key == "" {
 		return "", nil
 	}
-	if (place{field: c.id}).is(whole...) {
-		n, ok := wholeNumber(id)
+	if (place{field: c.key}).is(whole...) {
+		n, ok := wholeNumber(key)
 		if !ok {
-			return "", sdk.Invalid(fmt.Errorf("%q is not a position in collection %s: use Next of the page before", id, c.name))
+			return "", sdk.Invalid(fmt.Errorf("%q is not a position in collection %q: use Next of the page before", key, c.name))
 		}
 		return name + " > " + strconv.FormatInt(n, 10), nil
 	}
-	if literal, ok := expression.Quote(id); ok {
+	if literal, ok := expression.Quote(key); ok {
 		return name + " > " + literal, nil
 	}
-	literal, _ := expression.Quote(beginning(id))
+	literal, _ := expression.Quote(beginning(key))
 	return name + " >= " + literal, nil
 }
 
-// beginning is what a literal can hold of an id.
-func beginning(id string) string {
-	for i, r := range id {
+// beginning is what a literal can hold of a key.
+func beginning(key string) string {
+	for i, r := range key {
 		if _, ok := expression.Quote(string(r)); !ok {
-			return id[:i]
+			return key[:i]
 		}
 	}
-	return id
+	return key
 }

@@ -30,12 +30,12 @@ const tolerance = 0.005
 func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 	c.scores = scores{metric: c.metric(c.description)}
 	vectors := map[string][]float32{}
-	var ids []string
+	var keys []string
 	var query []float32
 	for _, r := range first {
 		x, _ := r.value(c.vector.GetName()).([]float32)
-		if id := c.idOf(r); cosine(x, x) > 0 && len(x) == c.dimension {
-			vectors[id], ids, query = x, append(ids, id), row.Unit(x)
+		if key := c.keyOf(r); cosine(x, x) > 0 && len(x) == c.dimension {
+			vectors[key], keys, query = x, append(keys, key), row.Unit(x)
 		}
 	}
 	if query == nil {
@@ -43,14 +43,14 @@ func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 		c.scores.note = "None of the first rows has a vector."
 		return nil
 	}
-	expr, n := c.keys(ids)
+	expr, n := oneOf(place{field: c.key}, keys)
 	lists, err := c.search(ctx, c.denseRequest([][]float32{query}, expr, c.outputs(false, false, false), n))
 	if err != nil {
 		return err
 	}
 	c.scores.exact = len(lists[0]) > 0
 	for _, found := range lists[0] {
-		if x := vectors[found.id]; x != nil && math.Abs(float64(c.scores.cosine(found.score)-cosine(query, x))) > tolerance {
+		if x := vectors[found.key]; x != nil && math.Abs(float64(c.scores.cosine(found.score)-cosine(query, x))) > tolerance {
 			c.scores.exact = false
 		}
 	}

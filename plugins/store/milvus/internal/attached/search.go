@@ -38,7 +38,7 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
 		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
 	case !dense && c.words == "":
-		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %s, so it cannot be searched by words: use mode %q", c.name, sdk.ModeDense))
+		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.name, sdk.ModeDense))
 	}
 	lexical = lexical && c.words != ""
 	hits := make([]sdk.Hits, len(given))
@@ -79,7 +79,7 @@ func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error)
 	case len(x) == 0 && needsVector:
 		return nil, errors.New("the query has no vector")
 	case len(x) > 0 && len(x) != c.dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %s have %d", len(x), c.name, c.dimension)
+		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.name, c.dimension)
 	case !row.Finite(x):
 		return nil, errors.New("the query's vector has NaN or an infinity in it")
 	case cosine(x, x) == 0:
@@ -134,9 +134,9 @@ func (c *Collection) fillDense(ctx context.Context, q *query) error {
 	})
 	for i := range q.lexical {
 		h := &q.lexical[i]
-		if score, ok := known[h.id]; ok {
+		if score, ok := known[h.key]; ok {
 			h.dense = score
-		} else if score, ok := more[h.id]; ok {
+		} else if score, ok := more[h.key]; ok {
 			h.dense = c.scores.cosine(score)
 		}
 	}
@@ -152,10 +152,10 @@ func (c *Collection) fillLexical(ctx context.Context, q *query) error {
 	})
 	for i := range q.dense {
 		h := &q.dense[i]
-		if score, ok := known[h.id]; ok {
+		if score, ok := known[h.key]; ok {
 			h.lexical = score
 		} else {
-			h.lexical = bm25(more[h.id])
+			h.lexical = bm25(more[h.key])
 		}
 	}
 	return err
@@ -164,33 +164,33 @@ func (c *Collection) fillLexical(ctx context.Context, q *query) error {
 func scoresOf(hits []hit, score func(hit) float32) map[string]float32 {
 	known := map[string]float32{}
 	for _, h := range hits {
-		known[h.id] = score(h)
+		known[h.key] = score(h)
 	}
 	return known
 }
 
-func missing(hits []hit, known map[string]float32) (ids []string) {
+func missing(hits []hit, known map[string]float32) (keys []string) {
 	for _, h := range hits {
-		if _, ok := known[h.id]; !ok {
-			ids = append(ids, h.id)
+		if _, ok := known[h.key]; !ok {
+			keys = append(keys, h.key)
 		}
 	}
-	return ids
+	return keys
 }
 
 // ask searches among a few rows and returns the server's scores.
-func (c *Collection) ask(ctx context.Context, ids []string, make func(expr string, n int) request) (map[string]float32, error) {
+func (c *Collection) ask(ctx context.Context, keys []string, make func(expr string, n int) request) (map[string]float32, error) {
 	found := map[string]float32{}
-	expr, keys := c.keys(ids)
-	if keys == 0 {
+	expr, n := oneOf(place{field: c.key}, keys)
+	if n == 0 {
 		return found, nil
 	}
-	lists, err := c.search(ctx, make(expr, keys))
+	lists, err := c.search(ctx, make(expr, n))
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range lists[0] {
-		found[r.id] = r.score
+		found[r.key] = r.score
 	}
 	return found, nil
 }

@@ -25,7 +25,7 @@ func (m *mapping) findVector(d *description, given Fields) error {
 		case slices.Contains(floats, t):
 			fields, names = append(fields, f), append(names, f.GetName())
 		case t == schemapb.DataType_BinaryVector || t == schemapb.DataType_Int8Vector:
-			others = append(others, fmt.Sprintf("%s (%v)", f.GetName(), t))
+			others = append(others, fmt.Sprintf("%s (%v, measured by %s)", f.GetName(), t, d.indexes[f.GetName()]["metric_type"]))
 		}
 	}
 	why := "the only field of vectors"
@@ -35,7 +35,7 @@ func (m *mapping) findVector(d *description, given Fields) error {
 		f := d.field(given.Vector)
 		switch {
 		case f == nil:
-			return wrong("fields.vector", "collection %s has no field %q; it has %s", d.name, given.Vector, d.names())
+			return wrong("fields.vector", "collection %q has no field %q; it has %s", d.name, given.Vector, d.names())
 		case !slices.Contains(fields, f):
 			return wrong("fields.vector", "field %s is of type %v: it takes one of FloatVector, Float16Vector or BFloat16Vector to compare with an embedder's vectors", given.Vector, f.GetDataType())
 		}
@@ -43,20 +43,20 @@ func (m *mapping) findVector(d *description, given Fields) error {
 	case len(fields) == 1:
 		m.vector = fields[0]
 	case len(fields) > 1:
-		return wrong("fields.vector", "collection %s has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.name, list(names), names[0])
+		return wrong("fields.vector", "collection %q has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.name, list(names), names[0])
 	case len(others) > 0:
-		return wrong("collection", "collection %s has no vectors of floats, only %s, which cannot be compared with an embedder's", d.name, list(others))
+		return wrong("collection", "collection %q has no vectors of floats, only %s, which cannot be compared with an embedder's", d.name, list(others))
 	default:
-		return wrong("collection", "collection %s has no field of vectors", d.name)
+		return wrong("collection", "collection %q has no field of vectors", d.name)
 	}
 	m.add("vector", m.vector.GetName(), why)
 	switch metric := m.metric(d); metric {
 	case metricCosine, metricIP, metricL2:
 		return nil
 	case "":
-		return wrong("collection", "field %s of collection %s has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.vector.GetName(), d.name)
+		return wrong("collection", "field %s of collection %q has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.vector.GetName(), d.name)
 	default:
-		return wrong("collection", "field %s of collection %s is measured by %s; racflow reads COSINE, IP and L2", m.vector.GetName(), d.name, metric)
+		return wrong("collection", "field %s of collection %q is measured by %s; racflow reads COSINE, IP and L2", m.vector.GetName(), d.name, metric)
 	}
 }
 
@@ -84,7 +84,7 @@ func (m *mapping) findWords(d *description, given Fields) error {
 		m.words = given.Sparse
 		m.add("sparse", m.words, named)
 	case given.Sparse != "" && !slices.Contains(others, given.Sparse):
-		return wrong("fields.sparse", "%s is no sparse field of collection %s; it has %s", given.Sparse, d.name, d.names())
+		return wrong("fields.sparse", "%s is no sparse field of collection %q; it has %s", given.Sparse, d.name, d.names())
 	case given.Sparse == "" && len(made) > 0:
 		m.words = made[0]
 		m.add("sparse", m.words, "filled by a BM25 function of the server")
