@@ -129,18 +129,3 @@ func (c *Collection) load(ctx context.Context) error {
 		}
 	}
 }
-
-func (c *Collection) notLoaded() error {
-	return wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.name)
-}
-
-// explainError says what a failure of a call means for an attached collection.
-func (c *Collection) explainError(err error) error {
-	switch {
-	case server.IsMissing(err):
-		return wrong("collection", "collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err)
-	case server.IsNotLoaded(err):
-		return c.notLoaded()
-	}
-	return err
-}

@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
-	"github.com/racflow/racflow/sdk"
 )
 
 // dynamicField is the name of the field that holds what no field was declared for.
@@ -84,40 +82,6 @@ func (d *description) readIndexes(ctx context.Context, call Caller) error {
 		return nil // findVector says which field needs one
 	}
 	return err
-}
-
-// noCollection names the collections that there are.
-func noCollection(ctx context.Context, call Caller, name string) error {
-	var names []string
-	_ = call(ctx, "list the collections", func(ctx context.Context, s Service) error {
-		reply, err := s.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
-		names = reply.GetCollectionNames()
-		return err
-	})
-	there := "the server shows none; look at address and database"
-	if slices.Sort(names); len(names) > 0 {
-		there = "the server has " + list(names)
-	}
-	return wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
-}
-
-// wrong is about an argument of the file.
-func wrong(argument, format string, args ...any) error {
-	name, path, _ := strings.Cut(argument, ".")
-	e := &sdk.ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)}
-	if path != "" {
-		e.Path = []string{path}
-	}
-	return sdk.Invalid(e)
-}
-
-// list writes the first names of a list.
-func list(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (d *description) field(name string) *schemapb.FieldSchema {
