@@ -44,10 +44,10 @@ func makeDocs(t testing.TB, n int, numbers bool, stretch float32) docs {
 	var all [][]float32
 	for i := range n {
 		id := fmt.Sprintf("doc/%04d", (i*37)%n)
-		switch {
-		case i%50 == 7:
+		switch i % 50 {
+		case 7:
 			id = fmt.Sprintf(`q"%d\n'ü漢%%_`, i)
-		case i%50 == 9:
+		case 9:
 			id = fmt.Sprintf("line\n%d\ttab", i)
 		}
 		key := int64(i*7919%10_007) - 5000

@@ -102,6 +102,17 @@ func (d *description) primary() *schemapb.FieldSchema {
 	return nil
 }
 
+// wordsInput is the field that a BM25 function reads to fill another one; nil: not
+// known.
+func (d *description) wordsInput(filled string) *schemapb.FieldSchema {
+	for _, f := range d.functions {
+		if slices.Contains(f.GetOutputFieldNames(), filled) && len(f.GetInputFieldNames()) == 1 {
+			return d.field(f.GetInputFieldNames()[0])
+		}
+	}
+	return nil
+}
+
 func (d *description) names() string {
 	var names []string
 	for _, f := range d.fields {

@@ -46,6 +46,9 @@ func (m *mapping) findPart(d *description, part, given string, usual []string, t
 		}
 		return &p, named, err
 	}
+	if f := d.wordsInput(m.words); part == "text" && f != nil {
+		return &place{field: f}, "the input of the BM25 function", nil
+	}
 	for _, name := range usual {
 		for _, f := range d.fields {
 			if p := (place{field: f}); strings.EqualFold(f.GetName(), name) && p.is(types...) && !m.isKey(f) {

@@ -17,7 +17,7 @@ import (
 // Error is a failure that a server answered with.
 type Error struct {
 	code      int32              // of Milvus 2.3 and newer; 0: not given
-	legacy    commonpb.ErrorCode // of before
+	legacy    commonpb.ErrorCode //nolint:staticcheck // of before
 	reason    string
 	retriable bool
 }

@@ -19,7 +19,7 @@ func TestCheckStatus(t *testing.T) {
 		failed bool
 	}{
 		"success":              {&commonpb.Status{}, false},
-		"the older field":      {&commonpb.Status{ErrorCode: commonpb.ErrorCode_UnexpectedError}, true},
+		"the older field":      {&commonpb.Status{ErrorCode: commonpb.ErrorCode_UnexpectedError}, true}, //nolint:staticcheck // older servers set it
 		"the newer field":      {&commonpb.Status{Code: 65535, Reason: "no"}, true},
 		"within a reply":       {&milvuspb.SearchResults{Status: &commonpb.Status{Code: 100}}, true},
 		"a reply without":      {&milvuspb.SearchResults{}, false},
