@@ -25,6 +25,10 @@ type leg struct {
 	lexical  bool
 }
 
+// rowsPerCall is about how many rows a call asks for: the time that Milvus Lite 2 takes
+// grows faster than their number.
+const rowsPerCall = 4096
+
 func (l leg) field() string {
 	if l.lexical {
 		return row.FieldWords
@@ -104,7 +108,7 @@ func (l leg) search(ctx context.Context, queries []*query) error {
 	}
 	var parts [][]*query
 	for _, group := range groups {
-		parts = slices.AppendSeq(parts, slices.Chunk(group, 64))
+		parts = slices.AppendSeq(parts, slices.Chunk(group, max(1, rowsPerCall/l.firstLimit())))
 	}
 	if len(parts) == 1 { // most often, and a new goroutine's stack has to grow first
 		return l.find(ctx, parts[0])

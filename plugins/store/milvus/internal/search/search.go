@@ -19,10 +19,14 @@ const workers = 4
 type Searcher struct {
 	View *snapshot.View
 	Log  *slog.Logger
+	// VectorBytes is how much memory the vectors of found rows may take. Those of a
+	// collection that needs more are not kept.
+	VectorBytes int
 
 	// needsServerFilter is the number of a commit whose searches found too many
 	// rows that are not of it: until the next one the server leaves them out.
 	needsServerFilter atomic.Int64
+	vectors           vectors
 }
 
 // Search finds the best entries of each leg. Where a query has a vector, lexical
@@ -78,23 +82,25 @@ func (s *Searcher) Search(ctx context.Context, search sdk.Search, given []sdk.Qu
 	return hits, err
 }
 
-// both searches with the legs at once. The cosines of what the lexical leg found
-// are asked for while the dense leg is still at work.
+// both searches with the legs at once. The lexical leg is on its way first: a server
+// that makes one search after the other then finds the cosines of its hits while the
+// dense leg, which takes it longer, is decoded here.
 func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) error {
+	if !lexical {
+		return l.search(ctx, queries)
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	if lexical { // first, because more comes after it
-		g.Go(func() error {
-			l := l
-			l.lexical = true
-			if err := l.search(ctx, queries); err != nil {
-				return err
-			}
-			return l.addCosines(ctx, queries)
-		})
-	}
-	if dense {
-		g.Go(func() error { return l.search(ctx, queries) })
-	}
+	g.Go(func() error {
+		if dense { // another goroutine begins later than this one goes on
+			g.Go(func() error { return l.search(ctx, queries) })
+		}
+		lexical := l
+		lexical.lexical = true
+		if err := lexical.search(ctx, queries); err != nil {
+			return err
+		}
+		return lexical.addCosines(ctx, queries)
+	})
 	return g.Wait()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -29,27 +30,28 @@ var indexDefaults = map[string]map[string]string{
 // Prepare makes sure that every vector field has an index, without which no
 // search works, and that the table is in the server's memory. It sets IndexType.
 func (t *Table) Prepare(ctx context.Context) error {
+	found := t.indexes(ctx)
 	names := []string{t.Options.Index}
 	if t.Options.Index == IndexAuto {
 		names = []string{"HNSW", "AUTOINDEX", "FLAT"}
 	}
-	if err := t.index(ctx, row.FieldVector, names, t.Options.IndexParams); err != nil {
+	var err error
+	if t.IndexType, err = t.index(ctx, found, row.FieldVector, names, t.Options.IndexParams); err != nil {
 		return err
 	}
 	if t.Analyzer != nil {
-		if err := t.index(ctx, row.FieldWords, []string{t.Options.SparseIndex}, nil); err != nil {
+		if _, err := t.index(ctx, found, row.FieldWords, []string{t.Options.SparseIndex}, nil); err != nil {
 			return err
 		}
 	}
-	t.IndexType = t.indexed(ctx, row.FieldVector)
 	return t.load(ctx)
 }
 
 // index gives a field the first of the indexes that the server takes, unless
-// it has one: making one twice fails on some servers.
-func (t *Table) index(ctx context.Context, field string, names []string, params map[string]string) error {
-	if t.indexed(ctx, field) != "" {
-		return nil
+// it has one: making one twice fails on some servers. It returns the index's type.
+func (t *Table) index(ctx context.Context, found map[string]string, field string, names []string, params map[string]string) (string, error) {
+	if found[field] != "" {
+		return found[field], nil
 	}
 	var refused []error
 	for _, name := range names {
@@ -60,29 +62,34 @@ func (t *Table) index(ctx context.Context, field string, names []string, params 
 		err := t.Server.Call(ctx, "make the index "+name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
 			return c.CreateIndex(ctx, t.Name, field, index, true)
 		})
-		switch {
-		case err == nil:
-			return nil
-		case sdk.CodeOf(err) == sdk.CodeDeadline || ctx.Err() != nil:
-			return err
-		case t.indexed(ctx, field) != "":
-			return nil // another process was faster
+		if sdk.CodeOf(err) == sdk.CodeDeadline || ctx.Err() != nil {
+			return "", err
+		}
+		// Where it was refused, another process may have been faster.
+		if made := t.indexes(ctx)[field]; err == nil || made != "" {
+			return made, nil
 		}
 		refused = append(refused, err)
 	}
-	return sdk.Invalid(fmt.Errorf("the server takes none of the indexes %s for field %s: %w", strings.Join(names, ", "), field, errors.Join(refused...)))
+	return "", sdk.Invalid(fmt.Errorf("the server takes none of the indexes %s for field %s: %w", strings.Join(names, ", "), field, errors.Join(refused...)))
 }
 
-// indexed returns the type of a field's index; empty: none, or not known.
-func (t *Table) indexed(ctx context.Context, field string) (typ string) {
-	_ = t.Server.Call(ctx, "look for an index", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		indexes, err := c.DescribeIndex(ctx, t.Name, field)
-		for _, i := range indexes {
-			typ = string(i.IndexType())
+// indexes returns the types of the indexes by their fields; empty where they are not
+// known. The SDK would ask for one field at a time, with three calls for each.
+func (t *Table) indexes(ctx context.Context) map[string]string {
+	types := map[string]string{}
+	_ = t.Server.Call(ctx, "look for indexes", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		reply, err := c.Service.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: t.Name})
+		for _, d := range reply.GetIndexDescriptions() {
+			for _, p := range d.GetParams() {
+				if p.GetKey() == "index_type" {
+					types[d.GetFieldName()] = p.GetValue()
+				}
+			}
 		}
 		return err
 	})
-	return typ
+	return types
 }
 
 // load brings the table into the server's memory.

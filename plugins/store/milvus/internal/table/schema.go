@@ -54,11 +54,8 @@ func (t *Table) Exists(ctx context.Context) (bool, error) {
 
 // describe returns what is on the server under a name, or nil.
 func describe(ctx context.Context, s *server.Server, name string) (have *entity.Collection, err error) {
-	err = s.Call(ctx, "look for collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		exists, err := c.HasCollection(ctx, name)
-		if err == nil && exists {
-			have, err = c.DescribeCollection(ctx, name)
-		}
+	err = s.Call(ctx, "look for collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
+		have, err = c.DescribeCollection(ctx, name)
 		return err
 	})
 	if server.IsMissing(err) {
