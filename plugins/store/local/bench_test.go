@@ -3,65 +3,25 @@ package local
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/store/internal/corpus"
 	"github.com/racflow/racflow/sdk"
 )
 
-// The benchmarks work on 100,000 entries of 384 dimensions and 4 to 28 words,
-// which occur as often as words do (Zipf).
-const (
-	benchRows      = 100_000
-	benchDimension = 384
-)
+// The benchmarks work on 100,000 entries of 384 dimensions and 4 to 28 words.
+const benchRows = 100_000
 
-type corpus struct {
-	r    *rand.Rand
-	zipf *rand.Zipf
-}
+func newCorpus() corpus.Corpus { return corpus.New(4, 28) }
 
-func newCorpus() corpus {
-	r := rand.New(rand.NewPCG(1, 2))
-	return corpus{r, rand.NewZipf(r, 1.1, 5, 50_000)}
-}
-
-func (c corpus) text(words int) string {
-	var b strings.Builder
-	for range words {
-		fmt.Fprintf(&b, "word%d ", c.zipf.Uint64())
-	}
-	return b.String()
-}
-
-func (c corpus) vector() []float32 {
-	x := make([]float32, benchDimension)
-	for i := range x {
-		x[i] = float32(c.r.NormFloat64())
-	}
-	return x
-}
-
-func (c corpus) entries(first, n int) []sdk.Entry {
-	batch := make([]sdk.Entry, n)
-	for i := range batch {
-		batch[i] = sdk.Entry{
-			ID: fmt.Sprintf("entry-%07d", first+i), Text: c.text(4 + c.r.IntN(25)),
-			Label: fmt.Sprintf("label-%03d", c.r.IntN(150)), Hash: make([]byte, 32), Vector: c.vector(),
-		}
-	}
-	return batch
-}
-
-func benchStore(b *testing.B, dir string, rows int) (*store, corpus) {
+func benchStore(b *testing.B, dir string, rows int) (*store, corpus.Corpus) {
 	b.Helper()
 	s, c := openStore(b, dir), newCorpus()
 	s.config.Sync = false
-	mustOpen(b, s, benchDimension)
+	mustOpen(b, s, corpus.Dimension)
 	for first := 0; first < rows; first += 1000 {
-		must(b, s.Put(ctx, "c", c.entries(first, min(1000, rows-first))))
+		must(b, s.Put(ctx, "c", c.Entries(first, min(1000, rows-first))))
 	}
 	must(b, s.Commit(ctx, "c", nil))
 	return s, c
@@ -79,9 +39,9 @@ func BenchmarkSearch(b *testing.B) {
 	} {
 		queries := make([]sdk.Query, bb.queries)
 		for i := range queries {
-			queries[i].Text = c.text(bb.words)
+			queries[i].Text = c.Text(bb.words)
 			if bb.mode != sdk.ModeLexical {
-				queries[i].Vector = c.vector()
+				queries[i].Vector = c.Vector()
 			}
 		}
 		b.Run(fmt.Sprintf("%s/queries=%d/words=%d", bb.mode, bb.queries, bb.words), func(b *testing.B) {
@@ -100,7 +60,7 @@ func BenchmarkSearch(b *testing.B) {
 func BenchmarkSizes(b *testing.B) {
 	for _, rows := range []int{2_000, 15_000, benchRows} {
 		s, c := benchStore(b, b.TempDir(), rows)
-		query := sdk.Query{Text: c.text(8), Vector: c.vector()}
+		query := sdk.Query{Text: c.Text(8), Vector: c.Vector()}
 		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -124,7 +84,7 @@ func BenchmarkFilter(b *testing.B) {
 	for _, name := range slices.Sorted(maps.Keys(filters)) { // so that runs ask the same
 		f := filters[name]
 		for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical} {
-			query := sdk.Query{Text: c.text(8), Vector: c.vector(), Filter: f}
+			query := sdk.Query{Text: c.Text(8), Vector: c.Vector(), Filter: f}
 			b.Run(fmt.Sprint(mode, "/", name), func(b *testing.B) {
 				for b.Loop() {
 					if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, NumCandidates: 60}, []sdk.Query{query}); err != nil {
@@ -142,7 +102,7 @@ func BenchmarkOpen(b *testing.B) {
 	s.Close()
 	for b.Loop() {
 		s := openStore(b, dir)
-		mustOpen(b, s, benchDimension)
+		mustOpen(b, s, corpus.Dimension)
 		s.Close()
 	}
 }
@@ -151,8 +111,8 @@ func BenchmarkCommit(b *testing.B) {
 	for _, rows := range []int{1, 1000} {
 		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
 			s, c := openStore(b, b.TempDir()), newCorpus()
-			mustOpen(b, s, benchDimension)
-			batch := c.entries(0, rows)
+			mustOpen(b, s, corpus.Dimension)
+			batch := c.Entries(0, rows)
 			n := 0
 			for b.Loop() {
 				for i := range batch {

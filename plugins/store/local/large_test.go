@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/plugins/store/internal/corpus"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -50,24 +51,14 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-func largeEntries(c corpus, first, n int) []sdk.Entry {
-	entries := c.entries(first, n)
-	for i := range entries {
-		entries[i].Text = c.text(8 + c.r.IntN(9))
-		entries[i].Meta = sdk.Meta{"page": float64(c.r.IntN(1000))}
-		for j := range entries[i].Hash {
-			entries[i].Hash[j] = byte(c.r.Uint32())
-		}
-	}
-	return entries
-}
+func largeCorpus() corpus.Corpus { return corpus.New(8, 16) }
 
 func fillLarge(t *testing.T, dir string, n int) {
-	s, c := openStore(t, dir), newCorpus()
-	mustOpen(t, s, benchDimension)
+	s, c := openStore(t, dir), largeCorpus()
+	mustOpen(t, s, corpus.Dimension)
 	const batch = 5000
 	for first := 0; first < n; first += batch {
-		must(t, s.Put(ctx, "c", largeEntries(c, first, batch)))
+		must(t, s.Put(ctx, "c", c.Entries(first, batch)))
 	}
 	must(t, s.Commit(ctx, "c", []byte("built")))
 	s.Close()
@@ -76,9 +67,9 @@ func fillLarge(t *testing.T, dir string, n int) {
 // measureLarge runs in a process of its own. The goals are those of the project:
 // 2 s to the first answer, 1 s for an upsert, 600 MB above vectors and texts.
 func measureLarge(t *testing.T, dir string, n int) {
-	c := newCorpus()
+	c := largeCorpus()
 	query := func(f *sdk.Filter) sdk.Query {
-		return sdk.Query{Text: c.text(5), Vector: c.vector(), Filter: f}
+		return sdk.Query{Text: c.Text(5), Vector: c.Vector(), Filter: f}
 	}
 	var s *store
 	find := func(mode sdk.Mode, q ...sdk.Query) {
@@ -95,7 +86,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		first := query(nil)
 		start := time.Now()
 		s = openStore(t, dir)
-		mustOpen(t, s, benchDimension)
+		mustOpen(t, s, corpus.Dimension)
 		opened := time.Since(start)
 		find(sdk.ModeHybrid, first)
 		answered = time.Since(start)
@@ -139,13 +130,13 @@ func measureLarge(t *testing.T, dir string, n int) {
 	}
 	debug.FreeOSMemory()
 	resident := residentBytes(t)
-	vectors := n * benchDimension * 4
+	vectors := n * corpus.Dimension * 4
 	above := resident - vectors - texts
 	t.Logf("resident %d MB, vectors %d MB, texts %d MB: %d MB above them, in %d parts", resident/1e6, vectors/1e6, texts/1e6, above/1e6, len(pages))
 
 	for try := 0; try < tries && upserted > toUpsert; try++ {
-		upsert := largeEntries(c, n/2, 500)
-		upsert = append(upsert, largeEntries(c, n, 500)...)
+		upsert := c.Entries(n/2, 500)
+		upsert = append(upsert, c.Entries(n, 500)...)
 		start := time.Now()
 		must(t, s.Put(ctx, "c", upsert))
 		must(t, s.Commit(ctx, "c", fmt.Append(nil, start)))

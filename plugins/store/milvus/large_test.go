@@ -1,0 +1,67 @@
+package milvus
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// largeRows is the environment variable with how many rows TestLarge loads.
+const largeRows = "RACFLOW_TEST_MILVUS_LARGE"
+
+// The most memory that a process of racflow may take whose entries are on a server,
+// with a million of them. It holds the batches that are on their way, two numbers for
+// each row that a transaction wrote, and how many entries have each word.
+const (
+	maxFillMemory   = 400 << 20
+	maxSearchMemory = 200 << 20
+)
+
+// TestLarge fills Milvus Lite and the embedded store with the same rows, which are
+// those of TestLarge in package local, searches and changes them, and prints what that
+// takes as a table. Each step is a process of its own, so that its memory is known.
+func TestLarge(t *testing.T) {
+	if text := os.Getenv(largeTask); text != "" {
+		runLargeTask(t, text)
+		return
+	}
+	rows, err := strconv.Atoi(os.Getenv(largeRows))
+	if err != nil {
+		t.Skipf("takes minutes, and 8 GB of memory with a million rows: set %s to how many", largeRows)
+	}
+	e := startEngine(t)
+	server := func(step string) figures {
+		return task{Step: step, Store: "milvus", Config: fmt.Sprintf(`{"address": %q, "index": "FLAT"}`, e.address), Rows: rows}.start(t)
+	}
+	filled := server(stepFill)
+	memory := peakMemory(t, e.cmd.Process.Pid)
+	searched := server(stepSearch)
+	ours := append(filled.Lines, searched.Lines...)
+	ours = append(ours, megabytes("memory of the server, filled", memory), megabytes("memory of the server, at most", peakMemory(t, e.cmd.Process.Pid)))
+	e.kill()
+	restart := time.Now()
+	e.start()
+	server(stepOpen)
+	ours = append(ours, seconds("start of the server, to the first answer", time.Since(restart)), megabytes("on disk", diskUsage(t, filepath.Dir(e.file))))
+
+	folder := t.TempDir()
+	embedded := func(step string) figures {
+		return task{Step: step, Store: "local", Config: "{}", Folder: folder, Rows: rows}.start(t)
+	}
+	theirs := embedded(stepFill).Lines
+	reference := embedded(stepSearch)
+	theirs = append(append(theirs, reference.Lines...), megabytes("on disk", diskUsage(t, folder)))
+	printFigures(fmt.Sprintf("%d rows", rows), []string{"Milvus Lite 2.5.1", "embedded store"}, ours, theirs)
+
+	if filled.Memory > maxFillMemory || searched.Memory > maxSearchMemory {
+		t.Errorf("filling took %d MB of memory and searching %d MB, want %d and %d", filled.Memory>>20, searched.Memory>>20, maxFillMemory>>20, maxSearchMemory>>20)
+	}
+	for i, best := range reference.Best {
+		if !sameRanking(searched.Best[i], best) {
+			t.Errorf("the ten best of query %d differ: %v, and %v in the embedded store", i, searched.Best[i], best)
+		}
+	}
+}
