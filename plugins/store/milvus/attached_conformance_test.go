@@ -3,6 +3,7 @@ package milvus
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,10 +17,15 @@ import (
 // TestAttachedConformance runs the suite on collections of every metric, with keys of
 // both types, metadata in fields, in JSON and in the dynamic field, with words and
 // without.
-func TestAttachedConformance(t *testing.T) { conformsAttached(t, startEngine(t).config()) }
+func TestAttachedConformance(t *testing.T) {
+	e := startEngine(t)
+	conformsAttached(t, e.config(), fmt.Sprintf(`{"address": %q}`, e.address))
+}
 
 // TestAttachedConformanceElsewhere does so on a server that runs already.
-func TestAttachedConformanceElsewhere(t *testing.T) { conformsAttached(t, elsewhere(t)) }
+func TestAttachedConformanceElsewhere(t *testing.T) {
+	conformsAttached(t, elsewhere(t), os.Getenv(configVariable))
+}
 
 // plan is how a collection holds the rows of the suite.
 type plan struct {
@@ -29,16 +35,17 @@ type plan struct {
 	words   bool
 }
 
-func conformsAttached(t *testing.T, c config) {
+func conformsAttached(t *testing.T, c config, server string) {
 	o := newOwner(t, c)
 	for name, p := range map[string]plan{
 		"cosine": {"COSINE", true, "fields", true},
 		"ip":     {"IP", false, "json", false},
 		"l2":     {"L2", true, "dynamic", true},
 	} {
+		p.words = p.words && hasWords()
 		t.Run(name, func(t *testing.T) {
 			sdktest.Attached(t, Stage(), sdktest.Foreign{
-				Make: func(t testing.TB, rows []sdk.Entry) string { return o.in(t).make(name, p, rows, c.Address) },
+				Make: func(t testing.TB, rows []sdk.Entry) string { return o.in(t).make(name, p, rows, server) },
 				Look: func(t testing.TB, given string) string {
 					var config struct{ Collection string }
 					must(t, json.Unmarshal([]byte(given), &config))
@@ -54,7 +61,7 @@ func (o *owner) in(t testing.TB) *owner { return &owner{t, o.MilvusServiceClient
 
 var madeCollections atomic.Int64
 
-func (o *owner) make(name string, p plan, rows []sdk.Entry, address string) string {
+func (o *owner) make(name string, p plan, rows []sdk.Entry, server string) string {
 	name = fmt.Sprintf("%s_%d", name, madeCollections.Add(1))
 	m := docsSchema(p.numbers, p.metric, p.words)
 	m.fields = slices.DeleteFunc(m.fields, func(f *schemapb.FieldSchema) bool {
@@ -90,5 +97,10 @@ func (o *owner) make(name string, p plan, rows []sdk.Entry, address string) stri
 	}
 	o.create(name, m)
 	o.insert(name, "", len(rows), columns...)
-	return fmt.Sprintf(`{"address": %q, "collection": %q}`, address, name)
+	config := map[string]any{}
+	must(o.t, json.Unmarshal([]byte(server), &config))
+	config["collection"] = name
+	text, err := json.Marshal(config)
+	must(o.t, err)
+	return string(text)
 }

@@ -191,6 +191,9 @@ func TestAttachedReleasedElsewhere(t *testing.T) {
 // NULL is no label, and metadata that is missing.
 func TestAttachedNullElsewhere(t *testing.T) {
 	c := elsewhere(t)
+	if !hasWords() {
+		t.Skip("the server is from before NULL")
+	}
 	o := newOwner(t, c)
 	label, lang, year := field("label", schemapb.DataType_VarChar), field("lang", schemapb.DataType_VarChar), field("year", schemapb.DataType_Int64)
 	label.Nullable, lang.Nullable, year.Nullable = true, true, true

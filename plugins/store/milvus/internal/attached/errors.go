@@ -54,9 +54,9 @@ func (c *Collection) notLoaded() error {
 func (c *Collection) explainError(err error) error {
 	switch {
 	case server.IsMissing(err):
-		return wrong("collection", "collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err)
+		return sdk.Invalid(fmt.Errorf("collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err))
 	case server.IsNotLoaded(err):
-		return c.notLoaded()
+		return sdk.Invalid(fmt.Errorf("collection %q is not in the server's memory any more: its owner has to load it; with load = true in the file the next start does", c.name))
 	}
 	return err
 }

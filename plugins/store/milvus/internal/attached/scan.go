@@ -52,9 +52,18 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 			e.Vector, _ = r.value(c.vector.GetName()).([]float32)
 		}
 		last = c.keyOf(r)
-		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
+		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector) + sizeOf(e.Meta)
 		page.Entries = append(page.Entries, e)
 		return true
 	})
 	return page, err
+}
+
+// sizeOf is about what metadata takes in a message.
+func sizeOf(m sdk.Meta) (n int) {
+	for key, v := range m {
+		text, _ := v.(string)
+		n += len(key) + len(text) + 16
+	}
+	return n
 }
