@@ -274,8 +274,12 @@ func TestAttachedRefused(t *testing.T) {
 // Only where the file says so the server is asked to load a collection.
 func TestAttachedIsLoaded(t *testing.T) {
 	s := newScripted()
-	s.states = []commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad, commonpb.LoadState_LoadStateLoading, commonpb.LoadState_LoadStateLoaded}
-	_, found := attach(t, s.start(t), attached.Arguments{Collection: "docs", Load: true})
+	loading := []commonpb.LoadState{commonpb.LoadState_LoadStateLoading, commonpb.LoadState_LoadStateLoaded}
+	s.states = append([]commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad}, loading...)
+	c := s.start(t)
+	_, found := attach(t, c, attached.Arguments{Collection: "docs", Load: true})
+	s.states = loading // by somebody else
+	attach(t, c, attached.Arguments{Collection: "docs"})
 	loads := 0
 	for _, call := range s.calls {
 		if call == "LoadCollection" {

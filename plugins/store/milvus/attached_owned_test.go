@@ -237,3 +237,32 @@ func TestAttachedNullElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// Vectors of 16 bits are read as those of 32.
+func TestAttachedHalfVectors(t *testing.T) {
+	c := startEngine(t).config()
+	o := newOwner(t, c)
+	for name, typ := range map[string]schemapb.DataType{"float16": schemapb.DataType_Float16Vector, "bfloat16": schemapb.DataType_BFloat16Vector} {
+		o.create(name, made{metrics: map[string]string{"vector": "COSINE"}, fields: []*schemapb.FieldSchema{
+			primary(field("id", schemapb.DataType_VarChar)), field("text", schemapb.DataType_VarChar), field("vector", typ, "dim", "2"),
+		}})
+		// In both formats these are 1, 0 and 0, -2.
+		halves := map[string][]byte{"float16": {0, 0x3c, 0, 0, 0, 0, 0, 0xc0}, "bfloat16": {0x80, 0x3f, 0, 0, 0, 0, 0, 0xc0}}[name]
+		data := &schemapb.VectorField{Dim: 2, Data: &schemapb.VectorField_Float16Vector{Float16Vector: halves}}
+		if name == "bfloat16" {
+			data.Data = &schemapb.VectorField_Bfloat16Vector{Bfloat16Vector: halves}
+		}
+		o.insert(name, "", 2, strs("id", []string{"a", "b"}), strs("text", []string{"1", "2"}), &schemapb.FieldData{FieldName: "vector", Type: typ, Field: &schemapb.FieldData_Vectors{Vectors: data}})
+		r, info := attach(t, c, attached.Arguments{Collection: name})
+		hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 2}, []sdk.Query{{Vector: []float32{0.1, -0.1}}, {Vector: []float32{1, 1}}})
+		must(t, err)
+		page, err := r.Scan(t.Context(), name, sdk.Scan{Vectors: true})
+		must(t, err)
+		if diff := gocmp.Diff([][]float32{{1, 0}, {0, -2}}, [][]float32{page.Entries[0].Vector, page.Entries[1].Vector}); diff != "" || info.Dimension != 2 {
+			t.Errorf("%s: %+v (-want +got):\n%s", name, info, diff)
+		}
+		if h := hits[1].Dense; len(h) != 2 || h[0].ID != "a" || h[0].Dense < .7 || h[0].Dense > .71 || h[1].Dense > -.7 || len(hits[0].Dense) != 2 {
+			t.Errorf("%s: %+v", name, hits)
+		}
+	}
+}

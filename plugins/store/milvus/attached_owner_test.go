@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -88,6 +89,14 @@ func (o *owner) load(name string) {
 	o.t.Helper()
 	_, err := o.LoadCollection(o.t.Context(), &milvuspb.LoadCollectionRequest{CollectionName: name})
 	must(o.t, err)
+	for {
+		reply, err := o.GetLoadState(o.t.Context(), &milvuspb.GetLoadStateRequest{CollectionName: name})
+		must(o.t, err)
+		if reply.GetState() == commonpb.LoadState_LoadStateLoaded {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 func (o *owner) insert(name, partition string, n int, columns ...*schemapb.FieldData) {

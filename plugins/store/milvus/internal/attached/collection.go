@@ -99,9 +99,9 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 }
 
 // load makes sure that the collection is in the server's memory, which is its owner's
-// to decide.
+// to decide. It waits where the server is loading it.
 func (c *Collection) load(ctx context.Context) error {
-	for attempt := 0; ; attempt++ {
+	for asked := false; ; {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
 			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.name, PartitionNames: c.arguments.Partitions})
@@ -113,9 +113,11 @@ func (c *Collection) load(ctx context.Context) error {
 			return c.explainError(err)
 		case state == commonpb.LoadState_LoadStateLoaded:
 			return nil
+		case state == commonpb.LoadState_LoadStateLoading || asked:
 		case !c.arguments.Load:
 			return c.notLoaded()
-		case attempt == 0:
+		default:
+			asked = true
 			err := c.call(ctx, "load collection "+c.name, func(ctx context.Context, s Service) error {
 				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.name})
 				return err

@@ -41,7 +41,7 @@ func (m *mapping) findPart(d *description, part, given string, usual []string, t
 		if err == nil && len(p.path) == 0 && !p.is(types...) {
 			err = wrong("fields."+part, "field %s is of type %v, which is no %s", given, p.field.GetDataType(), part)
 		}
-		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *record) bool { return p.value(r) != nil }) {
+		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *record) bool { return textOf(p.value(r)) != "" }) {
 			m.note("None of the first %d rows has %s, which the file names for the %s.", len(first), given, part)
 		}
 		return &p, named, err
@@ -59,7 +59,7 @@ func (m *mapping) findPart(d *description, part, given string, usual []string, t
 	for _, name := range usual {
 		for _, f := range d.fields {
 			p := place{f, []string{name}}
-			if f.GetDataType() == schemapb.DataType_JSON && slices.ContainsFunc(first, func(r *record) bool { return p.value(r) != nil }) {
+			if f.GetDataType() == schemapb.DataType_JSON && slices.ContainsFunc(first, func(r *record) bool { return textOf(p.value(r)) != "" }) {
 				return &p, "a member with a usual name, in the first rows", nil
 			}
 		}
