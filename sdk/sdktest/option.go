@@ -8,7 +8,7 @@ import (
 )
 
 // Option tells Stage what to take into account at the stage at hand. All but
-// Without are for stores.
+// Without and Parallel are for stores.
 type Option func(*testing.T, *conformance.Options)
 
 // Without leaves out a subtest, and those below it, that a stage cannot pass.
@@ -22,6 +22,11 @@ func Without(path, reason string) Option {
 // one. Subtests that need it are skipped with the reason.
 func DenseOnly(reason string) Option {
 	return func(_ *testing.T, o *conformance.Options) { o.DenseOnly = reason }
+}
+
+// Parallel runs the checks beside each other, for a stage that waits for a server more than it computes.
+func Parallel() Option {
+	return func(_ *testing.T, o *conformance.Options) { o.Parallel = true }
 }
 
 // Tolerance sets how far a score may be from the reference, relative to the

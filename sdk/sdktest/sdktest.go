@@ -25,17 +25,30 @@ func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Chec
 	for _, set := range opts {
 		set(t, o)
 	}
-	conformance.Run(tester{t}, &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o}, checks)
+	t.Cleanup(func() { // after the subtests, some of which may run beside each other
+		for _, path := range unmet(o) {
+			t.Errorf("%q is left out, but there is no such subtest", path)
+		}
+	})
+	conformance.Run(tester{t, o.Parallel}, &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o}, checks)
 	for _, path := range unmet(o) {
 		t.Errorf("%q is left out, but there is no such subtest", path)
 	}
 }
 
 // tester is a testing.T as the suite wants it.
-type tester struct{ *testing.T }
+type tester struct {
+	*testing.T
+	parallel bool // its subtests run beside each other
+}
 
 func (t tester) Run(name string, check func(conformance.T)) bool {
-	return t.T.Run(name, func(t *testing.T) { check(tester{t}) })
+	return t.T.Run(name, func(sub *testing.T) {
+		if t.parallel {
+			sub.Parallel()
+		}
+		check(tester{T: sub})
+	})
 }
 
 // unmet lists what was left out and does not exist, where all subtests ran: the

@@ -2,6 +2,7 @@ package milvus
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,12 +16,25 @@ import (
 
 // TestConformance runs the suite that every store has to pass.
 func TestConformance(t *testing.T) {
+	sdktest.Stage(t, Stage(), startEngine(t).json(), sdktest.Parallel())
+}
+
+// TestConformanceKilled runs the checks of what outlives a process, and kills the server meanwhile.
+func TestConformanceKilled(t *testing.T) {
 	e := startEngine(t)
-	config := fmt.Sprintf(`{"address": %q, "index": "FLAT", "retry_time": "20s"}`, e.address)
-	sdktest.Stage(t, Stage(), config, sdktest.Restart(func(testing.TB) {
+	options := []sdktest.Option{sdktest.Restart(func(testing.TB) {
 		e.kill()
 		e.start()
-	}))
+	})}
+	for _, topic := range []string{"search", "filters", "write", "scan", "list", "refuse", "together", "processes"} {
+		options = append(options, sdktest.Without(topic, "TestConformance has it"))
+	}
+	sdktest.Stage(t, Stage(), e.json(), options...)
+}
+
+// json is the config of a stage for the server.
+func (e *engine) json() string {
+	return fmt.Sprintf(`{"address": %q, "index": "FLAT", "retry_time": "20s"}`, e.address)
 }
 
 // What TestConformanceElsewhere reads from the environment: the config of a
@@ -32,14 +46,46 @@ const (
 	roundingVariable  = "RACFLOW_MILVUS_ROUNDING"
 )
 
-// TestConformanceElsewhere runs the suite against a server that runs already,
-// as .ci/milvus-others does with several.
-func TestConformanceElsewhere(t *testing.T) {
+// ready is the config for a server that was started elsewhere, once it answers: it may listen before.
+func ready(t *testing.T) string {
+	t.Helper()
 	config := os.Getenv(configVariable)
 	if config == "" {
 		t.Skipf("%s is not set", configVariable)
 	}
-	var options []sdktest.Option
+	var err error
+	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+		if err = answers(t, config); err == nil {
+			return config
+		}
+	}
+	t.Fatalf("the server does not answer: %v", err)
+	return ""
+}
+
+// answers makes a collection, writes, searches and drops it.
+func answers(t *testing.T, config string) error {
+	opened, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
+	must(t, err)
+	s := opened.(*store)
+	defer s.Close()
+	_, err = s.Open(t.Context(), "ready", sdk.Schema{Dimension: 2})
+	if err == nil {
+		err = s.Put(t.Context(), "ready", []sdk.Entry{{ID: "a", Vector: []float32{1, 0}}})
+	}
+	if err == nil {
+		err = s.Commit(t.Context(), "ready", nil)
+	}
+	if err == nil {
+		_, err = s.Search(t.Context(), "ready", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 1}, []sdk.Query{{Vector: []float32{1, 0}}})
+	}
+	return errors.Join(err, s.Drop(t.Context(), "ready"))
+}
+
+// TestConformanceElsewhere runs the suite against a server that runs already,
+// as .ci/milvus-others does with several.
+func TestConformanceElsewhere(t *testing.T) {
+	config, options := ready(t), []sdktest.Option{sdktest.Parallel()}
 	if os.Getenv(denseOnlyVariable) != "" {
 		options = append(options, sdktest.DenseOnly("the server has no sparse vectors"))
 	}
@@ -53,7 +99,7 @@ func TestConformanceElsewhere(t *testing.T) {
 // server knows its users.
 func TestLoginElsewhere(t *testing.T) {
 	var config map[string]any
-	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &config); err != nil || config["user"] == nil {
+	if err := json.Unmarshal([]byte(ready(t)), &config); err != nil || config["user"] == nil {
 		t.Skipf("%s has no user", configVariable)
 	}
 	try := func(changes map[string]any) error {

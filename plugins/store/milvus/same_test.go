@@ -47,13 +47,14 @@ func TestSameAsLocal(t *testing.T) {
 				must(t, s.Commit(t.Context(), "c", []byte("changed")))
 			}
 			for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid} {
+				start := time.Now()
+				a := found(t, ours, mode, queries)
+				took := time.Since(start)
+				b := found(t, reference, mode, queries)
 				for _, f := range []sdk.Fusion{{Method: fuse.Weighted, DenseWeight: 0.7}, {Method: fuse.RRF, K: 60}} {
-					start := time.Now()
-					a := topTen(t, ours, mode, f, queries)
-					took := time.Since(start)
-					same, b := 0, topTen(t, reference, mode, f, queries)
+					same := 0
 					for i := range a {
-						if sameRanking(a[i], b[i]) {
+						if sameRanking(fuse.Fuse(a[i], f, 10), fuse.Fuse(b[i], f, 10)) {
 							same++
 						}
 					}
@@ -85,17 +86,14 @@ func fill(t testing.TB, s sdk.Store, entries []sdk.Entry) {
 	must(t, s.Commit(t.Context(), "c", []byte("filled")))
 }
 
-func topTen(t testing.TB, s sdk.Store, mode sdk.Mode, f sdk.Fusion, queries []sdk.Query) [][]sdk.Candidate {
+func found(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all []sdk.Hits) {
 	t.Helper()
-	var lists [][]sdk.Candidate
 	for part := range slices.Chunk(queries, 64) {
 		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: mode, NumCandidates: 240}, part)
 		must(t, err)
-		for _, h := range hits {
-			lists = append(lists, fuse.Fuse(h, f, 10))
-		}
+		all = append(all, hits...)
 	}
-	return lists
+	return all
 }
 
 // sameRanking lets only entries of equal scores change places.

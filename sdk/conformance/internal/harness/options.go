@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -13,10 +14,12 @@ type Options struct {
 	DenseOnly string            // why a store is tested without a lexical leg; empty: it has one
 	Tolerance float64           // of scores, relative to the larger of 1 and the score
 	Restart   func(T)           // between closing a store and opening it again
+	Parallel  bool              // the checks may run beside each other
 	Short     bool              // without what needs much memory or time
 	Promptly  time.Duration     // how long a stage may take to notice that it is cancelled
 	Within    time.Duration     // how long any check may take; 0: what the check says
 
+	mu  sync.Mutex
 	met map[string]bool // paths in Without that there are
 }
 
@@ -39,6 +42,8 @@ func (o *Options) Unmet() []string {
 
 // leftOut says why a check is left out, by its path or one above it.
 func (o *Options) leftOut(check string) (reason string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for at := check; at != "." && at != "/"; at = path.Dir(at) {
 		if reason, ok = o.Without[at]; ok {
 			o.met[at] = true
