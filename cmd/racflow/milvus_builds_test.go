@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -23,6 +22,7 @@ knowledge "texts" {
     use = "milvus"
     config {
       address    = env("MILVUS_ADDRESS", "")
+      prefix     = env("MILVUS_PREFIX", "")
       index      = "FLAT"
       batch_rows = 100
     }
@@ -43,15 +43,15 @@ pipeline "p" {
 // generation from before answers each time; the next run completes the build, and answers as one that
 // nobody has killed.
 func TestMilvusKilledAtAWrite(t *testing.T) {
-	e := startEngine(t)
+	e := engineFor(t)
 	proxy := startProxy(t, e)
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", buildsFile)
 	write(t, dir, "rows.tsv", rows(300))
 	write(t, dir, "items.tsv", rows(5))
-	run := func(address string, dimension int) (answers, reported string) {
+	run := func(at *milvusEngine, dimension int) (answers, reported string) {
 		t.Helper()
-		c, stderr := buildRun(t, dir, address, dimension)
+		c, stderr := buildRun(t, dir, at, dimension)
 		out, err := c.Output()
 		if err != nil {
 			t.Fatalf("dimension %d: %v\n%s", dimension, err, stderr)
@@ -59,11 +59,11 @@ func TestMilvusKilledAtAWrite(t *testing.T) {
 		return string(out), stderr.String()
 	}
 	dimension := 64
-	before, _ := run(e.address(), dimension)
+	before, _ := run(e, dimension)
 	killed := 0
 	for at := 0; ; at += 1 + at/3 { // the first ones differ most
 		cut := proxy.cutAfter(at)
-		c, stderr := buildRun(t, dir, proxy.address, dimension+1)
+		c, stderr := buildRun(t, dir, proxy.engine, dimension+1)
 		ended := make(chan error, 1)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -81,15 +81,15 @@ func TestMilvusKilledAtAWrite(t *testing.T) {
 			t.Logf("%d builds were killed, the last one at write %d at most", killed, at)
 			return
 		}
-		if answers, reported := run(e.address(), dimension); answers != before || !strings.Contains(reported, "300 entries, up to date") {
+		if answers, reported := run(e, dimension); answers != before || !strings.Contains(reported, "300 entries, up to date") {
 			t.Errorf("killed at write %d: the generation from before answers\n%s, was\n%s\n%s", at, answers, before, reported)
 		}
 		dimension++
-		after, reported := run(e.address(), dimension)
+		after, reported := run(e, dimension)
 		if !strings.Contains(reported, "300 entries") || !sameAnswers(before, after) {
 			t.Errorf("killed at write %d: the next build answers\n%s\n%s", at, after, reported)
 		}
-		again, reported := run(e.address(), dimension)
+		again, reported := run(e, dimension)
 		if !strings.Contains(reported, "300 entries, up to date") || again != after {
 			t.Errorf("killed at write %d: it is built again: %s", at, reported)
 		}
@@ -98,10 +98,10 @@ func TestMilvusKilledAtAWrite(t *testing.T) {
 }
 
 // buildRun is a run over the file, with an embedder of that dimension.
-func buildRun(t *testing.T, dir, address string, dimension int, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func buildRun(t *testing.T, dir string, at *milvusEngine, dimension int, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"run", "--format", "tsv", "-var", fmt.Sprint("dimension=", dimension)}, append(args, "p.hcl")...)...)
-	c.Env = append(os.Environ(), "MILVUS_ADDRESS="+address)
+	c.Env = at.env()
 	stderr := &bytes.Buffer{}
 	c.Stderr = stderr
 	return c, stderr
@@ -121,7 +121,7 @@ func sameAnswers(a, b string) bool {
 // TestMilvusTwoBuilds has two processes with state folders of their own build the same knowledge at once, and
 // then change it at once: both answer, alike, from one generation with all entries.
 func TestMilvusTwoBuilds(t *testing.T) {
-	e := startEngine(t)
+	e := engineFor(t)
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", buildsFile)
 	write(t, dir, "items.tsv", rows(20))
@@ -130,7 +130,7 @@ func TestMilvusTwoBuilds(t *testing.T) {
 		var runs [2]*exec.Cmd
 		var answers, reported [2]*bytes.Buffer
 		for i := range runs {
-			runs[i], reported[i] = buildRun(t, dir, e.address(), 64, "--state", fmt.Sprint("state", i))
+			runs[i], reported[i] = buildRun(t, dir, e, 64, "--state", fmt.Sprint("state", i))
 			answers[i] = &bytes.Buffer{}
 			runs[i].Stdout = answers[i]
 			if err := runs[i].Start(); err != nil {
@@ -146,7 +146,7 @@ func TestMilvusTwoBuilds(t *testing.T) {
 			t.Errorf("%d rows: they answer\n%s and\n%s", n, answers[0], answers[1])
 		}
 		list := racflow(t, dir, "knowledge", "list", "--json", "--state", "state0", "p.hcl")
-		list.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+		list.Env = e.env()
 		out, err := list.Output()
 		if err != nil || bytes.Count(out, []byte("\n")) != 1 || !bytes.Contains(out, fmt.Appendf(nil, `"state":"current","current":true,"entries":%d,`, n)) {
 			t.Errorf("%d rows: %v\n%s", n, err, out)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,19 +17,40 @@ import (
 
 // milvusEngine is a Milvus server of a test's own, as `make milvus` starts one.
 type milvusEngine struct {
-	t    *testing.T
-	port string
-	file string
-	cmd  *exec.Cmd
-	log  bytes.Buffer
+	t      *testing.T
+	port   string
+	file   string
+	prefix string // of the test's collections
+	cmd    *exec.Cmd
+	log    bytes.Buffer
+}
+
+// runningMilvus is the environment variable with the port on loopback of a server that runs already.
+const runningMilvus = "RACFLOW_TEST_MILVUS_PORT"
+
+// engineFor is a server of the test's own, or one that runs already, for tests that leave it running.
+func engineFor(t *testing.T) *milvusEngine {
+	t.Helper()
+	if port := os.Getenv(runningMilvus); port != "" {
+		return &milvusEngine{t: t, port: port, prefix: regexp.MustCompile(`[^A-Za-z]`).ReplaceAllString(t.Name(), "")[len("Test"):]}
+	}
+	return startEngine(t)
+}
+
+// env is the environment of a process that uses the server.
+func (e *milvusEngine) env() []string {
+	return append(os.Environ(), "MILVUS_ADDRESS="+e.address(), "MILVUS_PREFIX="+e.prefix)
 }
 
 func startEngine(t *testing.T) *milvusEngine {
 	t.Helper()
+	if os.Getenv(runningMilvus) != "" {
+		t.Skip("it is for a server of its own, which it kills, or which has to be fast: not for one that runs already")
+	}
 	if os.Getenv("RACFLOW_TEST_MILVUS") == "" {
 		t.Skip("it takes minutes with a real Milvus engine: set RACFLOW_TEST_MILVUS to 1")
 	}
-	e := &milvusEngine{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "milvus.db")}
+	e := &milvusEngine{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "milvus.db"), prefix: "racflow"}
 	e.start()
 	t.Cleanup(e.kill)
 	return e
@@ -98,6 +120,7 @@ knowledge "texts" {
     analyzer = var.analyzer
     config {
       address         = env("MILVUS_ADDRESS", "")
+      prefix          = env("MILVUS_PREFIX", "racflow")
       index           = "FLAT"
       connect_timeout = "2s"
       call_timeout    = "5s"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ func TestMilvusInPlace(t *testing.T) {
 	run := func(wants string, args ...string) string {
 		t.Helper()
 		c := racflow(t, dir, append([]string{"run", "--format", "tsv", "-var", "embedder=hashing"}, args...)...)
-		c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+		c.Env = e.env()
 		var stderr bytes.Buffer
 		c.Stderr = &stderr
 		out, err := c.Output()

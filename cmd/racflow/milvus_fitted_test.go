@@ -32,6 +32,7 @@ knowledge "utterances" {
     use = var.store
     config "milvus" {
       address = env("MILVUS_ADDRESS", "")
+      prefix  = env("MILVUS_PREFIX", "")
       index   = "FLAT"
     }
   }
@@ -68,7 +69,7 @@ func TestMilvusFitted(t *testing.T) {
 			run := func(store string) (results string, learnt map[string]string) {
 				t.Helper()
 				c := racflow(t, dir, "run", "--state", store, "-var", "store="+store, "-var", "election="+election, "--input", "items.tsv", "p.hcl")
-				c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+				c.Env = e.env()
 				var stderr bytes.Buffer
 				c.Stderr = &stderr
 				out, err := c.Output()

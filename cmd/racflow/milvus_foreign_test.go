@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 // TestMilvusForeignCollection puts collections of somebody else's in the place
 // of a generation: a run says what to do and leaves them as they are.
 func TestMilvusForeignCollection(t *testing.T) {
-	e := startEngine(t)
+	e := engineFor(t)
 	dir := milvusFolder(t, 50, 5)
 	if c, stderr := milvusRun(t, e, dir); c.Run() != nil {
 		t.Fatalf("the first run: %s", stderr)
@@ -25,13 +24,13 @@ func TestMilvusForeignCollection(t *testing.T) {
 	}
 	defer m.Close()
 	list := racflow(t, dir, "knowledge", "list", "--json", "p.hcl")
-	list.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+	list.Env = e.env()
 	out, err := list.Output()
 	var generation struct{ Collection string }
 	if err != nil || json.Unmarshal(out, &generation) != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	name := "racflow_" + strings.ReplaceAll(generation.Collection, "-", "_2d")
+	name := e.prefix + "_" + strings.ReplaceAll(generation.Collection, "-", "_2d")
 	ours, err := m.DescribeCollection(ctx, name)
 	if err != nil || !strings.Contains(ours.Schema.Description, `"dimension":128`) {
 		t.Fatalf("collection %q: %+v, %v", name, ours, err)
@@ -39,6 +38,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 	for _, test := range []struct{ name, description, want string }{
 		{"somebody else's", "my own", "was not made by racflow and is left as it is: use another prefix or database"},
 		{"without our schema", ours.Schema.Description, "is left as it is: use another prefix or database"},
+		{"an older racflow's", strings.Replace(ours.Schema.Description, `{"racflow":`, `{"racflow":1,"now":`, 1), "was made by an older racflow (schema 1, this one writes "},
 		{"another dimension", strings.Replace(ours.Schema.Description, `"dimension":128`, `"dimension":64`, 1), "has vectors of 64 dimensions and the embedder gives 128: build it anew, under another name or prefix"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 				t.Errorf("exit code %d, want 1 and %q\n%s", c.ProcessState.ExitCode(), test.want, stderr)
 			}
 			collect := racflow(t, dir, "knowledge", "gc", "--all", "p.hcl") // it is nothing to remove, either
-			collect.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+			collect.Env = e.env()
 			if out, err := collect.CombinedOutput(); err != nil {
 				t.Errorf("knowledge gc: %v\n%s", err, out)
 			}

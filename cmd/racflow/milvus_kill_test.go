@@ -56,14 +56,14 @@ func TestMilvusKilledInARun(t *testing.T) {
 		code        int
 		within      time.Duration
 	}{
-		{"it comes back", "30s", true, 0, time.Minute},
+		{"it comes back", "2m", true, 0, 3 * time.Minute},
 		{"it stays away", "2s", false, 3, 20 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := startEngine(t)
 			dir := milvusFolder(t, 500, items)
 			c := racflow(t, dir, "run", "-var", "retry="+test.retry, "--input", "items.tsv", "p.hcl")
-			c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+			c.Env = e.env()
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			stdout, err := c.StdoutPipe()
@@ -125,7 +125,7 @@ func TestMilvusKilledInARun(t *testing.T) {
 			}
 			e.start()
 			c = racflow(t, dir, "run", "--resume", "-var", "retry="+test.retry, "--input", "items.tsv", "p.hcl")
-			c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+			c.Env = e.env()
 			out, err := c.Output()
 			resumed := &answers{t: t, reasons: map[string]bool{}}
 			for line := range bytes.Lines(out) {
@@ -142,7 +142,7 @@ func TestMilvusKilledInARun(t *testing.T) {
 func milvusRun(t *testing.T, e *milvusEngine, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"run", "--limit", "1", "--input", "items.tsv"}, append(args, "p.hcl")...)...)
-	c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+	c.Env = e.env()
 	stderr := &bytes.Buffer{}
 	c.Stderr = stderr
 	return c, stderr
@@ -156,7 +156,7 @@ func TestMilvusKilledInABuild(t *testing.T) {
 		name, retry string
 		back        bool
 	}{
-		{"it comes back", "30s", true},
+		{"it comes back", "2m", true},
 		{"it stays away", "2s", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func (e *milvusEngine) awaitBuild(dir string) {
 	e.t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		c := racflow(e.t, dir, "knowledge", "list", "--json", "-var", "analyzer=code", "p.hcl")
-		c.Env = append(os.Environ(), "MILVUS_ADDRESS="+e.address())
+		c.Env = e.env()
 		out, err := c.Output()
 		if err == nil && strings.Contains(string(out), `"incomplete"`) {
 			return

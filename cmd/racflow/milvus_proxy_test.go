@@ -18,8 +18,8 @@ import (
 // milvusProxy passes calls on to a Milvus server until it is to be cut off: after so many writes nothing
 // gets through any more, as if the machine in front of it had lost its power.
 type milvusProxy struct {
-	address string
-	server  *grpc.ClientConn
+	engine *milvusEngine // as those see it who are before the proxy
+	server *grpc.ClientConn
 
 	mu     sync.Mutex
 	writes int           // that are passed on; below 0: all
@@ -37,7 +37,8 @@ func startProxy(t *testing.T, e *milvusEngine) *milvusProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &milvusProxy{address: listener.Addr().String(), server: conn, writes: -1, cut: make(chan struct{})}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	p := &milvusProxy{engine: &milvusEngine{t: t, port: port, prefix: e.prefix}, server: conn, writes: -1, cut: make(chan struct{})}
 	s := grpc.NewServer(grpc.ForceServerCodec(asItIs{}), grpc.MaxRecvMsgSize(64<<20), grpc.UnknownServiceHandler(p.pass))
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Stop(); conn.Close() })

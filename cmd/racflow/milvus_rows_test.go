@@ -9,7 +9,7 @@ import (
 // TestMilvusLongRows builds from a file with rows that Milvus does not take:
 // each is reported with its line and left out, also when it was shorter before.
 func TestMilvusLongRows(t *testing.T) {
-	e := startEngine(t)
+	e := engineFor(t)
 	dir := milvusFolder(t, 0, 5)
 	long := strings.Repeat("long", 17_000)
 	file := rows(300) + // lines 2 to 301

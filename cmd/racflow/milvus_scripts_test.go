@@ -14,7 +14,7 @@ import (
 // milvusScripts are those about what becomes of knowledge: how it is built, changed, searched,
 // filtered, learnt from, listed and removed.
 var milvusScripts = []string{
-	"again", "ask", "bad_rows", "console", "doctor", "documents", "enrich", "eval_retrieval", "filter", "knowledge", "knowledge_several", "linear", "one_document", "rerank",
+	"again", "ask", "bad_rows", "console", "doctor", "documents", "enrich", "eval_retrieval", "filter", "knowledge", "knowledge_several", "linear", "one_document", "rerank", "vectors",
 }
 
 // TestMilvusScripts runs these scripts with Milvus in place of the embedded store: what they print has
@@ -25,7 +25,7 @@ func TestMilvusScripts(t *testing.T) {
 		p.Files = append(p.Files, filepath.Join(p.Dir, name+".txtar"))
 	}
 	p.Dir = ""
-	e := startEngine(t)
+	e := engineFor(t)
 	setup := p.Setup
 	p.Setup = func(s *testscript.Env) error {
 		if err := setup(s); err != nil {

@@ -71,11 +71,13 @@ func scripts(t *testing.T) testscript.Params {
 			e.Setenv("STORE", "local")
 			e.Setenv("PIPELINES", pipelines)
 			e.Setenv("PLUGINS", built)
-			oracle, err := exec.LookPath("racflow-plugin-oracle")
-			if err != nil {
-				return err
+			for variable, plugin := range map[string]string{"ORACLE": "racflow-plugin-oracle", "MINE": "racflow-plugin-mine"} {
+				path, err := exec.LookPath(plugin)
+				if err != nil {
+					return err
+				}
+				e.Setenv(variable, path)
 			}
-			e.Setenv("ORACLE", oracle)
 			plain, reasoner := modelserver.Start(modelserver.Options{}), modelserver.Start(modelserver.Named("reasons-like-openai"))
 			e.Defer(plain.Close)
 			e.Defer(reasoner.Close)
