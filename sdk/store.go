@@ -9,6 +9,9 @@ import "context"
 // What is written to a collection by Put and Delete becomes visible and
 // durable all at once with Commit: a reader always finds the state of one
 // Commit. Changes that are not committed are lost when the store is closed or killed.
+// Several processes may have a collection open. Of two that change it at once, or one after the other
+// without opening it again, one may be refused, by Put, Delete or Commit and with a transient error;
+// what was committed stays.
 //
 // Any non-empty name may be that of a collection. All strings may be any valid
 // UTF-8, NUL included. Ids have 1 to 512 bytes, labels up to 512, texts and
