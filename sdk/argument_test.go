@@ -238,7 +238,7 @@ func TestValidates(t *testing.T) {
 		`{"count": 6}`:              "",
 		`{"count": 6, "heat": 2}`:   "count: too many for such heat",
 		`{"count": 6, "heat": 3}`:   "heat: it must be from 0 to 2, and is 3", // the function sees values that fit only
-		`{"count": 6, "colour": 3}`: "colour: there is no such argument",
+		`{"count": 6, "colour": 3}`: "colour: there is no such argument; there are heat, top, count, wait, name, address, stop, grid, weights, ways, lists, key, token, user, password, profile",
 	} {
 		err := s.Validate([]byte(config))
 		if got := fmt.Sprint(err); got != want && !(err == nil && want == "") {

@@ -22,9 +22,16 @@ func CheckArguments(given map[string]json.RawMessage, arguments []Argument) erro
 	}
 	isGiven := func(name string) bool { raw, ok := given[name]; return ok && string(raw) != "null" }
 	says := func(name string) bool { return isGiven(name) && string(given[name]) != `""` } // env("X", "") says nothing
+	var known []string
+	for _, a := range arguments {
+		known = append(known, a.Name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !slices.ContainsFunc(arguments, func(a Argument) bool { return a.Name == name }) {
-			fail(name, "there is no such argument")
+		switch {
+		case len(known) == 0:
+			fail(name, "there is no such argument, nor any other")
+		case !slices.Contains(known, name):
+			fail(name, "there is no such argument; there are %s", strings.Join(known, ", "))
 		}
 	}
 	for _, a := range arguments {

@@ -57,7 +57,7 @@ func TestConstraints(t *testing.T) {
 		{`{"key": "hush"}`, `key: it must match ^sk-`},
 		{`{"key": "sk-1", "token": "t"}`, `key: it cannot be given beside token: leave one of them out`},
 		{`{"user": "u"}`, `user: it means nothing without password: give both, or neither`},
-		{`{"profile": {"budget": 0, "colour": 1}}`, "profile[\"colour\"]: there is no such argument\nprofile[\"effort\"]: it is required\nprofile[\"budget\"]: it must be at least 1, and is 0"},
+		{`{"profile": {"budget": 0, "colour": 1}}`, "profile[\"colour\"]: there is no such argument; there are effort, budget\nprofile[\"effort\"]: it is required\nprofile[\"budget\"]: it must be at least 1, and is 0"},
 		{`{"profile": 3}`, `profile: it is not a JSON object`},
 	}
 	for _, test := range tests {

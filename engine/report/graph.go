@@ -18,6 +18,11 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	for i, k := range f.Knowledge {
 		id := fmt.Sprintf("k%d", i)
 		g.line("  subgraph %s [\"knowledge %s\"]", id, label(k.Name))
+		if k.Attached() { // nothing goes into it
+			g.line("    %se[\"embed: %s\"] --> %sd[(\"store: %s, %s, read only\")]", id, label(k.Embed.Use), id, label(k.Store.Use), label(k.Collection()))
+			g.line("  end")
+			continue
+		}
 		between := ""
 		if k.Chunk != nil {
 			between = fmt.Sprintf(" --> %sc[\"chunk: %s\"]", id, label(k.Chunk.Use))
