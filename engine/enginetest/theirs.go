@@ -2,7 +2,9 @@ package enginetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 
@@ -67,22 +69,59 @@ func (t *Theirs) Calls() (attached, scanned int) {
 
 // Stage is a store that serves the collection where its argument collection is given.
 func (t *Theirs) Stage() sdk.Stage {
+	return attaches("theirs", func(string) func() (*Theirs, error) {
+		return func() (*Theirs, error) { return t, nil }
+	})
+}
+
+// Filed is what a file of somebody else holds that TheirsFile serves.
+type Filed struct {
+	ID      string
+	Lexical bool
+	Entries []sdk.Entry
+}
+
+// TheirsFile is a store that serves a file, the JSON of a Filed, as a collection that somebody else makes: for
+// processes. It is read for each call; where it is not there, the collection was dropped.
+func TheirsFile() sdk.Stage {
+	return attaches("theirs_file", func(path string) func() (*Theirs, error) {
+		return func() (*Theirs, error) {
+			var now Filed
+			raw, err := os.ReadFile(path)
+			if err == nil {
+				err = json.Unmarshal(raw, &now)
+			}
+			if err != nil {
+				return nil, sdk.Invalid(errors.New("collection theirs was dropped: attach another one"))
+			}
+			t := NewTheirs(now.ID, now.Lexical, now.Entries...)
+			t.attach = 1 // a process attaches it before all else
+			return t, nil
+		}
+	})
+}
+
+// attaches is a store that serves what open returns for its argument collection, as it is for each call.
+func attaches(name string, open func(collection string) func() (*Theirs, error)) sdk.Stage {
 	type config struct {
 		Collection string `config:"collection" doc:"A collection that somebody else makes."`
 	}
-	return sdk.StoreStage("theirs", "A collection of somebody else.", func(context.Context, sdk.Setup, config) (sdk.Store, error) {
-		return &attacher{&memory{disk: &disk{collections: map[string]state{}, writers: map[string]*memory{}}, open: map[string]*view{}}, t}, nil
+	return sdk.StoreStage(name, "A collection of somebody else.", func(_ context.Context, _ sdk.Setup, c config) (sdk.Store, error) {
+		return &attacher{&memory{disk: &disk{collections: map[string]state{}, writers: map[string]*memory{}}, open: map[string]*view{}}, open(c.Collection)}, nil
 	}, sdk.Filters(), sdk.Attaches("collection"))
 }
 
 // attacher is a process that serves the collection.
 type attacher struct {
 	*memory
-	theirs *Theirs
+	theirs func() (*Theirs, error)
 }
 
 func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
-	t := a.theirs
+	t, err := a.theirs()
+	if err != nil {
+		return sdk.Attached{}, err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attach++
@@ -93,15 +132,19 @@ func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
 
 // read shows the process the collection as it is now.
 func (a *attacher) read(name string) error {
-	a.theirs.mu.Lock()
-	defer a.theirs.mu.Unlock()
-	if a.theirs.attach == 0 || name != "theirs" {
+	t, err := a.theirs()
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.attach == 0 || name != "theirs" {
 		return sdk.Invalid(errors.New("nothing is attached"))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open = map[string]*view{name: {state: a.theirs.now}}
-	return a.theirs.gone
+	a.open = map[string]*view{name: {state: t.now}}
+	return t.gone
 }
 
 func (a *attacher) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
@@ -123,9 +166,11 @@ func (a *attacher) Scan(ctx context.Context, name string, s sdk.Scan) (sdk.Page,
 		return sdk.Page{}, err
 	}
 	page, err := a.memory.Scan(ctx, name, s)
-	a.theirs.mu.Lock()
-	defer a.theirs.mu.Unlock()
-	a.theirs.scanned += len(page.Entries)
+	if t, gone := a.theirs(); gone == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.scanned += len(page.Entries)
+	}
 	return page, err
 }
 
