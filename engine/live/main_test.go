@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/plugins"
@@ -17,7 +18,7 @@ import (
 var builtin engine.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(plugins.All(), gate(), caller()))
+	builtin = engine.Serve(append(plugins.All(), gate(), caller(), enginetest.Alphabet(), enginetest.TheirsFile()))
 	os.Exit(m.Run())
 }
 
