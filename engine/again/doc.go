@@ -7,7 +7,8 @@
 // it: each search finds the same candidates with the same labels and scores, and texts where a
 // stage reads them, the same centroids of labels, and the same random examples are drawn for its
 // prompts. All that stages below see of a knowledge is that, so they would be asked the same
-// again. So the searches are done for every item, and nothing else for those whose answers hold.
+// again. So the searches are done for every item, and nothing else for those whose answers hold. That is
+// also done where an attached collection is searched: its owner may have changed it, and nobody says so.
 //
 // Items that failed, that lack a voter, or that a spending limit left to the free voters are
 // answered anew, and so are those that people had decided about.

@@ -5,6 +5,9 @@
 //
 //	STATE/fitted/GENERATION/WORK-STAGE-CONTENT
 //
+// A collection that somebody else makes has a folder for each block and config of its store in the
+// place of a generation, and the hash of its sample as CONTENT.
+//
 // WORK is the digest of what the stage uses with which arguments, STAGE that of the same
 // with its fingerprint; CONTENT that of what the entries were made from, and their number.
 // Where the folder is there, the stage opens with it as its state_dir. Else the stage gets a new folder

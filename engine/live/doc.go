@@ -14,7 +14,11 @@
 // happens on call and, with Options.Watch, when a file has changed that answers depend on (watch.go).
 // A file or source that became wrong leaves the version that serves as it is, and Status says why.
 //
-// The knowledge of a version is an edition, which nobody changes (package generation): neither
+// A collection that somebody else makes is looked at every few seconds. Its rows are searched as they are at any time;
+// another version takes over where another collection stands behind its name, or the number of
+// its entries has moved so far that labels and centroids are read again.
+//
+// Other knowledge of a version is an edition, which nobody changes (package generation): neither
 // another build, nor a run over the same file, nor a stage that is killed and starts again can mix two
 // states of it. While a version serves, it holds its editions, so that nobody removes them; with
 // the last version that searches one, on this machine or another, it goes. What is unchanged in it has

@@ -87,7 +87,7 @@ func (l *Generations) Table() error {
 	for _, r := range l.rows {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
-			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config, r.Resolved))), recorded(r.Analyzer), recorded(r.Source))
+			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config, r.Resolved))), r.recorded(r.Analyzer), r.recorded(r.Source))
 	}
 	return tw.Flush()
 }
@@ -126,6 +126,14 @@ func recorded(text string) string {
 		return "standard input"
 	}
 	return terminal.Line(text)
+}
+
+// recorded is that of the function, of what racflow has made.
+func (r row) recorded(text string) string {
+	if r.State == generation.Attached {
+		return "its owner's"
+	}
+	return recorded(text)
 }
 
 // settings shows a stage's config, and what it has resolved, in one line.

@@ -23,3 +23,14 @@ func TestGenerationsShowWhatWasResolved(t *testing.T) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }
+
+// What somebody else makes was recorded by nobody here.
+func TestGenerationsShowAttached(t *testing.T) {
+	var out bytes.Buffer
+	list := report.NewGenerations(&out)
+	list.Add("k", "theirs", &generation.History{Generations: []generation.Generation{{Collection: "docs", State: generation.Attached, Entries: 7, Current: true,
+		Origin: generation.Origin{Embedder: "e"}}}})
+	if err := list.Table(); err != nil || strings.Contains(out.String(), "?") || !strings.Contains(out.String(), "attached  7        -      -        -            e         its owner's  its owner's") {
+		t.Errorf("%v: %s", err, &out)
+	}
+}

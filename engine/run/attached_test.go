@@ -224,3 +224,14 @@ func TestAttachedMoves(t *testing.T) {
 		}
 	}
 }
+
+// A rule may give the whole collection, where the sample had all of it.
+func TestAttachedAsAWhole(t *testing.T) {
+	r, _, err := openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := answered(t, r, "apple"); len(got[0].Candidates) != 12 {
+		t.Errorf("%d candidates", len(got[0].Candidates))
+	}
+}
