@@ -151,8 +151,10 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 		return nil, err
 	}
 	last := len(v.chosen.Knowledge()) - 1
-	source, digest := v.chosen.Knowledge()[last].Main().Path, ""
-	if block := v.chosen.Knowledge()[last]; block.Attached() { // its sample stands for a file
+	block := v.chosen.Knowledge()[last]
+	source := block.Main().Path
+	var digest string
+	if block.Attached() { // its sample stands for a file
 		source = block.Collection()
 		_, digest, _ = r.Graph().Knowledge()[last].Learnt()
 	} else if digest, err = tune.Digest(source); err != nil {

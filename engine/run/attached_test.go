@@ -177,14 +177,13 @@ func TestAttachedIsDropped(t *testing.T) {
 	next, right, failed := runtest.Rows(rows...), 0, 0
 	var why string
 	totals, err := r.Items(t.Context(), next, nil, runtest.Each(func(one outcome.Result) error {
-		switch {
-		case one.Failure == nil:
+		if one.Failure == nil {
 			right++
 			theirs.Drop() // after the first answer
-		default:
-			failed++
-			why = one.Failure.Error()
+			return nil
 		}
+		failed++
+		why = one.Failure.Error()
 		return nil
 	}))
 	if err != nil || right == 0 || failed == 0 || totals.Failed != failed || right+failed != len(rows) {
