@@ -93,7 +93,9 @@ func (w *watcher) moved(now time.Time) bool {
 		return false
 	}
 	defer v.done()
-	moved, err := v.run.Moved(w.pipeline.set.ctx)
+	ctx, cancel := context.WithTimeout(w.pipeline.set.ctx, attachedEvery) // a server that hangs holds up no change of a file
+	defer cancel()
+	moved, err := v.run.Moved(ctx)
 	if err != nil && !w.lost && w.pipeline.set.ctx.Err() == nil {
 		w.pipeline.set.log.Warn("a collection that is searched could not be looked at", "pipeline", w.pipeline.name, "error", err)
 	}

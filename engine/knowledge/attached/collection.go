@@ -63,9 +63,9 @@ func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Ent
 	return c.sample.pages(want)
 }
 
-// Whole yields the entries of the collection itself, where the sample had all of them. An error is the last.
+// Whole yields the entries of the collection itself, where a sample has all of them. An error is the last.
 func (c *Collection) Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
-	if c.sample == nil || !c.sample.Whole {
+	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > MaxEntries {
 		return failing(fmt.Errorf("collection %s has %s, of which racflow reads no more than %s: search it, or attach a smaller one",
 			c.Name, terminal.Plural(c.Attached.Entries, "entry"), terminal.Plural(MaxEntries, "entry")))
 	}

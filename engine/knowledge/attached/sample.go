@@ -49,8 +49,16 @@ type sample struct {
 // fits reports whether the sample may stand for what was found now.
 func (s *sample) fits(now sdk.Attached) bool {
 	difference := max(now.Entries-s.Count, s.Count-now.Entries)
-	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(s.Fields, now.Fields) && moved*difference <= s.Count
+	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.EqualFunc(sampled(s.Fields), sampled(now.Fields), sameField) && moved*difference <= s.Count
 }
+
+// sampled are the fields with which a sample changes. Which metadata there are, a store may tell from the
+// first rows that it meets.
+func sampled(fields []sdk.AttachedField) []sdk.AttachedField {
+	return slices.DeleteFunc(slices.Clone(fields), func(f sdk.AttachedField) bool { return f.Part == "meta" })
+}
+
+func sameField(a, b sdk.AttachedField) bool { return a.Part == b.Part && a.Field == b.Field }
 
 // pages yields the entries that have the parts that are wanted, and no other parts.
 func (s *sample) pages(want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {

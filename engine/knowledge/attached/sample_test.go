@@ -106,6 +106,11 @@ func TestKept(t *testing.T) {
 		"other fields": {func(b *bench) {
 			change(b, ".json", func(t []byte) []byte { return []byte(strings.Replace(string(t), "content", "body", 1)) })
 		}, 100},
+		"other reasons": {func(b *bench) {
+			change(b, ".json", func(t []byte) []byte {
+				return []byte(strings.Replace(string(t), "the only text", "named in the file", 1))
+			})
+		}, 0},
 		"sizes that are wrong": {func(b *bench) {
 			change(b, ".json", func(t []byte) []byte { return []byte(strings.Replace(string(t), `"rows":`, `"rows":9`, 1)) })
 		}, 100},
@@ -228,6 +233,9 @@ func TestReopen(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "was read again since") {
 			t.Errorf("another sample: %v", err)
 		}
+	}
+	if got := len(all(t, c.Whole(t.Context(), sdk.Scan{Texts: true}))); got != 3 {
+		t.Errorf("the whole of it has %d entries", got)
 	}
 	b.theirs.Change("2", rows("a", "b")...)
 	if _, err = reopen(); err == nil || !strings.Contains(err.Error(), "another collection stands behind the name theirs") {
