@@ -48,9 +48,9 @@ func TestSameAsLocal(t *testing.T) {
 			}
 			for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid} {
 				start := time.Now()
-				a := found(t, ours, mode, queries)
+				a := hitsOf(t, ours, mode, queries)
 				took := time.Since(start)
-				b := found(t, reference, mode, queries)
+				b := hitsOf(t, reference, mode, queries)
 				for _, f := range []sdk.Fusion{{Method: fuse.Weighted, DenseWeight: 0.7}, {Method: fuse.RRF, K: 60}} {
 					same := 0
 					for i := range a {
@@ -86,7 +86,7 @@ func fill(t testing.TB, s sdk.Store, entries []sdk.Entry) {
 	must(t, s.Commit(t.Context(), "c", []byte("filled")))
 }
 
-func found(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all []sdk.Hits) {
+func hitsOf(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all []sdk.Hits) {
 	t.Helper()
 	for part := range slices.Chunk(queries, 64) {
 		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: mode, NumCandidates: 240}, part)

@@ -121,6 +121,9 @@ func isTransient(err error) bool {
 	case codesOfChannels, codesOfSegments, codesOfNodes:
 		return true
 	}
+	if strings.Contains(e.reason, "channel not available") { // 2.3 gives no code for a channel that the end of another collection closes
+		return true
+	}
 	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit
 }
 

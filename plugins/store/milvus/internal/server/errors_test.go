@@ -48,6 +48,7 @@ func TestWhatPasses(t *testing.T) {
 		{&Error{code: 503}, true},
 		{&Error{code: 901}, true},
 		{&Error{code: 2000, retriable: true}, true},
+		{&Error{code: 65535, reason: "delegator closed during wait tsafe: channel not available"}, true},
 		{&Error{code: 700}, false}, // no such index
 		{&Error{code: 800}, false}, // no such database
 		{&Error{code: codeNoCollection, retriable: true}, false},
