@@ -28,6 +28,12 @@ func Between(from, to int64) string {
 	return fmt.Sprintf("%s < %d and %s >= %d", row.FieldSequence, to, row.FieldSequence, from)
 }
 
+// Outside selects the rows without the sequence numbers from a first one on and below
+// a last one.
+func Outside(from, to int64) string {
+	return fmt.Sprintf("(%s < %d or %s >= %d)", row.FieldSequence, from, row.FieldSequence, to)
+}
+
 // Numbers selects the rows whose field has one of the numbers. Some servers take
 // no empty list.
 func Numbers(field string, numbers []int64) string {

@@ -2,8 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,13 +14,13 @@ import (
 	"github.com/racflow/racflow/sdk/backoff"
 )
 
-// Record is what a commit leaves behind: the one row whose replacement is the
-// commit.
+// Record is what a commit leaves behind: the one row that is the commit.
 type Record struct {
-	Version int   `json:"version"` // of the table
-	Commit  int64 `json:"commit"`  // number; rises, with gaps
-	Next    int64 `json:"next"`    // sequence number; no row counts from here on
-	Floor   int64 `json:"floor"`   // rows with lower sequence numbers are dead
+	Commit int64 `json:"commit"` // number of its turn
+	Next   int64 `json:"next"`   // sequence number; no row counts from here on
+	Floor  int64 `json:"floor"`  // rows with lower sequence numbers are dead
+	// Gaps are the sequence numbers below Next of turns that did not commit.
+	Gaps    []Gap `json:"gaps,omitempty"`
 	Entries int   `json:"entries"`
 	Words   int64 `json:"words"` // of all entries together
 	// The average lengths that the words of the rows are weighed with.
@@ -35,8 +33,8 @@ type Record struct {
 	Time       int64  `json:"time"` // of the commit, in seconds since 1970, by the writer's clock
 }
 
-// KeyRecord is the key of the record's row.
-var KeyRecord = row.SystemKey("record")
+// Gap are the sequence numbers from From on and below To.
+type Gap struct{ From, To int64 }
 
 // Average is the average length of a text in words; 1 where there are none.
 func (r *Record) Average() float64 {
@@ -44,6 +42,19 @@ func (r *Record) Average() float64 {
 		return 1
 	}
 	return float64(r.Words) / float64(r.Entries)
+}
+
+// Keys are the keys of the system rows that the commit consists of.
+func (r *Record) Keys() map[string]bool {
+	used := map[string]bool{TurnKey(r.Commit, "record"): true}
+	for kind, blobs := range map[string][]Blob{KindNote: {r.Note}, KindStatistics: r.Statistics, KindDead: r.Dead} {
+		for _, b := range blobs {
+			for _, key := range b.Keys(kind) {
+				used[key] = true
+			}
+		}
+	}
+	return used
 }
 
 // Snapshot is what is known of the last commit. It is never changed.
@@ -64,12 +75,30 @@ func Empty(t *table.Table, onServer bool) *Snapshot {
 
 // Expression selects the rows up to the commit, dead ones included.
 func (s *Snapshot) Expression() string {
-	return expression.Between(s.Record.Floor, s.Record.Next)
+	expr := expression.Between(s.Record.Floor, s.Record.Next)
+	for _, g := range s.Record.Gaps {
+		expr = expression.And(expr, expression.Outside(g.From, g.To))
+	}
+	return expr
 }
 
 // Contains reports whether a row is up to the commit, dead or not.
 func (s *Snapshot) Contains(sequence int64) bool {
-	return s.Record.Floor <= sequence && sequence < s.Record.Next
+	r := &s.Record
+	return r.Floor <= sequence && sequence < r.Next &&
+		!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= sequence && sequence < g.To })
+}
+
+// Walk is Table.Walk without what is below the floor and in gaps, which are wide.
+func (s *Snapshot) Walk(ctx context.Context, from, to int64, expr string, fields []string, f func(row.Found) error) error {
+	from = max(from, s.Record.Floor)
+	for _, g := range s.Record.Gaps {
+		if err := s.Table.Walk(ctx, from, min(g.From, to), expr, fields, f); err != nil {
+			return err
+		}
+		from = max(from, g.To)
+	}
+	return s.Table.Walk(ctx, from, to, expr, fields, f)
 }
 
 // IsDead reports that a row was replaced or deleted.
@@ -87,17 +116,27 @@ func (s *Snapshot) Formula() bm25.Formula {
 // or nil, is not read again.
 func Read(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
 	return again(ctx, func() (*Snapshot, error) {
-		s := Empty(t, true)
-		var err error
-		if s.Record, err = readRecord(ctx, t); err != nil {
+		r, err := last(ctx, t)
+		if err != nil {
 			return nil, err
 		}
-		if old != nil && old.Record.Commit == s.Record.Commit {
-			s.Record, s.Note, s.Frequencies, s.Dead = old.Record, old.Note, old.Frequencies, old.Dead
-			return s, nil
+		if old != nil && old.Record.Commit == r.Commit {
+			same := *old
+			same.Table, same.OnServer, same.Seen = t, true, time.Now()
+			return &same, nil
 		}
+		s := Empty(t, true)
+		s.Record = r
 		return s, s.readBlobs(ctx, old)
 	})
+}
+
+func last(ctx context.Context, t *table.Table) (Record, error) {
+	turns, err := ReadTurns(ctx, t)
+	if err != nil {
+		return Record{}, err
+	}
+	return turns.Last()
 }
 
 // again repeats what a newer commit came in between of.
@@ -114,28 +153,10 @@ func again[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// readRecord reads the record; an empty one where nothing was committed yet.
-func readRecord(ctx context.Context, t *table.Table) (Record, error) {
-	var r Record
-	texts, err := t.System(ctx, KeyRecord)
-	if err != nil {
-		return r, err
-	}
-	if text, ok := texts[KeyRecord]; ok {
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			return r, fmt.Errorf("collection %q: its record is not readable: %w", t.Collection, err)
-		}
-	}
-	if r.Version > table.Version {
-		return r, sdk.Invalid(fmt.Errorf("collection %q was written by a newer racflow: use that", t.Collection))
-	}
-	return r, nil
-}
-
 // Describe reads the last commit without what only a search needs.
 func Describe(ctx context.Context, t *table.Table) (sdk.Collection, error) {
 	return again(ctx, func() (sdk.Collection, error) {
-		r, err := readRecord(ctx, t)
+		r, err := last(ctx, t)
 		if err != nil {
 			return sdk.Collection{}, err
 		}

@@ -2,9 +2,8 @@ package transaction
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/sdk"
@@ -15,12 +14,12 @@ import (
 // its disk while it could already read the next batch.
 const sends = 3
 
-// begin starts a transaction unless one is under way: it takes the lease, makes
-// sure that nobody else wrote since this process read, and removes what a
-// killed writer left behind.
+// begin starts a transaction unless one is under way: it takes a turn, makes sure
+// that nobody else wrote since this process read, and removes what a killed writer
+// left behind.
 func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 	if w.staged != nil {
-		if err := w.staged.stillHeld(); err != nil {
+		if err := context.Cause(w.staged.ctx); err != nil {
 			return nil, w.undo(ctx, err)
 		}
 		return w.staged, nil
@@ -43,34 +42,25 @@ func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 		s = snapshot.Empty(&t, true)
 		w.View.Set(s)
 	}
-	mine, err := takeLease(ctx, s.Table)
+	mine, err := takeTurn(ctx, s.Table)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = mine.release(context.WithoutCancel(ctx), s.Table)
+			_ = mine.release(context.WithoutCancel(ctx))
 		}
 	}()
-	now, err := snapshot.Read(ctx, s.Table, s)
-	if err != nil {
-		return nil, err
-	}
-	if now.Record.Commit != s.Record.Commit {
+	if mine.base.Commit != s.Record.Commit {
 		return nil, sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", s.Collection), 0)
 	}
-	tidied, err := tidy(ctx, now)
+	base := after(*s, mine.Turn)
+	tidied, err := tidy(ctx, base, mine)
 	if err != nil {
 		return nil, err
 	}
-	mine.Last = max(mine.Last, now.Record.Commit) + 1
-	if err := mine.renew(ctx, s.Table); err != nil {
-		return nil, err
-	}
-	tx := &transaction{
-		base: now, lease: mine, tidied: tidied, number: mine.Last, first: now.Record.Next, next: now.Record.Next,
-		latest: map[int64]int64{}, frequencies: map[uint32]int64{}, until: time.Unix(mine.Until, 0),
-	}
+	next := base.Record.Next
+	tx := &transaction{base: base, turn: mine, tidied: tidied, first: next, next: next, latest: map[int64]int64{}, frequencies: map[uint32]int64{}}
 	tx.sending.SetLimit(sends)
 	tx.ctx, tx.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	tx.renewing.Go(tx.renew)
@@ -78,31 +68,31 @@ func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 	return tx, nil
 }
 
-// renew prolongs the lease until the transaction ends or somebody else has it.
-func (tx *transaction) renew() {
-	mine := tx.lease
-	for backoff.Sleep(tx.ctx, leaseRenew) == nil {
-		err := mine.check(tx.ctx, tx.base.Table)
-		if err == nil {
-			err = mine.renew(tx.ctx, tx.base.Table)
-		}
-		tx.mu.Lock()
-		switch {
-		case err == nil:
-			tx.until = time.Unix(mine.Until, 0)
-		case tx.ctx.Err() == nil && sdk.CodeOf(err) == sdk.CodeTransient:
-			tx.lost = err
-		}
-		tx.mu.Unlock()
+// rowsOfTurn is more rows than a turn can write.
+const rowsOfTurn = 1 << 32
+
+// after is the base of a turn, without the sequence numbers that the turns in between
+// may have used: a row of theirs that comes late must not count.
+func after(base snapshot.Snapshot, turn int64) *snapshot.Snapshot {
+	r := &base.Record
+	if unfinished := turn - r.Commit - 1; unfinished > 0 {
+		next := r.Next + unfinished*rowsOfTurn
+		r.Gaps = append(slices.Clone(r.Gaps), snapshot.Gap{From: r.Next, To: next})
+		r.Next = next
 	}
+	return &base
 }
 
-// stillHeld reports whether the transaction may rely on the lease for another call.
-func (tx *transaction) stillHeld() error {
-	tx.mu.Lock()
-	defer tx.mu.Unlock()
-	if tx.lost == nil && time.Until(tx.until) <= 0 {
-		return sdk.Transient(errors.New("the lease of the writer ended: the server did not answer for too long"), 0)
+// renew prolongs the turn's lease until the transaction ends or somebody else has
+// claimed a turn.
+func (tx *transaction) renew() {
+	for backoff.Sleep(tx.ctx, leaseRenew) == nil {
+		_, err := tx.turn.check(tx.ctx)
+		if err == nil {
+			err = tx.turn.renew(tx.ctx)
+		}
+		if sdk.CodeOf(err) == sdk.CodeTransient {
+			tx.cancel(err)
+		}
 	}
-	return tx.lost
 }

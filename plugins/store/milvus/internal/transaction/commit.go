@@ -2,23 +2,23 @@ package transaction
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
-	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 )
 
 // flushRows is how many new rows make it worth while that the server indexes its
 // growing segments. It limits how often that may be asked for.
 const flushRows = 10_000
 
-// Commit makes the staged changes visible. Everything is on the server before the
-// record is replaced, and the record is one row.
+// Commit makes the staged changes visible. Everything else is on the server before the
+// record, which is one row.
 func (w *Writer) Commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,8 +36,8 @@ func (w *Writer) Commit(ctx context.Context, note []byte) error {
 	}
 	w.end()
 	w.View.Set(next)
-	if err := tx.lease.release(ctx, t); err != nil {
-		w.Log.Warn("could not release the lease; it ends by itself", "collection", t.Collection, "error", err)
+	if err := tx.turn.release(ctx); err != nil {
+		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", t.Collection, "error", err)
 	}
 	if tx.rows >= flushRows {
 		if err := t.Flush(ctx); err != nil {
@@ -56,34 +56,26 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*snapshot.Snaps
 	if err := tx.base.PutSystem(ctx, rows...); err != nil {
 		return nil, err
 	}
-	if err := tx.lease.check(ctx, tx.base.Table); err != nil {
+	if _, err := tx.turn.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := tx.stillHeld(); err != nil {
-		return nil, err
+	err = tx.turn.put(ctx, next.Record, "record")
+	next.Seen = time.Now()
+	// It counts once it is there and nobody has claimed a higher turn, whatever was
+	// replied.
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), tx.base.Server.Config.CallTimeout)
+	defer cancel()
+	turns, lookErr := tx.turn.check(looking)
+	if lookErr == nil && turns.Records[tx.turn.Turn].Commit == tx.turn.Turn {
+		return next, nil
 	}
-	return next, replaceRecord(ctx, next)
+	return nil, errUncertain{cmp.Or(err, lookErr, errors.New("the server does not have the record that it took"))}
 }
 
-// replaceRecord is the commit. Where it is not known whether an attempt reached
-// the server, the record itself says so.
-func replaceRecord(ctx context.Context, next *snapshot.Snapshot) error {
-	text, err := json.Marshal(next.Record)
-	if err != nil {
-		return err
-	}
-	err = next.PutSystem(ctx, row.System(snapshot.KeyRecord, string(text)))
-	next.Seen = time.Now()
-	if err == nil {
-		return nil
-	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), next.Server.Config.CallTimeout)
-	defer cancel()
-	if now, lookErr := next.System(looking, snapshot.KeyRecord); lookErr == nil && now[snapshot.KeyRecord] == string(text) {
-		return nil
-	}
-	return err
-}
+// errUncertain is the error of a commit that may have been made all the same.
+type errUncertain struct{ error }
+
+func (e errUncertain) Unwrap() error { return e.error }
 
 // prepare finishes what was staged and returns the snapshot that the commit
 // leads to, with the system rows that its record refers to.
@@ -108,7 +100,7 @@ func (tx *transaction) prepare(ctx context.Context, note []byte) (*snapshot.Snap
 	next := snapshot.Empty(base.Table, true)
 	next.Record, next.Note, next.Frequencies = base.Record, slices.Clone(note), maps.Clone(base.Frequencies)
 	r := &next.Record
-	r.Version, r.Commit, r.Next, r.Time = table.Version, tx.number, tx.next, time.Now().Unix()
+	r.Commit, r.Next, r.Time = tx.turn.Turn, tx.next, time.Now().Unix()
 	r.Entries += tx.entries
 	r.Words += tx.words
 	r.Statistics, r.Dead = slices.Clone(r.Statistics), slices.Clone(r.Dead)
@@ -118,19 +110,19 @@ func (tx *transaction) prepare(ctx context.Context, note []byte) (*snapshot.Snap
 		maps.Copy(next.Dead, base.Dead)
 	}
 	if replaced {
-		r.Floor, dead = base.Record.Next, nil
+		r.Floor, r.Gaps, dead = base.Record.Next, nil, nil
 	}
 	tx.widen(r, replaced || len(reweighed) > 0)
 	var rows []row.Row
 	if dead = slices.Concat(dead, reweighed, tx.superseded); len(dead) > 0 {
-		b, parts := snapshot.NewBlob(snapshot.KindDead, tx.number, snapshot.Encode(dead))
+		b, parts := snapshot.NewBlob(snapshot.KindDead, tx.turn.Turn, snapshot.Encode(dead))
 		r.Dead, rows = append(r.Dead, b), append(rows, parts...)
 		for _, n := range dead {
 			next.Dead[n] = struct{}{}
 		}
 	}
 	if !bytes.Equal(note, base.Note) || base.Record.Commit == 0 {
-		b, parts := snapshot.NewBlob(snapshot.KindNote, tx.number, note)
+		b, parts := snapshot.NewBlob(snapshot.KindNote, tx.turn.Turn, note)
 		r.Note, rows = b, append(rows, parts...)
 	}
 	return next, append(rows, tx.statistics(next)...), nil
@@ -171,7 +163,7 @@ func (tx *transaction) statistics(next *snapshot.Snapshot) []row.Row {
 	if items > 2*len(next.Frequencies)+1000 || len(next.Record.Statistics) >= 64 {
 		changed, next.Record.Statistics = next.Frequencies, nil
 	}
-	b, rows := snapshot.NewBlob(snapshot.KindStatistics, tx.number, snapshot.Encode(changed))
+	b, rows := snapshot.NewBlob(snapshot.KindStatistics, tx.turn.Turn, snapshot.Encode(changed))
 	b.Items = len(changed)
 	next.Record.Statistics = append(next.Record.Statistics, b)
 	return rows

@@ -13,42 +13,26 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 )
 
-// tidy removes what nothing refers to: rows that a killed writer left, rows
-// that died so long ago that no reader asks for them, parts of old records. It
-// reports whether no dead row is left.
-func tidy(ctx context.Context, s *snapshot.Snapshot) (bool, error) {
-	uncommitted := expression.Between(s.Record.Next, row.SystemSequence)
-	n, err := s.Count(ctx, uncommitted)
-	if err == nil && n > 0 {
-		err = s.Remove(ctx, uncommitted)
+// tidy removes what nothing refers to: rows that other turns left, rows that died so
+// long ago that no reader asks for them, and system rows of earlier turns. It reports
+// whether no dead row is left. Removing by numbers and keys of earlier turns may come
+// late as well: no later turn uses them.
+func tidy(ctx context.Context, s *snapshot.Snapshot, t *turn) (bool, error) {
+	if t.disputed {
+		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	used := map[string]bool{snapshot.KeyRecord: true, KeyLease: true}
-	for kind, blobs := range map[string][]snapshot.Blob{
-		snapshot.KindNote: {s.Record.Note}, snapshot.KindStatistics: s.Record.Statistics, snapshot.KindDead: s.Record.Dead,
-	} {
-		for _, b := range blobs {
-			for _, key := range b.Keys(kind) {
-				used[key] = true
-			}
+	for _, gap := range s.Record.Gaps {
+		left := expression.Between(gap.From, gap.To)
+		n, err := s.Count(ctx, left)
+		if err == nil && n > 0 {
+			err = s.Remove(ctx, left)
 		}
-	}
-	system, err := s.Query(ctx, table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)
-	if err != nil {
-		return false, err
-	}
-	var unused []string
-	for _, r := range system {
-		if !used[r.Key] {
-			unused = append(unused, r.Key)
-		}
-	}
-	for part := range slices.Chunk(unused, table.LookUp) {
-		if err := s.Remove(ctx, expression.Keys(part)); err != nil {
+		if err != nil {
 			return false, err
 		}
+	}
+	if err := tidySystem(ctx, s, t); err != nil {
+		return false, err
 	}
 	if time.Since(time.Unix(s.Record.Time, 0)) < snapshot.Grace {
 		return false, nil
@@ -59,7 +43,27 @@ func tidy(ctx context.Context, s *snapshot.Snapshot) (bool, error) {
 		}
 	}
 	if s.Record.Floor > 0 {
-		err = s.Remove(ctx, expression.Between(0, s.Record.Floor))
+		return true, s.Remove(ctx, expression.Between(0, s.Record.Floor))
 	}
-	return true, err
+	return true, nil
+}
+
+func tidySystem(ctx context.Context, s *snapshot.Snapshot, t *turn) error {
+	used := s.Record.Keys()
+	system, err := s.Query(ctx, table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)
+	if err != nil {
+		return err
+	}
+	var unused []string
+	for _, r := range system {
+		if turn, err := snapshot.KeyTurn(r.Key); err == nil && turn < t.Turn && !used[r.Key] {
+			unused = append(unused, r.Key)
+		}
+	}
+	for part := range slices.Chunk(unused, table.LookUp) {
+		if err := s.Remove(ctx, expression.Keys(part)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package transaction
 import (
 	"context"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,11 +14,10 @@ import (
 
 // transaction is what was written since the last commit, its base.
 type transaction struct {
-	base  *snapshot.Snapshot
-	lease lease
+	base *snapshot.Snapshot
+	turn *turn
 	// tidied reports that the dead rows of earlier commits are gone.
 	tidied  bool
-	number  int64     // of the commit that it will be
 	first   int64     // sequence number
 	next    int64     // sequence number
 	pending []row.Row // not on the server yet
@@ -42,9 +40,6 @@ type transaction struct {
 	ctx      context.Context // of what is sent: a call returns before all is there
 	cancel   context.CancelCauseFunc
 	renewing sync.WaitGroup
-	mu       sync.Mutex
-	lost     error     // why the lease is not ours any more
-	until    time.Time // when it ends
 }
 
 // deleted stands in latest for a row.
@@ -110,13 +105,10 @@ func (tx *transaction) average() float64 {
 // the final one is not known yet.
 func (tx *transaction) send() error {
 	if err := context.Cause(tx.ctx); err != nil {
-		return err // of rows that were sent before
+		return err // of rows that were sent before, or another writer has a turn
 	}
 	if len(tx.pending) == 0 {
 		return nil
-	}
-	if err := tx.stillHeld(); err != nil {
-		return err
 	}
 	o := tx.base.Options
 	rows, formula := tx.pending, bm25.NewFormula(o.K1, o.B, tx.average())

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
@@ -26,8 +25,8 @@ type Writer struct {
 	dropped bool         // an error undid changes and the caller may not know
 }
 
-// undoTime is how long a writer may take to remove what was not committed. What is
-// left the next writer removes.
+// undoTime is how long a writer may take to end a turn without a commit. The rows of
+// it the next writer removes.
 const undoTime = 5 * time.Second
 
 // Open drops what was staged and reads the last commit of a table, which need not
@@ -102,8 +101,8 @@ func (w *Writer) Drop(ctx context.Context, find func(context.Context) (*table.Ta
 	w.rollback(ctx)
 	t, err := find(ctx)
 	if err == nil && t != nil {
-		if err = t.Prepare(ctx); err == nil { // the lease is one of its rows
-			_, err = takeLease(ctx, t)
+		if err = t.Prepare(ctx); err == nil { // turns are rows of it
+			_, err = takeTurn(ctx, t)
 		}
 		if err == nil {
 			err = t.Drop(ctx)
@@ -130,7 +129,11 @@ func (w *Writer) undo(ctx context.Context, cause error) error {
 	s := w.staged.base
 	w.rollback(ctx)
 	w.dropped = true
-	err := fmt.Errorf("write collection %q: %w; the collection is as it was at the last commit", s.Collection, cause)
+	state := "the collection is as it was at the last commit"
+	if errors.As(cause, new(errUncertain)) {
+		state = "it may have been committed all the same: open the collection again, and see its note"
+	}
+	err := fmt.Errorf("write collection %q: %w; %s", s.Collection, cause, state)
 	if errors.Is(cause, context.Canceled) {
 		return &sdk.Error{Code: sdk.CodeCancelled, Err: err}
 	}
@@ -148,16 +151,8 @@ func (w *Writer) rollback(ctx context.Context) {
 	w.end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	t := tx.base.Table
-	err := tx.lease.check(ctx, t)
-	if err == nil && tx.rows > len(tx.pending) {
-		err = t.Remove(ctx, expression.Between(tx.first, row.SystemSequence))
-	}
-	if err == nil {
-		err = tx.lease.release(ctx, t)
-	}
-	if err != nil {
-		w.Log.Warn("could not remove uncommitted changes; the next writer does", "collection", t.Collection, "error", err)
+	if err := tx.turn.release(ctx); err != nil {
+		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", tx.base.Collection, "error", err)
 	}
 }
 

@@ -1,0 +1,200 @@
+package transaction
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// latest is how long after its caller a call may still have its effect.
+const latest = time.Minute
+
+// schedule decides, by its seed alone, in which order the calls of processes have
+// their effects, which of them fail and how, and who dies when.
+type schedule struct {
+	engine  engine
+	rand    *rand.Rand
+	mu      sync.Mutex
+	waiting []*call
+	log     strings.Builder
+	faults  int  // of 100 calls
+	calm    bool // nothing fails any more
+	begun   time.Time
+}
+
+// process is a writer or a reader; its calls wait for the schedule.
+type process struct {
+	*schedule
+	name  string
+	ctx   context.Context
+	die   context.CancelFunc
+	calls int
+	done  bool
+}
+
+// call is one that is under way, or was when its caller gave it up.
+type call struct {
+	*process
+	number int
+	what   string
+	args   any
+	left   time.Time // when the caller gave it up; zero: it is waiting
+	answer chan answer
+}
+
+type answer struct {
+	reply any
+	err   error
+}
+
+// invoke waits until the schedule answers. Calls that change and read no rows are
+// answered at once.
+func invoke[Reply any](ctx context.Context, p *process, args any) (*Reply, error) {
+	if p.ctx.Err() != nil {
+		return nil, context.Canceled // what is dead calls nobody
+	}
+	p.mu.Lock()
+	p.calls++
+	method := strings.TrimSuffix(reflect.TypeOf(args).Elem().Name(), "Request")
+	c := &call{process: p, number: p.calls, what: method + " " + summary(args), args: args, answer: make(chan answer, 1)}
+	switch args.(type) {
+	case *milvuspb.InsertRequest, *milvuspb.UpsertRequest, *milvuspb.DeleteRequest, *milvuspb.QueryRequest:
+		p.waiting = append(p.waiting, c)
+	default:
+		c.answer <- c.effect()
+	}
+	p.mu.Unlock()
+	select {
+	case a := <-c.answer:
+		reply, _ := a.reply.(*Reply)
+		return reply, a.err
+	case <-ctx.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		c.left = time.Now()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+func (c *call) effect() answer {
+	reply, err := c.engine.serve(c.args)
+	return answer{reply, err}
+}
+
+func summary(args any) string {
+	switch r := args.(type) {
+	case *milvuspb.InsertRequest:
+		return keysOf(r.FieldsData)
+	case *milvuspb.UpsertRequest:
+		return keysOf(r.FieldsData)
+	case *milvuspb.DeleteRequest:
+		return r.Expr
+	case *milvuspb.QueryRequest:
+		return r.Expr
+	}
+	return ""
+}
+
+func (s *schedule) note(format string, args ...any) {
+	fmt.Fprintf(&s.log, "%8.3fs  %s\n", time.Since(s.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// run makes steps until all processes are done, and settles what came late.
+func (s *schedule) run(processes []*process) {
+	for {
+		synctest.Wait()
+		s.mu.Lock()
+		if !slices.ContainsFunc(processes, func(p *process) bool { return !p.done }) {
+			break
+		}
+		pause := s.step()
+		s.mu.Unlock()
+		time.Sleep(pause)
+	}
+	for len(s.waiting) > 0 {
+		s.late(s.take(s.rand.IntN(len(s.waiting))))
+	}
+	s.mu.Unlock()
+}
+
+// step lets one thing happen and returns how long nothing happens then.
+func (s *schedule) step() time.Duration {
+	slices.SortFunc(s.waiting, func(a, b *call) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.what, b.what), a.number-b.number)
+	})
+	if len(s.waiting) == 0 || !s.calm && s.rand.IntN(60) == 0 {
+		pause := 3 * time.Second
+		if !s.calm {
+			pause *= []time.Duration{1, 1, 1, 3, 11, 43}[s.rand.IntN(6)]
+		}
+		for i := len(s.waiting) - 1; i >= 0; i-- {
+			if c := s.waiting[i]; !c.left.IsZero() && time.Since(c.left)+pause > latest {
+				s.late(s.take(i))
+			}
+		}
+		s.note("nothing happens for %v", pause)
+		return pause
+	}
+	i := s.rand.IntN(len(s.waiting))
+	c := s.waiting[i]
+	if !c.left.IsZero() {
+		s.late(s.take(i))
+		return 0
+	}
+	if s.calm {
+		s.note("%s: %s", c.name, c.what)
+		s.take(i).answer <- c.effect()
+		return 0
+	}
+	away := answer{err: status.Error(codes.Unavailable, "simulated")}
+	switch chance := s.rand.IntN(1000) / s.faults; {
+	case chance < 3:
+		s.note("%s: %s is lost", c.name, c.what)
+		s.take(i).answer <- away
+	case chance < 6:
+		s.note("%s: %s has its effect and no reply", c.name, c.what)
+		s.take(i).effect()
+		c.answer <- away
+	case chance < 9:
+		s.note("%s: %s fails, its effect is to come", c.name, c.what)
+		c.left = time.Now()
+		c.answer <- away
+	case chance < 10:
+		s.note("%s dies in %s", c.name, c.what)
+		c.die()
+	default:
+		s.note("%s: %s", c.name, c.what)
+		s.take(i).answer <- c.effect()
+	}
+	return 0
+}
+
+// late settles a call whose caller has left.
+func (s *schedule) late(c *call) {
+	if _, reads := c.args.(*milvuspb.QueryRequest); reads {
+		return
+	}
+	if s.rand.IntN(4) == 0 {
+		s.note("%s: %s never has its effect", c.name, c.what)
+		return
+	}
+	s.note("%s: %s has its effect late", c.name, c.what)
+	c.effect()
+}
+
+func (s *schedule) take(i int) *call {
+	c := s.waiting[i]
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return c
+}

@@ -1,0 +1,113 @@
+package transaction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
+	"github.com/racflow/racflow/sdk"
+)
+
+// A turn ends by itself that long after its writer last said that it is at work.
+const (
+	leaseTime  = 30 * time.Second
+	leaseRenew = 8 * time.Second
+)
+
+// turn is the right to make one commit, as long as nobody claims a higher one.
+//
+// Milvus cannot compare and swap, and a call that its caller gave up may still have
+// its effect. So nothing depends on time, nor on who is first: a writer claims a
+// number above all others, reads what the last commit was, and writes that down as the
+// base of its turn, from when on no lower turn can commit. It is done once its record
+// is on the server and still nobody has claimed a higher number: whoever does so later
+// reads that record. (The two phases of a ballot in Lamport, "The Part-Time
+// Parliament", ACM TOCS 1998.) The lease in the claim only keeps writers from ending
+// each other's turns for nothing.
+type turn struct {
+	snapshot.Claim
+	table *table.Table
+	base  snapshot.Record
+	// disputed reports that a lower turn committed too late to count, and so recently
+	// that a reader may have seen that.
+	disputed bool
+}
+
+// takeTurn begins a turn, unless another writer is at work.
+func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
+	before, err := snapshot.ReadTurns(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	highest := before.Highest()
+	if left := time.Until(time.Unix(highest.Until, 0)); left > 0 && !hasEnded(highest) {
+		return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)", t.Collection, highest.Process, left.Round(time.Second)), time.Second)
+	}
+	mine := &turn{table: t, Claim: snapshot.Claim{
+		Turn: highest.Turn + 1, Holder: fmt.Sprintf("%016x", rand.Uint64()),
+		Process: fmt.Sprintf("process %d on %s", os.Getpid(), hostname()), Machine: machine(), PID: os.Getpid(),
+	}}
+	if err := mine.renew(ctx); err != nil {
+		return nil, err
+	}
+	now, err := mine.check(ctx)
+	if err == nil {
+		mine.base, err = now.Last()
+	}
+	if err == nil {
+		err = mine.put(ctx, mine.base.Commit, "base")
+	}
+	if err == nil {
+		now, err = mine.check(ctx)
+	}
+	if err != nil {
+		_ = mine.release(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	for number, r := range now.Records {
+		mine.disputed = mine.disputed || number > mine.base.Commit && time.Since(time.Unix(r.Time, 0)) < snapshot.Grace
+	}
+	return mine, nil
+}
+
+// check reads the turns and makes sure that nobody else has claimed this one or a
+// higher one.
+func (m *turn) check(ctx context.Context) (*snapshot.Turns, error) {
+	turns, err := snapshot.ReadTurns(ctx, m.table)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range turns.Claims {
+		if other.Turn >= m.Turn && other.Holder != m.Holder {
+			return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, other.Process), time.Second)
+		}
+	}
+	return turns, nil
+}
+
+// renew writes the claim, with a lease that ends later.
+func (m *turn) renew(ctx context.Context) error {
+	m.Until = time.Now().Add(leaseTime).Unix()
+	return m.put(ctx, m.Claim, "claim", m.Holder)
+}
+
+// release lets other writers in.
+func (m *turn) release(ctx context.Context) error {
+	m.Until = 0
+	return m.put(ctx, m.Claim, "claim", m.Holder)
+}
+
+// put writes a row of the turn.
+func (m *turn) put(ctx context.Context, content any, what ...string) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return m.table.PutSystem(ctx, row.System(snapshot.TurnKey(m.Turn, what...), string(text)))
+}
