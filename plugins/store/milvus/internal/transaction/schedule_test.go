@@ -28,8 +28,9 @@ type schedule struct {
 	mu      sync.Mutex
 	waiting []*call
 	log     strings.Builder
-	faults  int  // of 100 calls
-	calm    bool // nothing fails any more
+	faults  int      // of 100 calls
+	calm    bool     // nothing fails any more
+	stalled *process // its calls are not answered
 	begun   time.Time
 }
 
@@ -133,20 +134,23 @@ func (s *schedule) step() time.Duration {
 	slices.SortFunc(s.waiting, func(a, b *call) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.what, b.what), a.number-b.number)
 	})
-	if len(s.waiting) == 0 || !s.calm && s.rand.IntN(60) == 0 {
-		pause := 3 * time.Second
-		if !s.calm {
-			pause *= []time.Duration{1, 1, 1, 3, 11, 43}[s.rand.IntN(6)]
+	if !s.calm && s.rand.IntN(20) == 0 {
+		s.stalled = nil
+		if len(s.waiting) > 0 && s.rand.IntN(2) == 0 {
+			s.stalled = s.waiting[s.rand.IntN(len(s.waiting))].process
+			s.note("%s is stalled", s.stalled.name)
 		}
-		for i := len(s.waiting) - 1; i >= 0; i-- {
-			if c := s.waiting[i]; !c.left.IsZero() && time.Since(c.left)+pause > latest {
-				s.late(s.take(i))
-			}
-		}
-		s.note("nothing happens for %v", pause)
-		return pause
 	}
-	i := s.rand.IntN(len(s.waiting))
+	var next []int // calls that can be answered
+	for i, c := range s.waiting {
+		if c.process != s.stalled && (c.left.IsZero() || s.rand.IntN(20) == 0) {
+			next = append(next, i)
+		}
+	}
+	if len(next) == 0 || !s.calm && s.rand.IntN(60) == 0 {
+		return s.pause()
+	}
+	i := next[s.rand.IntN(len(next))]
 	c := s.waiting[i]
 	if !c.left.IsZero() {
 		s.late(s.take(i))
@@ -178,6 +182,21 @@ func (s *schedule) step() time.Duration {
 		s.take(i).answer <- c.effect()
 	}
 	return 0
+}
+
+// pause lets time pass, and settles what may not come later.
+func (s *schedule) pause() time.Duration {
+	pause := 3 * time.Second
+	if !s.calm {
+		pause *= []time.Duration{1, 1, 1, 3, 11, 43}[s.rand.IntN(6)]
+	}
+	for i := len(s.waiting) - 1; i >= 0; i-- {
+		if c := s.waiting[i]; !c.left.IsZero() && time.Since(c.left)+pause > latest {
+			s.late(s.take(i))
+		}
+	}
+	s.note("nothing happens for %v", pause)
+	return pause
 }
 
 // late settles a call whose caller has left.

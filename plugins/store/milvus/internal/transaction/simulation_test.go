@@ -254,7 +254,7 @@ func (s *simulation) settle() {
 		}
 		on[s.base[note]] = note
 	}
-	s.calm = true
+	s.calm, s.stalled = true, nil
 	s.run([]*process{s.start("the last writer", s.lastWriter)})
 }
 
