@@ -114,7 +114,7 @@ func (s *simulation) start(name string, work func(*process, *table.Table, *rand.
 }
 
 func (s *simulation) table(p *process) *table.Table {
-	over, err := server.Over(server.Config{CallTimeout: 30500 * time.Millisecond, RetryTime: 10 * time.Second}, service{process: p})
+	over, err := server.Over(server.Config{CallTimeout: 60500 * time.Millisecond, RetryTime: 10 * time.Second}, service{process: p})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func (s *simulation) commit(p *process, w *Writer, t *table.Table, own *rand.Ran
 // read reads all entries now and then, by a view that it keeps and by new ones.
 func (s *simulation) read(p *process, t *table.Table, own *rand.Rand) {
 	var view *snapshot.View
-	for i := 0; i < 12 && p.ctx.Err() == nil; i++ {
+	for i := 0; i < 20 && p.ctx.Err() == nil; i++ {
 		if view == nil || own.IntN(3) == 0 {
 			s.mu.Lock()
 			before := slices.Clone(s.acknowledged)
@@ -190,18 +190,21 @@ func (s *simulation) read(p *process, t *table.Table, own *rand.Rand) {
 			view = &snapshot.View{Collection: t.Collection}
 			view.Set(last)
 		}
-		s.readAll(p, view)
+		s.readAll(p, view, own)
 		time.Sleep(time.Duration(own.IntN(20)) * time.Second)
 	}
 }
 
 // readAll checks that a reader sees one commit: all of its rows, no others, and its
 // statistics.
-func (s *simulation) readAll(p *process, view *snapshot.View) {
+func (s *simulation) readAll(p *process, view *snapshot.View, own *rand.Rand) {
 	var of *snapshot.Snapshot
 	var rows []row.Found
 	err := view.Read(p.ctx, func(snap *snapshot.Snapshot) error {
 		of, rows = snap, nil
+		if own.IntN(4) == 0 {
+			time.Sleep(time.Duration(own.IntN(200)) * time.Second) // it is slow
+		}
 		return snap.Walk(p.ctx, 0, snap.Record.Next, snap.Expression(), slices.Concat(row.FieldsScan, row.FieldsTexts), func(r row.Found) error {
 			if !snap.IsDead(r.Sequence) {
 				rows = append(rows, r)
@@ -258,7 +261,7 @@ func (s *simulation) settle() {
 	s.run([]*process{s.start("the last writer", s.lastWriter)})
 }
 
-func (s *simulation) lastWriter(p *process, t *table.Table, _ *rand.Rand) {
+func (s *simulation) lastWriter(p *process, t *table.Table, own *rand.Rand) {
 	w := &Writer{View: &snapshot.View{Collection: t.Collection}, Log: slog.New(slog.DiscardHandler)}
 	time.Sleep(leaseTime + time.Second)
 	var base snapshot.Record // of the last commit
@@ -280,7 +283,7 @@ func (s *simulation) lastWriter(p *process, t *table.Table, _ *rand.Rand) {
 		}
 		time.Sleep(snapshot.Grace + time.Second)
 	}
-	s.readAll(p, w.View)
+	s.readAll(p, w.View, own)
 	r := w.View.Latest().Record
 	entries := 0
 	for key := range s.engine.rows {
