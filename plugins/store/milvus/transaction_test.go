@@ -18,7 +18,6 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
-	"github.com/racflow/racflow/plugins/store/milvus/internal/transaction"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -77,21 +76,24 @@ func TestOneWriterAtATime(t *testing.T) {
 	}
 }
 
-// changeSystemRow changes one value of a system row.
-func changeSystemRow(t testing.TB, s *store, key, name string, value any) {
+// changeSystemRow changes one value of the last row that a turn has of a kind.
+func changeSystemRow(t testing.TB, s *store, kind, name string, value any) {
 	t.Helper()
 	c := snapshotOf(s)
-	texts, err := c.System(t.Context(), key)
+	expr := fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence)
+	rows, err := c.Query(t.Context(), table.Newest, expr, row.FieldKey, row.FieldText)
 	must(t, err)
+	rows = slices.DeleteFunc(rows, func(r row.Found) bool { return !strings.Contains(r.Key, "-"+kind) })
+	last := slices.MaxFunc(rows, func(a, b row.Found) int { return strings.Compare(a.Key, b.Key) })
 	var values map[string]any
-	must(t, json.Unmarshal([]byte(texts[key]), &values))
+	must(t, json.Unmarshal([]byte(last.Entry.Text), &values))
 	if _, ok := values[name]; !ok {
-		t.Fatalf("row %s has no %s: %s", key, name, texts[key])
+		t.Fatalf("row %s has no %s: %s", last.Key, name, last.Entry.Text)
 	}
 	values[name] = value
 	text, err := json.Marshal(values)
 	must(t, err)
-	must(t, c.PutSystem(t.Context(), row.System(key, string(text))))
+	must(t, c.PutSystem(t.Context(), row.System(last.Key, string(text))))
 }
 
 // endedProcess is the number of a process that is gone.
@@ -112,7 +114,7 @@ func TestWriterThatIsGone(t *testing.T) {
 	putAll(t, a, entry("a", "one"))
 	must(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "changed"), entry("left", "behind")}))
 	wait(t, a, 3)
-	changeSystemRow(t, a, transaction.KeyLease, "pid", float64(endedProcess(t)))
+	changeSystemRow(t, a, "claim", "pid", float64(endedProcess(t)))
 
 	b := small(t, e.config())
 	if got := idsOf(t, b); got != "a" {
@@ -185,13 +187,14 @@ func TestTidy(t *testing.T) {
 	if got := rowsOf(t, s); got != 4 {
 		t.Errorf("%d rows before the grace is over", got)
 	}
-	changeSystemRow(t, s, snapshot.KeyRecord, "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
+	changeSystemRow(t, s, "record", "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
 	mustOpen(t, s)
 	must(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
 	rows, err := snapshotOf(s).Query(t.Context(), table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)
 	must(t, err)
-	// A record, a lease, the note, the words twice, and the dead row.
-	if got := rowsOf(t, s); got != 3 || len(rows) != 6 {
+	// A record, the note, the words twice, the dead row, and of the turn that has begun
+	// its claim and base.
+	if got := rowsOf(t, s); got != 3 || len(rows) != 7 {
 		t.Errorf("then %d rows, and %+v", got, rows)
 	}
 	mustOpen(t, s)
