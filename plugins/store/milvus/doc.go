@@ -5,9 +5,24 @@
 //
 // Every entry that is put becomes a row with the next sequence number, and no row is
 // ever changed. One more row, the record, says up to which number rows count: a
-// commit replaces that one row, so that all of it becomes visible at once. Searches
+// commit writes a new one, so that all of it becomes visible at once. Searches
 // leave out what is above the number, and the rows that a commit replaced or
 // deleted; a later writer removes those, and what a killed writer left behind.
+//
+// What a collection looks like, after turn 5 committed, turn 6 died, and while turn 7
+// is at work:
+//
+//	sequence  0 ............ 39 | 40 ........ | 2^32+40 ..........
+//	entries   [ counts, but    ] [ left by    ] [ being written   ]
+//	          [ for the dead   ] [ turn 6: a  ] [ by turn 7       ]
+//	          [ rows listed    ] [ gap        ] [                 ]
+//
+//	system    ~turn-5-record      counts rows to 40, names its blobs
+//	rows      ~note-5-0           the caller's note           \
+//	          ~statistics-4-0     words, of an earlier commit  > blobs
+//	          ~dead-5-0           numbers of dead rows        /
+//	          ~turn-7-claim-H     who writes, until when (a lease)
+//	          ~turn-7-base        5: what turn 7 begins with
 //
 // The folders of internal say how, from the bottom up:
 //

@@ -7,12 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/golang/protobuf/proto"
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 )
 
 // engine is a Milvus server in memory with one collection: the rows, and how each
@@ -30,7 +31,7 @@ func (e *engine) serve(args any) (any, error) {
 	switch r := args.(type) {
 	case *milvuspb.CreateCollectionRequest:
 		e.schema, e.indexed, e.rows = &schemapb.CollectionSchema{}, map[string]bool{}, map[string]map[string]any{}
-		return ok, proto.Unmarshal(r.Schema, e.schema)
+		return ok, proto.Unmarshal(r.Schema, protoadapt.MessageV2Of(e.schema))
 	case *milvuspb.HasCollectionRequest:
 		return &milvuspb.BoolResponse{Status: ok, Value: e.schema != nil}, nil
 	case *milvuspb.DescribeCollectionRequest:

@@ -23,13 +23,16 @@ const (
 // turn is the right to make one commit, as long as nobody claims a higher one.
 //
 // Milvus cannot compare and swap, and a call that its caller gave up may still have
-// its effect. So nothing depends on time, nor on who is first: a writer claims a
-// number above all others, reads what the last commit was, and writes that down as the
-// base of its turn, from when on no lower turn can commit. It is done once its record
-// is on the server and still nobody has claimed a higher number: whoever does so later
-// reads that record. (The two phases of a ballot in Lamport, "The Part-Time
-// Parliament", ACM TOCS 1998.) The lease in the claim only keeps writers from ending
-// each other's turns for nothing.
+// its effect later. So which commits count depends on neither clocks nor on who is
+// faster. A writer claims a number above all others, reads what the last commit was,
+// and writes that down as the base of its turn: from then on no lower turn can commit.
+// Its own commit is done when its record is on the server and still nobody has claimed
+// a higher number, because whoever claims one later reads that record. These are the
+// two phases of a ballot in Lamport, "The Part-Time Parliament", ACM TOCS 1998.
+//
+// The lease in the claim only keeps writers from ending each other's turns for nothing.
+// Time matters in one place: rows that died are removed after snapshot.Grace, and so
+// are those of a commit that came too late to count.
 type turn struct {
 	snapshot.Claim
 	table *table.Table
