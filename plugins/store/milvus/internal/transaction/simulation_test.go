@@ -33,9 +33,9 @@ var onlySeed = flag.Uint64("seed", 0, "the one schedule that TestSimulation runs
 //
 // runs it again.
 func TestSimulation(t *testing.T) {
-	seeds := uint64(400)
+	seeds := uint64(350)
 	if !testing.Short() {
-		seeds = 2000
+		seeds = 1000
 	}
 	first := uint64(1)
 	if *onlySeed > 0 {
