@@ -70,36 +70,6 @@ func checkStatus(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	return &Error{s.GetCode(), legacy, strings.TrimSpace(s.GetReason()), s.GetRetriable()}
 }
 
-// isUnauthenticated reports that the server refuses the login, or the user's rights.
-func isUnauthenticated(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return status.Code(err) == codes.Unauthenticated
-	}
-	return e.code == codeUnauthenticated || e.code == codePrivilege || e.legacy == commonpb.ErrorCode_PermissionDenied ||
-		strings.Contains(e.reason, "auth check failure")
-}
-
-// IsNotLoaded reports that a collection is not in the server's memory, as after
-// a restart.
-func IsNotLoaded(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && (e.code == codeNotLoaded || strings.Contains(e.reason, "not loaded") || strings.Contains(e.reason, "not been loaded"))
-}
-
-// IsMissing reports that there is no such collection.
-func IsMissing(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && (e.code == codeNoCollection || e.legacy == commonpb.ErrorCode_CollectionNotExists || e.legacy == commonpb.ErrorCode_CollectionNameNotFound ||
-		strings.Contains(e.reason, "can't find collection") || strings.Contains(e.reason, "collection not found"))
-}
-
-// IsNoIndex reports that there is no index to describe.
-func IsNoIndex(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && (e.code == codeNoIndex || e.legacy == commonpb.ErrorCode_IndexNotExist)
-}
-
 // IsUnimplemented reports that the server has no such call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
@@ -125,21 +95,6 @@ func isTransient(err error) bool {
 		return true
 	}
 	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit
-}
-
-// IsEmpty reports that an error of the SDK means that no row matched: some
-// servers then leave out the columns.
-func IsEmpty(err error) bool {
-	var e *Error
-	if _, ok := status.FromError(err); ok || errors.As(err, &e) {
-		return false // of the server, not of the SDK
-	}
-	for _, text := range []string{"extra output fields", "unsupported element type None", "FieldData type not matched"} {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
 }
 
 // mask replaces the secrets in an error's text, in case a server or a library
