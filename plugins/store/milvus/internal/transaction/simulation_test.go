@@ -78,9 +78,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 
 func (s *simulation) simulate() {
 	var all []*process
-	if err := s.table(&process{schedule: &s.schedule, ctx: s.t.Context()}).Create(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	s.createTable()
 	for i := range 2 + s.rand.IntN(3) {
 		all = append(all, s.start(fmt.Sprintf("writer %d", i), s.write))
 	}
@@ -96,6 +94,13 @@ func (s *simulation) simulate() {
 		p.die()
 	}
 	s.settle()
+}
+
+// createTable makes the collection before anybody works.
+func (s *simulation) createTable() {
+	if err := s.table(&process{schedule: &s.schedule, ctx: s.t.Context()}).Create(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // start begins a process, which has a collection and numbers of its own.
