@@ -207,8 +207,8 @@ func (s *simulation) readAll(p *process, view *snapshot.View, own *rand.Rand) {
 	var rows []row.Found
 	err := view.Read(p.ctx, func(snap *snapshot.Snapshot) error {
 		of, rows = snap, nil
-		if own.IntN(4) == 0 {
-			time.Sleep(time.Duration(own.IntN(200)) * time.Second) // it is slow
+		if own.IntN(2) == 0 {
+			time.Sleep(time.Duration(own.IntN(300)) * time.Second) // it is slow
 		}
 		return snap.Walk(p.ctx, 0, snap.Record.Next, snap.Expression(), slices.Concat(row.FieldsScan, row.FieldsTexts), func(r row.Found) error {
 			if !snap.IsDead(r.Sequence) {
