@@ -76,8 +76,9 @@ func (tx *transaction) reweigh(ctx context.Context, dead []int64, replaced bool)
 // outdated lists the keys of the living rows that are due.
 func (tx *transaction) outdated(ctx context.Context, gone map[int64]bool, average float64) ([]string, error) {
 	var keys []string
-	expr := expression.Between(tx.base.Record.Floor, tx.next)
-	err := tx.base.Walk(ctx, 0, tx.next, expr, []string{row.FieldKey, row.FieldDetails}, func(r row.Found) error {
+	soFar := *tx.base
+	soFar.Record.Next = tx.next
+	err := soFar.Walk(ctx, 0, tx.next, soFar.Expression(), []string{row.FieldKey, row.FieldDetails}, func(r row.Found) error {
 		if !gone[r.Sequence] && (r.Average*halfDrift < average || average*halfDrift < r.Average) {
 			keys = append(keys, r.Key)
 		}

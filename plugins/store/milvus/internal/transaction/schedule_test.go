@@ -15,10 +15,9 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-)
 
-// latest is how long after its caller a call may still have its effect.
-const latest = time.Minute
+	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
+)
 
 // schedule decides, by its seed alone, in which order the calls of processes have
 // their effects, which of them fail and how, and who dies when.
@@ -50,7 +49,8 @@ type call struct {
 	number int
 	what   string
 	args   any
-	left   time.Time // when the caller gave it up; zero: it is waiting
+	sent   time.Time
+	left   bool // the caller has given it up
 	answer chan answer
 }
 
@@ -68,7 +68,7 @@ func invoke[Reply any](ctx context.Context, p *process, args any) (*Reply, error
 	p.mu.Lock()
 	p.calls++
 	method := strings.TrimSuffix(reflect.TypeOf(args).Elem().Name(), "Request")
-	c := &call{process: p, number: p.calls, what: method + " " + summary(args), args: args, answer: make(chan answer, 1)}
+	c := &call{process: p, number: p.calls, what: method + " " + summary(args), args: args, sent: time.Now(), answer: make(chan answer, 1)}
 	switch args.(type) {
 	case *milvuspb.InsertRequest, *milvuspb.UpsertRequest, *milvuspb.DeleteRequest, *milvuspb.QueryRequest:
 		p.waiting = append(p.waiting, c)
@@ -83,10 +83,12 @@ func invoke[Reply any](ctx context.Context, p *process, args any) (*Reply, error
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		c.left = time.Now()
+		c.left = true
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 }
+
+var away = answer{err: status.Error(codes.Unavailable, "simulated")}
 
 func (c *call) effect() answer {
 	reply, err := c.engine.serve(c.args)
@@ -143,7 +145,7 @@ func (s *schedule) step() time.Duration {
 	}
 	var next []int // calls that can be answered
 	for i, c := range s.waiting {
-		if c.process != s.stalled && (c.left.IsZero() || s.rand.IntN(20) == 0) {
+		if c.process != s.stalled && (!c.left || s.rand.IntN(20) == 0) {
 			next = append(next, i)
 		}
 	}
@@ -152,7 +154,7 @@ func (s *schedule) step() time.Duration {
 	}
 	i := next[s.rand.IntN(len(next))]
 	c := s.waiting[i]
-	if !c.left.IsZero() {
+	if c.left {
 		s.late(s.take(i))
 		return 0
 	}
@@ -161,7 +163,6 @@ func (s *schedule) step() time.Duration {
 		s.take(i).answer <- c.effect()
 		return 0
 	}
-	away := answer{err: status.Error(codes.Unavailable, "simulated")}
 	switch chance := s.rand.IntN(1000) / s.faults; {
 	case chance < 3:
 		s.note("%s: %s is lost", c.name, c.what)
@@ -172,7 +173,7 @@ func (s *schedule) step() time.Duration {
 		c.answer <- away
 	case chance < 9:
 		s.note("%s: %s fails, its effect is to come", c.name, c.what)
-		c.left = time.Now()
+		c.left = true
 		c.answer <- away
 	case chance < 10:
 		s.note("%s dies in %s", c.name, c.what)
@@ -184,15 +185,21 @@ func (s *schedule) step() time.Duration {
 	return 0
 }
 
-// pause lets time pass, and settles what may not come later.
+// pause lets time pass. No call has its effect later than snapshot.Grace after it was
+// sent: package transaction relies on that.
 func (s *schedule) pause() time.Duration {
 	pause := 3 * time.Second
 	if !s.calm {
 		pause *= []time.Duration{1, 1, 1, 3, 11, 43}[s.rand.IntN(6)]
 	}
 	for i := len(s.waiting) - 1; i >= 0; i-- {
-		if c := s.waiting[i]; !c.left.IsZero() && time.Since(c.left)+pause > latest {
+		switch c := s.waiting[i]; {
+		case time.Since(c.sent)+pause < snapshot.Grace:
+		case c.left:
 			s.late(s.take(i))
+		default:
+			s.note("%s: %s is lost", c.name, c.what)
+			s.take(i).answer <- away
 		}
 	}
 	s.note("nothing happens for %v", pause)

@@ -31,8 +31,9 @@ const (
 // two phases of a ballot in Lamport, "The Part-Time Parliament", ACM TOCS 1998.
 //
 // The lease in the claim only keeps writers from ending each other's turns for nothing.
-// Time matters in one place: rows that died are removed after snapshot.Grace, and so
-// are those of a commit that came too late to count.
+// Time matters in one place: rows that died, and those of a commit that came too late to
+// count, are removed after snapshot.Grace. By then no reader needs them, and no call
+// that writes one may still be on its way.
 type turn struct {
 	snapshot.Claim
 	table *table.Table
