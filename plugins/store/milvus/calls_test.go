@@ -62,11 +62,11 @@ func newCounter(t *testing.T) (*counter, config) {
 	note, notes := snapshot.NewBlob(snapshot.KindNote, 1, []byte("note"))
 	statistics, parts := snapshot.NewBlob(snapshot.KindStatistics, 1, snapshot.Encode(frequencies))
 	record, err := json.Marshal(snapshot.Record{
-		Version: table.Version, Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Highest: 2,
+		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Highest: 2,
 		Note: note, Statistics: []snapshot.Blob{statistics},
 	})
 	must(t, err)
-	c.rows = slices.Concat(c.rows, notes, parts, []row.Row{row.System(snapshot.KeyRecord, string(record))})
+	c.rows = slices.Concat(c.rows, notes, parts, []row.Row{row.System(snapshot.TurnKey(1, "record"), string(record))})
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -129,7 +129,9 @@ func (c *counter) GetLoadState(context.Context, *milvuspb.GetLoadStateRequest) (
 func (c *counter) found(expr string, fields []string) ([]row.Row, []*schemapb.FieldData) {
 	var rows []row.Row
 	for _, r := range c.rows {
-		if expr == "" && r.Sequence != row.SystemSequence || strings.Contains(expr, strconv.Quote(r.Key)) {
+		turn := row.SystemKey("turn-") // by which the rows of turns are asked for
+		if expr == "" && r.Sequence != row.SystemSequence || strings.Contains(expr, strconv.Quote(r.Key)) ||
+			strings.Contains(expr, strconv.Quote(turn)) && strings.HasPrefix(r.Key, turn) {
 			rows = append(rows, r)
 		}
 	}

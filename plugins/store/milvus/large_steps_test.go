@@ -160,7 +160,7 @@ func (r *largeRun) change() {
 	must(r, r.Commit(r.Context(), "c", []byte("changed")))
 	r.Lines = append(r.Lines, seconds("change of 1,000 rows", time.Since(start)))
 	if s, ok := r.Store.(*store); ok {
-		changeSystemRow(r, s, snapshot.KeyRecord, "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
+		changeSystemRow(r, s, "record", "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
 		r.schema()
 		start = time.Now()
 		must(r, r.Delete(r.Context(), "c", []string{"no entry"})) // the beginning of a change
