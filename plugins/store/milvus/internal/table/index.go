@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -117,40 +116,4 @@ func (t *Table) Release(ctx context.Context) error {
 	return t.Server.Call(ctx, "release collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
 		return c.ReleaseCollection(ctx, t.Name)
 	})
-}
-
-// searchParams are the parameters of a search for the best limit rows.
-type searchParams map[string]any
-
-// Params implements entity.SearchParam; its other methods are for searches within
-// a radius, which this package does not make.
-func (p searchParams) Params() map[string]any      { return maps.Clone(p) }
-func (p searchParams) AddRadius(radius float64)    { p["radius"] = radius }
-func (p searchParams) AddRangeFilter(edge float64) { p["range_filter"] = edge }
-
-// params are those of a search in a vector field.
-func (t *Table) params(field string, limit int) searchParams {
-	p := searchParams{}
-	if field == row.FieldWords {
-		p["drop_ratio_search"] = 0.0
-		return p
-	}
-	switch t.IndexType {
-	case "HNSW":
-		p["ef"] = max(limit+limit/2, 128) // it may not be below the limit
-	case "IVF_FLAT", "IVF_SQ8":
-		p["nprobe"] = 16
-	}
-	for name, text := range t.Options.SearchParams {
-		p[name] = text
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			p[name] = n
-		} else if f, err := strconv.ParseFloat(text, 64); err == nil {
-			p[name] = f
-		}
-	}
-	if ef, ok := p["ef"].(int64); ok && int(ef) < limit {
-		p["ef"] = limit
-	}
-	return p
 }

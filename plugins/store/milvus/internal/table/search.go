@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
@@ -56,4 +58,40 @@ func decodeResult(r *client.SearchResult) ([]row.Found, error) {
 		rows[i].Score = r.Scores[i]
 	}
 	return rows, err
+}
+
+// searchParams are the parameters of a search for the best limit rows.
+type searchParams map[string]any
+
+// Params implements entity.SearchParam; its other methods are for searches within
+// a radius, which this package does not make.
+func (p searchParams) Params() map[string]any      { return maps.Clone(p) }
+func (p searchParams) AddRadius(radius float64)    { p["radius"] = radius }
+func (p searchParams) AddRangeFilter(edge float64) { p["range_filter"] = edge }
+
+// params are those of a search in a vector field.
+func (t *Table) params(field string, limit int) searchParams {
+	p := searchParams{}
+	if field == row.FieldWords {
+		p["drop_ratio_search"] = 0.0
+		return p
+	}
+	switch t.IndexType {
+	case "HNSW":
+		p["ef"] = max(limit+limit/2, 128) // it may not be below the limit
+	case "IVF_FLAT", "IVF_SQ8":
+		p["nprobe"] = 16
+	}
+	for name, text := range t.Options.SearchParams {
+		p[name] = text
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			p[name] = n
+		} else if f, err := strconv.ParseFloat(text, 64); err == nil {
+			p[name] = f
+		}
+	}
+	if ef, ok := p["ef"].(int64); ok && int(ef) < limit {
+		p["ef"] = limit
+	}
+	return p
 }
