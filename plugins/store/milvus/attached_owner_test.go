@@ -1,7 +1,6 @@
 package milvus
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,8 +115,12 @@ func (o *owner) rowsAndSchema(name string) string {
 	must(o.t, err)
 	s, err := o.ShowCollections(o.t.Context(), &milvuspb.ShowCollectionsRequest{})
 	must(o.t, err)
-	slices.SortFunc(i.IndexDescriptions, func(a, b *milvuspb.IndexDescription) int { return cmp.Compare(a.FieldName, b.FieldName) })
-	return fmt.Sprint(d.Schema, i.IndexDescriptions, q.FieldsData, s.CollectionNames)
+	var indexes []string // without how far they are, which changes by itself
+	for _, index := range i.IndexDescriptions {
+		indexes = append(indexes, fmt.Sprint(index.FieldName, index.IndexName, index.Params))
+	}
+	slices.Sort(indexes)
+	return fmt.Sprint(d.Schema, indexes, q.FieldsData, s.CollectionNames)
 }
 
 func column(name string, typ schemapb.DataType, data *schemapb.ScalarField) *schemapb.FieldData {
