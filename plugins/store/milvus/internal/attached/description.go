@@ -1,6 +1,7 @@
 package attached
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +24,7 @@ type description struct {
 	name      string // its own, where it was asked for by an alias
 	identity  string // of this collection, as well as the server can tell
 	anonymous bool   // the server gives collections no ids
+	isAlias   bool   // the name is an alias: the server does not say which collection it leads to
 	fields    []*schemapb.FieldSchema
 	functions []*schemapb.FunctionSchema
 	indexes   map[string]map[string]string // of each field: parameters, index_type and metric_type among them
@@ -41,12 +43,15 @@ func describe(ctx context.Context, call Caller, a Arguments) (*description, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &description{name: reply.GetCollectionName(), fields: reply.GetSchema().GetFields(), functions: reply.GetSchema().GetFunctions()}
-	if d.name == "" { // Milvus Lite 2, which has no aliases
-		d.name = a.Collection
+	schema := reply.GetSchema()
+	// Milvus Lite 2, which has no aliases, gives no name here, and Milvus 2.3 the alias.
+	d := &description{name: cmp.Or(reply.GetCollectionName(), a.Collection), fields: schema.GetFields(), functions: schema.GetFunctions()}
+	if slices.Contains(reply.GetAliases(), d.name) && schema.GetName() != "" {
+		d.name = schema.GetName()
 	}
+	d.isAlias = slices.Contains(reply.GetAliases(), d.name)
 	isDynamic := func(f *schemapb.FieldSchema) bool { return f.GetIsDynamic() }
-	if reply.GetSchema().GetEnableDynamicField() && !slices.ContainsFunc(d.fields, isDynamic) {
+	if schema.GetEnableDynamicField() && !slices.ContainsFunc(d.fields, isDynamic) {
 		d.fields = append(d.fields, &schemapb.FieldSchema{Name: dynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
 	}
 	d.identify(reply)

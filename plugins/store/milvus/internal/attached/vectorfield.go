@@ -121,6 +121,9 @@ func (m *mapping) explain(d *description) {
 	if len(left) > 0 {
 		m.note("Left out, for their types: %s.", list(left))
 	}
+	if d.isAlias {
+		m.note("The server does not say which collection the alias %s leads to: after a swap, searches reach the other one at once.", d.name)
+	}
 	if d.anonymous {
 		m.note("The server gives collections no ids: one that is made anew with the same name and fields looks like the same.")
 	}
