@@ -16,8 +16,8 @@ const largeRows = "RACFLOW_TEST_MILVUS_LARGE"
 // with a million of them. It holds the batches that are on their way, two numbers for
 // each row that a transaction wrote, and how many entries have each word.
 const (
-	maxFillMemory   = 400 << 20
-	maxSearchMemory = 200 << 20
+	maxFillMemory   = 256 << 20
+	maxSearchMemory = 128 << 20
 )
 
 // TestLarge fills Milvus Lite and the embedded store with the same rows, which are
@@ -30,11 +30,13 @@ func TestLarge(t *testing.T) {
 	}
 	rows, err := strconv.Atoi(os.Getenv(largeRows))
 	if err != nil {
-		t.Skipf("takes minutes, and 8 GB of memory with a million rows: set %s to how many", largeRows)
+		t.Skipf("takes minutes, and gigabytes of memory: set %s to how many rows", largeRows)
 	}
 	e := startEngine(t)
+	// A server that starts reads all rows before it answers.
+	config := fmt.Sprintf(`{"address": %q, "index": "FLAT", "call_timeout": "1m", "retry_time": "10m"}`, e.address)
 	server := func(step string) figures {
-		return task{Step: step, Store: "milvus", Config: fmt.Sprintf(`{"address": %q, "index": "FLAT"}`, e.address), Rows: rows}.start(t)
+		return task{Step: step, Store: "milvus", Config: config, Rows: rows}.start(t)
 	}
 	filled := server(stepFill)
 	memory := peakMemory(t, e.cmd.Process.Pid)
