@@ -1,0 +1,93 @@
+package main
+
+// embeddedKnowledge and attachedKnowledge are the same rows: in files beside the pipeline, and in a
+// collection, by address, name and further arguments.
+const (
+	embeddedKnowledge = `
+knowledge "rows" {
+  source { path = "rows.jsonl" }
+  embed { use = "minilm" }
+  store { use = "local" }
+}
+`
+	attachedKnowledge = `
+knowledge "rows" {
+  embed { use = "minilm" }
+  store {
+    use = "milvus"
+    config {
+      address         = %q
+      collection      = %q
+      connect_timeout = "2s"
+      retry_time      = "2s"
+      %s
+    }
+  }
+}
+`
+)
+
+// foreignPipelines are what people do with a knowledge: find, let it vote, show examples to a model,
+// and ask one that answers from passages.
+const foreignPipelines = `
+variable "mode"   { default = "dense" }
+variable "url"    { default = "http://127.0.0.1:9/v1" }
+%s
+pipeline "found" {
+  retrieve "near" {
+    from  = knowledge.rows
+    top_k = 10
+    mode  = var.mode
+  }
+}
+pipeline "filtered" {
+  retrieve "near" {
+    from   = knowledge.rows
+    top_k  = 10
+    mode   = var.mode
+    filter = "meta.lang == item.meta.lang and (meta.year >= 2020 or meta.urgent) and meta.weight < 60 and label not in ['card_lost', 'order_status']"
+  }
+}
+pipeline "voted" {
+  retrieve "near" { from = knowledge.rows }
+  sample "neighbours" { use = "neighbours" }
+  sample "prototype"  { use = "prototype" }
+  sample "linear"     { use = "linear" }
+  elect "soft" { use = "soft" }
+}
+pipeline "shown" {
+  retrieve "near" { 
+    from = knowledge.rows
+    mode = var.mode
+  }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use = "openai"
+    config {
+      model    = "test-model"
+      base_url = var.url
+    }
+  }
+  elect "soft" { use = "soft" }
+}
+pipeline "asked" {
+  retrieve "near" {
+    from  = knowledge.rows
+    mode  = var.mode
+    top_k = 30
+  }
+  rerank "best" {
+    use   = "local"
+    top_k = 5
+  }
+  prompt "question" { use = "answer" }
+  sample "llm" {
+    use = "openai"
+    config {
+      model    = "test-model"
+      base_url = var.url
+    }
+  }
+  elect "answer" { use = "first" }
+}
+`

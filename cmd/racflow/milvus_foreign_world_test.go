@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/result"
+)
+
+// foreign is a folder with rows, their vectors, and pipelines over them; and a Milvus server in which
+// Python libraries make collections of these rows.
+type foreign struct {
+	*milvusEngine
+	dir, programs string
+}
+
+// startForeign starts a server and lets the embedded store embed the rows.
+func startForeign(t *testing.T, rows []map[string]any) *foreign {
+	t.Helper()
+	programs := os.Getenv("RACFLOW_TEST_MILVUS_FOREIGN")
+	if programs == "" {
+		t.Skip("it takes minutes with libraries of Python: use .ci/milvus-foreign")
+	}
+	f := &foreign{milvusEngine: startEngine(t), dir: t.TempDir(), programs: programs}
+	f.write("rows.jsonl", rows)
+	f.embed()
+	return f
+}
+
+func (f *foreign) write(name string, rows []map[string]any) {
+	f.t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, row := range rows {
+		if err := enc.Encode(row); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	write(f.t, f.dir, name, b.String())
+}
+
+// embed writes the rows with racflow's vectors to vectors.jsonl.
+func (f *foreign) embed() {
+	f.t.Helper()
+	write(f.t, f.dir, "embedded.hcl", fmt.Sprintf(foreignPipelines, embeddedKnowledge))
+	f.run("embedded.hcl", "--pipeline", "found", "--limit", "1", "--input", "rows.jsonl")
+	folders, err := filepath.Glob(filepath.Join(f.dir, ".racflow/knowledge/rows/rows-????????????"))
+	if err != nil || len(folders) != 1 {
+		f.t.Fatal(folders, err)
+	}
+	vectors, err := racflow(f.t, f.dir, "store", "export", "--vectors", folders[0]).Output()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	write(f.t, f.dir, "vectors.jsonl", string(vectors))
+}
+
+// python lets the libraries do something with the server.
+func (f *foreign) python(verb string, args ...string) string {
+	f.t.Helper()
+	c := exec.Command(filepath.Join(f.programs, "python"), append([]string{"../../.ci/milvus-foreign.py", verb, f.address()}, args...)...)
+	out, err := c.Output()
+	if err != nil {
+		var said []byte
+		if exit, ok := err.(*exec.ExitError); ok {
+			said = exit.Stderr
+		}
+		f.t.Fatalf("%s %v: %v\n%s", verb, args, err, said)
+	}
+	return string(out)
+}
+
+// make makes collections of kinds that .ci/milvus-foreign.py knows.
+func (f *foreign) make(kinds ...string) {
+	f.t.Helper()
+	f.python("make", append([]string{filepath.Join(f.dir, "vectors.jsonl")}, kinds...)...)
+}
+
+// attach writes a file of pipelines over the collection and returns its name.
+func (f *foreign) attach(collection, fields string) string {
+	f.t.Helper()
+	knowledge := fmt.Sprintf(attachedKnowledge, f.address(), collection, fields)
+	write(f.t, f.dir, collection+".hcl", fmt.Sprintf(foreignPipelines, knowledge))
+	return collection + ".hcl"
+}
+
+// command is racflow with a pipeline file and a state folder of its own for that.
+func (f *foreign) command(verb, file string, args ...string) (c *exec.Cmd, stderr *bytes.Buffer) {
+	f.t.Helper()
+	flags := append([]string{verb}, args...)
+	if file != "embedded.hcl" {
+		flags = append(flags, "--state", strings.TrimSuffix(file, ".hcl"))
+	}
+	c = racflow(f.t, f.dir, append(flags, file)...)
+	stderr = &bytes.Buffer{}
+	c.Stderr = stderr
+	return c, stderr
+}
+
+// run takes items through a pipeline; none may fail.
+func (f *foreign) run(file string, args ...string) (results []result.Result, stderr string) {
+	f.t.Helper()
+	c, said := f.command("run", file, append([]string{"--format", "jsonl"}, args...)...)
+	out, err := c.Output()
+	if err != nil {
+		f.t.Fatalf("run %v %s: %v\n%s", args, file, err, said)
+	}
+	return decoded(f.t, string(out)), said.String()
+}
+
+// foreignRows are the example utterances with metadata of each type.
+func foreignRows(t *testing.T, name string) (rows []map[string]any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../../examples/intent", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for i, line := range lines[1:] {
+		columns := strings.Split(line, "\t")
+		rows = append(rows, map[string]any{
+			"id": columns[0], "text": columns[1], "label": columns[2],
+			"lang": []string{"de", "en", "fr"}[i%3], "year": 2018 + i%7, "weight": float64(i)/8 + .0625, "urgent": i%5 == 0,
+			"team": []string{"a", "b"}[i%2], "level": i % 4,
+		})
+	}
+	return rows
+}
+
+// every keeps each nth row, as an item whose metadata filters read.
+func every(n int, rows []map[string]any) (some []map[string]any) {
+	for i := 0; i < len(rows); i += n {
+		some = append(some, maps.Clone(rows[i]))
+	}
+	return some
+}
