@@ -5,7 +5,7 @@
     milvus-foreign.py look ADDRESS NAME...                     print schema, indexes and a hash of all rows, a line of JSON each
 
 A row has id, text, vector, which is normalised, and metadata. For the kinds that have a field for
-everything these are label, lang, year, weight, urgent, team and level.
+everything these are label, lang, year, weight, urgent, team, level and, of some rows, note.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def origin(row):
 
 
 def metadata(row):
-    return {key: value for key, value in row.items() if key not in ("id", "text", "vector", "team", "level")} | origin(row)
+    return {key: value for key, value in row.items() if key not in ("id", "text", "vector", "note", "team", "level")} | origin(row)
 
 
 def insert(client, name, rows, **arguments):
@@ -82,7 +82,7 @@ def explicit(client, name, rows, metric="COSINE", vector=lambda row: row["vector
 
     def entry(row):
         made = {"key": row["id"], "content": row["text"], "intent": row["label"], **scalars(row), **origin(row), "embedding": vector(row)}
-        return made | ({"note": "at once" if row["urgent"] else None} if nullable else {})
+        return made | ({"note": row.get("note")} if nullable else {})
 
     if not partitions:
         insert(client, name, [entry(row) for row in rows])
@@ -160,6 +160,20 @@ def binary(client, name, rows):
     insert(client, name, [{"id": row["id"], "text": row["text"], "vector": bits(row)} for row in rows])
 
 
+def two_vectors(client, name, rows):
+    from pymilvus import DataType
+
+    schema = client.create_schema()
+    schema.add_field("id", DataType.VARCHAR, max_length=64, is_primary=True)
+    schema.add_field("text", DataType.VARCHAR, max_length=4096)
+    indexes = client.prepare_index_params()
+    for field in ("first", "second"):
+        schema.add_field(field, DataType.FLOAT_VECTOR, dim=len(rows[0]["vector"]))
+        indexes.add_index(field, index_type="FLAT", metric_type="COSINE")
+    client.create_collection(name, schema=schema, index_params=indexes)
+    insert(client, name, [{"id": row["id"], "text": row["text"], "first": row["vector"], "second": drawn(row)} for row in rows])
+
+
 def makers(client, address):
     def with_client(make, **options):
         return lambda name, rows: make(client, name, rows, **options)
@@ -179,6 +193,7 @@ def makers(client, address):
         "other_embedder": with_client(explicit, vector=drawn),
         "half": with_client(explicit, vector=lambda row: row["vector"][::2], dimension=192),
         "binary": with_client(binary),
+        "two_vectors": with_client(two_vectors),
     }
 
 

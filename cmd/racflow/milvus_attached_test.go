@@ -34,7 +34,7 @@ var attachedCollections = []struct {
 // TestMilvusAttached compares collections that other libraries have made with the embedded store on
 // the same rows, and looks afterwards whether anything has changed in them.
 func TestMilvusAttached(t *testing.T) {
-	f := startForeign(t, foreignRows(t, "train.tsv"))
+	f := startForeign(t, foreignRows(t, "train.tsv"), "")
 	f.write("items.jsonl", every(7, foreignRows(t, "test.tsv")))
 	var names []string
 	for _, c := range attachedCollections {
@@ -51,7 +51,7 @@ func TestMilvusAttached(t *testing.T) {
 	hybrid, lexical := embedded("found", "-var", "mode=hybrid"), embedded("found", "-var", "mode=lexical")
 	for _, c := range attachedCollections {
 		t.Run(c.name, func(t *testing.T) {
-			f := &foreign{milvusEngine: &milvusEngine{t: t, port: f.port}, dir: f.dir, programs: f.programs}
+			f := f.of(t)
 			file := f.attach(c.name, c.fields)
 			attached := func(args ...string) []result.Result {
 				results, _ := f.run(file, append(slices.Clone(items), args...)...)
@@ -74,6 +74,7 @@ func TestMilvusAttached(t *testing.T) {
 			}
 		})
 	}
+	t.Run("shots", func(t *testing.T) { f.of(t).sameShots("l2_words", "langchain", "llama") })
 	if after := f.python("look", names...); after != before {
 		t.Errorf("the collections have changed (-after +before):\n%s", cmp.Diff(after, before))
 	}

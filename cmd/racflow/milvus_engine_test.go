@@ -77,6 +77,12 @@ func (e *milvusEngine) address() string { return "127.0.0.1:" + e.port }
 func (e *milvusEngine) start() {
 	e.t.Helper()
 	e.cmd = exec.Command("../../.ci/milvus", "run", e.port, e.file)
+	e.launch()
+}
+
+// launch starts the command and waits until it listens.
+func (e *milvusEngine) launch() {
+	e.t.Helper()
 	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)

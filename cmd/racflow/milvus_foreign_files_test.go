@@ -5,7 +5,10 @@ package main
 const (
 	embeddedKnowledge = `
 knowledge "rows" {
-  source { path = "rows.jsonl" }
+  source {
+    path = "rows.jsonl"
+    %s
+  }
   embed { use = "minilm" }
   store { use = "local" }
 }
@@ -48,6 +51,22 @@ pipeline "filtered" {
     filter = "meta.lang == item.meta.lang and (meta.year >= 2020 or meta.urgent) and meta.weight < 60 and label not in ['card_lost', 'order_status']"
   }
 }
+pipeline "tenant" {
+  retrieve "near" {
+    from   = knowledge.rows
+    top_k  = 10
+    mode   = "dense"
+    filter = "meta.lang == item.meta.lang"
+  }
+}
+pipeline "without" {
+  retrieve "near" {
+    from   = knowledge.rows
+    top_k  = 10
+    mode   = "dense"
+    filter = "meta.note != 'at once' and meta.lang == item.meta.lang"
+  }
+}
 pipeline "voted" {
   retrieve "near" { from = knowledge.rows }
   sample "neighbours" { use = "neighbours" }
@@ -56,7 +75,7 @@ pipeline "voted" {
   elect "soft" { use = "soft" }
 }
 pipeline "shown" {
-  retrieve "near" { 
+  retrieve "near" {
     from = knowledge.rows
     mode = var.mode
   }

@@ -21,17 +21,28 @@ type foreign struct {
 	dir, programs string
 }
 
-// startForeign starts a server and lets the embedded store embed the rows.
-func startForeign(t *testing.T, rows []map[string]any) *foreign {
+// foreignPrograms is the folder with Python and what came with the libraries.
+func foreignPrograms(t *testing.T) string {
 	t.Helper()
 	programs := os.Getenv("RACFLOW_TEST_MILVUS_FOREIGN")
 	if programs == "" {
 		t.Skip("it takes minutes with libraries of Python: use .ci/milvus-foreign")
 	}
-	f := &foreign{milvusEngine: startEngine(t), dir: t.TempDir(), programs: programs}
-	f.write("rows.jsonl", rows)
-	f.embed()
+	return programs
+}
+
+// startForeign starts a server and lets the embedded store embed the rows. columns says of their file what
+// its source has to know.
+func startForeign(t *testing.T, rows []map[string]any, columns string) *foreign {
+	t.Helper()
+	f := &foreign{milvusEngine: startEngine(t), dir: t.TempDir(), programs: foreignPrograms(t)}
+	f.embed(rows, columns)
 	return f
+}
+
+// of is the same for a test within the test.
+func (f *foreign) of(t *testing.T) *foreign {
+	return &foreign{milvusEngine: &milvusEngine{t: t, port: f.port}, dir: f.dir, programs: f.programs}
 }
 
 func (f *foreign) write(name string, rows []map[string]any) {
@@ -46,10 +57,27 @@ func (f *foreign) write(name string, rows []map[string]any) {
 	write(f.t, f.dir, name, b.String())
 }
 
-// embed writes the rows with racflow's vectors to vectors.jsonl.
-func (f *foreign) embed() {
+func (f *foreign) read(name string) (rows []map[string]any) {
 	f.t.Helper()
-	write(f.t, f.dir, "embedded.hcl", fmt.Sprintf(foreignPipelines, embeddedKnowledge))
+	content, err := os.ReadFile(filepath.Join(f.dir, name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(content)); d.More(); {
+		row := map[string]any{}
+		if err := d.Decode(&row); err != nil {
+			f.t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// embed writes the rows with racflow's vectors to vectors.jsonl.
+func (f *foreign) embed(rows []map[string]any, columns string) {
+	f.t.Helper()
+	f.write("rows.jsonl", rows)
+	write(f.t, f.dir, "embedded.hcl", fmt.Sprintf(foreignPipelines, fmt.Sprintf(embeddedKnowledge, columns)))
 	f.run("embedded.hcl", "--pipeline", "found", "--limit", "1", "--input", "rows.jsonl")
 	folders, err := filepath.Glob(filepath.Join(f.dir, ".racflow/knowledge/rows/rows-????????????"))
 	if err != nil || len(folders) != 1 {
@@ -125,11 +153,15 @@ func foreignRows(t *testing.T, name string) (rows []map[string]any) {
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
 	for i, line := range lines[1:] {
 		columns := strings.Split(line, "\t")
-		rows = append(rows, map[string]any{
+		row := map[string]any{
 			"id": columns[0], "text": columns[1], "label": columns[2],
 			"lang": []string{"de", "en", "fr"}[i%3], "year": 2018 + i%7, "weight": float64(i)/8 + .0625, "urgent": i%5 == 0,
 			"team": []string{"a", "b"}[i%2], "level": i % 4,
-		})
+		}
+		if i%5 == 0 {
+			row["note"] = "at once"
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// sameShots shows a model examples, random ones among them, from collections whose ids are those of the
+// rows: it is asked what it is asked over the embedded store.
+func (f *foreign) sameShots(names ...string) {
+	t := f.t
+	f.write("shown.jsonl", every(28, foreignRows(t, "test.tsv")))
+	asked := func(file string) []string {
+		prompts := map[string]bool{}
+		server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "card_lost" }})
+		results, _ := f.run(file, "--pipeline", "shown", "--refresh", "-var", "url="+server.URL, "--input", "shown.jsonl")
+		for _, r := range results {
+			if r.Answer != "card_lost" {
+				t.Errorf("%s: %+v", file, r)
+			}
+		}
+		for _, a := range server.Asks() {
+			prompts[a.Text()] = true
+		}
+		return slices.Sorted(maps.Keys(prompts))
+	}
+	want := asked("embedded.hcl")
+	if len(want) != 10 || strings.Count(want[0], "\nLabel:") < 20 {
+		t.Fatalf("%d prompts: %q", len(want), want)
+	}
+	for _, name := range names {
+		if d := cmp.Diff(asked(f.attach(name, "")), want); d != "" {
+			t.Errorf("%s: prompts (-attached +embedded):\n%s", name, d)
+		}
+	}
+}
+
+// TestMilvusAttachedAsk asks a model that answers from passages of collections of documents, and
+// measures what is found, as over the embedded store.
+func TestMilvusAttachedAsk(t *testing.T) {
+	f := startForeign(t, chunks(t), `context = "context"`)
+	names := []string{"langchain", "llama"}
+	f.make(names...)
+	questions, err := filepath.Abs("../../examples/docs/questions.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
+		place := strings.Count(a.Text()[:strings.Index(a.Text(), "30 seconds")], "<passage ")
+		return fmt.Sprintf("At most 30 seconds [%d].", place)
+	}})
+	ask := func(file string) (answer result.Result, figures string) {
+		c, said := f.command("ask", file, "--pipeline", "asked", "--format", "json", "--refresh", "-var", "url="+server.URL)
+		c.Args = append(c.Args, "how long does the gateway wait when it is shut down?")
+		out, err := c.Output()
+		if err != nil || json.Unmarshal(out, &answer) != nil || len(answer.Citations) == 0 {
+			t.Fatalf("%s: %v\n%s%s", file, err, out, said)
+		}
+		c, said = f.command("eval", file, "--pipeline", "found", "--input", questions, "--k", "1,5,10")
+		out, err = c.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", file, err, said)
+		}
+		return answer, string(out)
+	}
+	answer, figures := ask("embedded.hcl")
+	for _, name := range names {
+		gotAnswer, gotFigures := ask(f.attach(name, `fields { context = "context" }`))
+		if d := cmp.Diff(gotAnswer, answer); d != "" {
+			t.Errorf("%s: answer (-attached +embedded):\n%s", name, d)
+		}
+		if gotFigures != figures {
+			t.Errorf("%s: eval says\n%s\nwant\n%s", name, gotFigures, figures)
+		}
+	}
+}
+
+// chunks are those of the example documents as contextual.hcl cuts them.
+func chunks(t *testing.T) (rows []map[string]any) {
+	t.Helper()
+	dir := t.TempDir()
+	path, err := filepath.Abs("../../pipelines/contextual.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "items.tsv", "text\nlease\n")
+	c := racflow(t, dir, "run", "-var", "embedder=hashing", "--input", "items.tsv", path)
+	c.Env = append(os.Environ(), "RACFLOW_MODEL=")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	folders, err := filepath.Glob(filepath.Join(dir, ".racflow/knowledge/docs/docs-????????????"))
+	if err != nil || len(folders) != 1 {
+		t.Fatal(folders, err)
+	}
+	out, err := racflow(t, dir, "store", "export", folders[0]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		row := map[string]any{}
+		if err := d.Decode(&row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
