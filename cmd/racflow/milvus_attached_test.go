@@ -16,16 +16,20 @@ var attachedCollections = []struct {
 	name, fields string
 	ids          bool // the primary key is the id of the row
 	words        bool // there is a BM25 function
+	nested       bool // metadata in metadata is found
 }{
-	{name: "quick", fields: `fields {
-        text  = "text"
-        label = "label"
+	{name: "quick", nested: true, fields: `fields {
+        meta = ["lang", "year", "weight", "urgent", "$meta[\"origin\"][\"team\"]", "$meta[\"origin\"][\"level\"]"]
       }`},
-	{name: "ip"},
-	{name: "ip_stretched", fields: `fields { id = "key" }`, ids: true},
-	{name: "l2_words", ids: true, words: true},
-	{name: "l2_stretched"},
-	{name: "langchain", ids: true},
+	{name: "ip", nested: true},
+	{name: "ip_stretched", ids: true, nested: true, fields: `fields {
+        id    = "key"
+        label = "intent"
+        meta  = ["lang", "year", "weight", "urgent", "origin"]
+      }`},
+	{name: "l2_words", ids: true, words: true, nested: true},
+	{name: "l2_stretched", nested: true},
+	{name: "langchain", ids: true, nested: true},
 	{name: "langchain_words", ids: true, words: true},
 	{name: "llama", ids: true},
 	{name: "llama_words", ids: true, words: true},
@@ -47,7 +51,7 @@ func TestMilvusAttached(t *testing.T) {
 		results, _ := f.run("embedded.hcl", append(slices.Clone(items), args...)...)
 		return results
 	}
-	found, filtered, voted := embedded("found"), embedded("filtered"), embedded("voted")
+	found, filtered, nested, voted := embedded("found"), embedded("filtered"), embedded("nested"), embedded("voted")
 	hybrid, lexical := embedded("found", "-var", "mode=hybrid"), embedded("found", "-var", "mode=lexical")
 	for _, c := range attachedCollections {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,6 +63,9 @@ func TestMilvusAttached(t *testing.T) {
 			}
 			sameCandidates(t, "dense", attached("found"), found, c.ids)
 			sameCandidates(t, "filtered", attached("filtered"), filtered, c.ids)
+			if c.nested {
+				sameCandidates(t, "nested", attached("nested"), nested, c.ids)
+			}
 			if d := cmp.Diff(attached("voted"), voted, cmpopts.EquateApprox(0, 1e-3)); d != "" {
 				t.Errorf("votes (-attached +embedded):\n%s", d)
 			}

@@ -51,6 +51,14 @@ pipeline "filtered" {
     filter = "meta.lang == item.meta.lang and (meta.year >= 2020 or meta.urgent) and meta.weight < 60 and label not in ['card_lost', 'order_status']"
   }
 }
+pipeline "nested" {
+  retrieve "near" {
+    from   = knowledge.rows
+    top_k  = 10
+    mode   = "dense"
+    filter = "meta.team == 'a' and meta.level >= 1"
+  }
+}
 pipeline "tenant" {
   retrieve "near" {
     from   = knowledge.rows
