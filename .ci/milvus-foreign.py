@@ -20,8 +20,8 @@ SCALARS = ("lang", "year", "weight", "urgent")
 
 
 def stretched(row):
-    """The row's vector at another length, as embedders that do not normalise give it."""
-    factor = 0.5 + int(hashlib.sha256(row["id"].encode()).hexdigest()[:4], 16) / 0x8000
+    """The row's vector with a length between 4.5 and 5.5, as embedders that do not normalise give it."""
+    factor = 4.5 + int(hashlib.sha256(row["id"].encode()).hexdigest()[:4], 16) / 0x10000
     return [x * factor for x in row["vector"]]
 
 

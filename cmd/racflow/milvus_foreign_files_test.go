@@ -10,7 +10,10 @@ knowledge "rows" {
     %s
   }
   embed { use = "minilm" }
-  store { use = "local" }
+  store {
+    use      = "local"
+    analyzer = var.analyzer
+  }
 }
 `
 	attachedKnowledge = `
@@ -19,10 +22,8 @@ knowledge "rows" {
   store {
     use = "milvus"
     config {
-      address         = %q
-      collection      = %q
-      connect_timeout = "2s"
-      retry_time      = "2s"
+      address    = %q
+      collection = %q
       %s
     }
   }
@@ -33,8 +34,9 @@ knowledge "rows" {
 // foreignPipelines are what people do with a knowledge: find, let it vote, show examples to a model,
 // and ask one that answers from passages.
 const foreignPipelines = `
-variable "mode"   { default = "dense" }
-variable "url"    { default = "http://127.0.0.1:9/v1" }
+variable "analyzer" { default = "standard" }
+variable "mode"     { default = "dense" }
+variable "url"      { default = "http://127.0.0.1:9/v1" }
 %s
 pipeline "found" {
   retrieve "near" {
@@ -76,7 +78,10 @@ pipeline "without" {
   }
 }
 pipeline "voted" {
-  retrieve "near" { from = knowledge.rows }
+  retrieve "near" {
+    from = knowledge.rows
+    mode = var.mode
+  }
   sample "neighbours" { use = "neighbours" }
   sample "prototype"  { use = "prototype" }
   sample "linear"     { use = "linear" }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -15,29 +16,33 @@ func sameCandidates(t *testing.T, what string, got, want []result.Result, ids bo
 	if len(got) == 0 || len(got) != len(want) {
 		t.Fatalf("%s: %d items, want %d", what, len(got), len(want))
 	}
-	near := func(a, b result.Candidate) bool {
-		return a.Dense != nil && b.Dense != nil && math.Abs(*a.Dense-*b.Dense) < 1e-4
-	}
 	for i := range got {
-		found, wanted := got[i].Candidates, want[i].Candidates
-		if len(wanted) == 0 || len(found) != len(wanted) {
-			t.Errorf("%s: item %s has %d candidates, want %d", what, got[i].ID, len(found), len(wanted))
-			continue
-		}
-		for place, c := range found {
-			if !near(c, wanted[place]) {
-				t.Errorf("%s: item %s at %d: %+v, want %+v", what, got[i].ID, place, c, wanted[place])
-			}
-			at := slices.IndexFunc(wanted, func(w result.Candidate) bool { return w.Text == c.Text })
-			switch {
-			case at < 0 && near(c, wanted[len(wanted)-1]): // it ties with the last one
-			case at < 0:
-				t.Errorf("%s: item %s: %q is not among those wanted", what, got[i].ID, c.Text)
-			case !near(c, wanted[at]) || c.Label != wanted[at].Label || ids && c.ID != wanted[at].ID:
-				t.Errorf("%s: item %s: %+v, want %+v", what, got[i].ID, c, wanted[at])
-			}
+		if wrong := difference(got[i].Candidates, want[i].Candidates, ids); wrong != "" {
+			t.Errorf("%s: item %s: %s", what, got[i].ID, wrong)
+			return // one is enough to read
 		}
 	}
+}
+
+func difference(got, want []result.Candidate, ids bool) string {
+	near := func(a, b result.Candidate) bool { return a.Dense != nil && b.Dense != nil && math.Abs(*a.Dense-*b.Dense) < 1e-4 }
+	if len(want) == 0 || len(got) != len(want) {
+		return fmt.Sprintf("%d candidates, want %d", len(got), len(want))
+	}
+	for place, c := range got {
+		if !near(c, want[place]) {
+			return fmt.Sprintf("at %d is %q with %v, want %q with %v", place, c.Text, c.Score, want[place].Text, want[place].Score)
+		}
+		at := slices.IndexFunc(want, func(w result.Candidate) bool { return w.Text == c.Text })
+		switch {
+		case at < 0 && near(c, want[len(want)-1]): // it ties with the last one
+		case at < 0:
+			return fmt.Sprintf("%q is not among those wanted", c.Text)
+		case !near(c, want[at]) || c.Label != want[at].Label || ids && c.ID != want[at].ID:
+			return fmt.Sprintf("%+v, want %+v", c, want[at])
+		}
+	}
+	return ""
 }
 
 // overlap is the share of the wanted candidates that were found.
