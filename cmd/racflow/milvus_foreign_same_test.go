@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/racflow/racflow/engine/result"
 )
 
@@ -25,7 +28,9 @@ func sameCandidates(t *testing.T, what string, got, want []result.Result, ids bo
 }
 
 func difference(got, want []result.Candidate, ids bool) string {
-	near := func(a, b result.Candidate) bool { return a.Dense != nil && b.Dense != nil && math.Abs(*a.Dense-*b.Dense) < 1e-4 }
+	near := func(a, b result.Candidate) bool {
+		return a.Dense != nil && b.Dense != nil && math.Abs(*a.Dense-*b.Dense) < 1e-4
+	}
 	if len(want) == 0 || len(got) != len(want) {
 		return fmt.Sprintf("%d candidates, want %d", len(got), len(want))
 	}
@@ -43,6 +48,27 @@ func difference(got, want []result.Candidate, ids bool) string {
 		}
 	}
 	return ""
+}
+
+// sameVotes compares answers and the weights of votes. A voter that learns splits the rows by their ids, so
+// where the collection has others, its weights differ a little.
+func sameVotes(t *testing.T, got, want []result.Result, ids bool) {
+	t.Helper()
+	if ids {
+		if d := cmp.Diff(got, want, cmpopts.EquateApprox(0, 1e-3)); d != "" {
+			t.Errorf("votes (-attached +embedded):\n%.2000s", d)
+		}
+		return
+	}
+	same := 0
+	for i := range min(len(got), len(want)) {
+		if got[i].Answer == want[i].Answer {
+			same++
+		}
+	}
+	if len(got) != len(want) || same < len(want)*19/20 {
+		t.Errorf("%d of %d answers are the same", same, len(want))
+	}
 }
 
 // overlap is the share of the wanted candidates that were found.
