@@ -10,8 +10,22 @@ import (
 // scores says how the scores of a server become cosines.
 type scores struct {
 	metric string
-	exact  bool   // they do; else cosines are computed from the vectors
-	note   string // a sentence for people
+	exact  bool    // they do; else cosines are computed from the vectors
+	norm   float64 // that the vectors of the first rows have on average; 0: there are none
+	note   string  // a sentence for people
+}
+
+// query is the vector that the server is asked for. By L2 a vector with norm 1 is near to short vectors
+// wherever they point, so it gets the norm that vectors of the collection have.
+func (s scores) query(x []float32) []float32 {
+	if s.exact || s.norm == 0 {
+		return row.Unit(x)
+	}
+	scale, out := s.norm/norm(x), make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(scale * float64(v))
+	}
+	return out
 }
 
 // cosine makes a score of an entry whose vector has norm 1 the cosine.
@@ -36,8 +50,10 @@ func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 		x, _ := r.value(c.vector.GetName()).([]float32)
 		if key := c.keyOf(r); cosine(x, x) > 0 && len(x) == c.dimension {
 			vectors[key], keys, query = x, append(keys, key), row.Unit(x)
+			c.scores.norm += norm(x)
 		}
 	}
+	c.scores.norm /= float64(max(len(keys), 1))
 	if query == nil {
 		c.scores.exact = c.scores.metric == metricCosine
 		c.scores.note = "None of the first rows has a vector."

@@ -82,11 +82,8 @@ func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error)
 		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.name, c.dimension)
 	case !row.Finite(x):
 		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case cosine(x, x) == 0:
-	case c.scores.exact:
-		q.vector = row.Unit(x)
-	default:
-		q.vector = x // what the server chooses depends on its norm, by some metrics
+	case cosine(x, x) != 0:
+		q.vector = c.scores.query(x)
 	}
 	if given.Filter != nil {
 		if err := given.Filter.Check(); err != nil {

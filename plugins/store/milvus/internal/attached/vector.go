@@ -110,6 +110,15 @@ func cosine(a, b []float32) float32 {
 	return clip(product / math.Sqrt(squareA*squareB))
 }
 
+// norm is the length of a vector.
+func norm(x []float32) float64 {
+	var square float64
+	for _, v := range x {
+		square += float64(v) * float64(v)
+	}
+	return math.Sqrt(square)
+}
+
 // clip makes a score a cosine; NaN, which some servers give for a vector without
 // direction, is 0.
 func clip(x float64) float32 {
