@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -56,29 +55,35 @@ func TestMilvusAttachedAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
-		place := strings.Count(a.Text()[:strings.Index(a.Text(), "30 seconds")], "<passage ")
-		return fmt.Sprintf("At most 30 seconds [%d].", place)
-	}})
-	ask := func(file string) (answer result.Result, figures string) {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "At most 30 seconds [1]." }})
+	ask := func(file string) (answer result.Result, prompts []string, figures string) {
+		before := server.Calls()
 		c, said := f.command("ask", file, "--pipeline", "asked", "--format", "json", "--refresh", "-var", "url="+server.URL)
 		c.Args = append(c.Args, "how long does the gateway wait when it is shut down?")
 		out, err := c.Output()
 		if err != nil || json.Unmarshal(out, &answer) != nil || len(answer.Citations) == 0 {
 			t.Fatalf("%s: %v\n%s%s", file, err, out, said)
 		}
+		for _, a := range server.Asks()[before:] {
+			prompts = append(prompts, a.Whole())
+		}
 		c, said = f.command("eval", file, "--pipeline", "found", "--input", questions, "--k", "1,5,10")
-		out, err = c.Output()
-		if err != nil {
+		if out, err = c.Output(); err != nil {
 			t.Fatalf("%s: %v\n%s", file, err, said)
 		}
-		return answer, string(out)
+		return answer, prompts, string(out)
 	}
-	answer, figures := ask("embedded.hcl")
+	answer, prompts, figures := ask("embedded.hcl")
+	if len(prompts) == 0 || !strings.Contains(prompts[0], "30 seconds") {
+		t.Errorf("the model sees %q", prompts)
+	}
 	for _, name := range names {
-		gotAnswer, gotFigures := ask(f.attach(name, `fields { context = "context" }`))
+		gotAnswer, gotPrompts, gotFigures := ask(f.attach(name, `fields { context = "context" }`))
 		if d := cmp.Diff(gotAnswer, answer); d != "" {
 			t.Errorf("%s: answer (-attached +embedded):\n%s", name, d)
+		}
+		if d := cmp.Diff(gotPrompts, prompts); d != "" {
+			t.Errorf("%s: prompts (-attached +embedded):\n%s", name, d)
 		}
 		if gotFigures != figures {
 			t.Errorf("%s: eval says\n%s\nwant\n%s", name, gotFigures, figures)
