@@ -71,11 +71,13 @@ func TestMilvusAttachedAsk(t *testing.T) {
 		if out, err = c.Output(); err != nil {
 			t.Fatalf("%s: %v\n%s", file, err, said)
 		}
-		return answer, prompts, string(out)
+		_, figures, _ = strings.Cut(string(out), "FOUND BY")
+		figures, _, _ = strings.Cut(figures, "\n\n")
+		return answer, prompts, figures
 	}
 	answer, prompts, figures := ask("embedded.hcl")
-	if len(prompts) == 0 || !strings.Contains(prompts[0], "30 seconds") {
-		t.Errorf("the model sees %q", prompts)
+	if !strings.Contains(figures, "retrieve.near") || len(prompts) == 0 || !strings.Contains(prompts[0], "30 seconds") {
+		t.Errorf("the model sees %q, and eval says %q", prompts, figures)
 	}
 	for _, name := range names {
 		gotAnswer, gotPrompts, gotFigures := ask(f.attach(name, `fields { context = "context" }`))
