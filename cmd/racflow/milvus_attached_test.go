@@ -13,25 +13,26 @@ import (
 // what a file has to say about them.
 var attachedCollections = []struct {
 	name, fields string
+	plan         string  // what it says of them, among other things
 	ids          bool    // the primary key is the id of the row
 	nested       bool    // metadata in metadata is found
 	exact        float64 // the share of the ten nearest that are found where the server's metric is not the cosine; 0: all
 	analyzer     string  // of the BM25 function; empty: there is none
 }{
-	{name: "quick", nested: true, fields: `fields {
+	{name: "quick", plan: "vector from vector (the only field of vectors)", nested: true, fields: `fields {
         meta = ["lang", "year", "weight", "urgent", "$meta[\"origin\"][\"team\"]", "$meta[\"origin\"][\"level\"]"]
       }`},
-	{name: "ip", nested: true},
-	{name: "ip_stretched", exact: 0.95, fields: `fields {
+	{name: "ip", plan: "id from number (the primary key)", nested: true},
+	{name: "ip_stretched", plan: "The server's scores (IP) are no cosines", exact: 0.95, fields: `fields {
         label = "intent"
         meta  = ["lang", "year", "weight", "urgent", "origin"]
       }`},
-	{name: "l2_words", ids: true, nested: true, analyzer: "english"},
-	{name: "l2_stretched", exact: 0.9},
-	{name: "langchain", ids: true, nested: true},
-	{name: "langchain_words", ids: true, analyzer: "standard"},
-	{name: "llama", ids: true},
-	{name: "llama_words", ids: true, analyzer: "standard"},
+	{name: "l2_words", plan: "sparse from bm25 (filled by a BM25 function of the server)", ids: true, nested: true, analyzer: "english"},
+	{name: "l2_stretched", plan: "The server's scores (L2) are no cosines", exact: 0.9},
+	{name: "langchain", plan: "id from pk (the primary key)", ids: true, nested: true},
+	{name: "langchain_words", plan: "vector from dense (the only field of vectors)", ids: true, analyzer: "standard"},
+	{name: "llama", plan: "meta from doc_id,", ids: true},
+	{name: "llama_words", plan: "sparse from sparse_embedding (filled by a BM25 function of the server)", ids: true, analyzer: "standard"},
 }
 
 // TestMilvusAttached compares collections that other libraries have made with the embedded store on
@@ -49,8 +50,10 @@ func TestMilvusAttached(t *testing.T) {
 	for _, c := range attachedCollections {
 		t.Run(c.name, func(t *testing.T) {
 			f := f.of(t)
-			attached := f.keeping(f.attach(c.name, c.fields))
+			file := f.attach(c.name, c.fields)
+			attached := f.keeping(file)
 			dense := attached("found")
+			f.planned(file, c.plan, "560      read only", "mean cosine 1.000 with the vectors of minilm over 50 entries")
 			if c.exact > 0 {
 				share := overlap(dense, embedded("found"))
 				t.Logf("%.3f of the ten nearest are found", share)
@@ -81,6 +84,18 @@ func TestMilvusAttached(t *testing.T) {
 	t.Run("shots", func(t *testing.T) { f.of(t).sameShots("l2_words", "langchain", "llama") })
 	if after := f.python("look", names...); after != before {
 		t.Errorf("the collections have changed (-after +before):\n%s", cmp.Diff(after, before))
+	}
+}
+
+// planned looks for what racflow plan says of a collection.
+func (f *foreign) planned(file string, wants ...string) {
+	f.t.Helper()
+	c, said := f.command("plan", file, "--input", "items.jsonl", "--pipeline", "found")
+	out, err := c.Output()
+	for _, want := range wants {
+		if err != nil || !strings.Contains(string(out), want) {
+			f.t.Errorf("plan: %v, and it does not say %q:\n%s%s", err, want, out, said)
+		}
 	}
 }
 

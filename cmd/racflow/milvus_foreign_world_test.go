@@ -35,7 +35,8 @@ func foreignPrograms(t *testing.T) string {
 // its source has to know.
 func startForeign(t *testing.T, rows []map[string]any, columns string) *foreign {
 	t.Helper()
-	f := &foreign{milvusEngine: startEngine(t), dir: t.TempDir(), programs: foreignPrograms(t)}
+	programs := foreignPrograms(t)
+	f := &foreign{milvusEngine: startEngine(t), dir: t.TempDir(), programs: programs}
 	f.embed(rows, columns)
 	return f
 }
