@@ -84,19 +84,18 @@ func TestMilvusAttachedAlias(t *testing.T) {
 	}
 	isNew := func(answer string) bool { return strings.HasPrefix(answer, "new_") }
 	file := f.attach("live", "")
-	run := func(want bool) string {
+	run := func(want bool) {
 		results, said := f.run(file, "--pipeline", "voted", "--input", "items.jsonl")
 		for _, r := range results {
 			if isNew(string(r.Answer)) != want {
 				t.Errorf("item %s is %q, new: %v\n%s", r.ID, r.Answer, want, said)
 			}
 		}
-		return said
 	}
 	swap("create_alias", "blue")
-	t.Log(run(false))
+	run(false)
 	swap("alter_alias", "green")
-	t.Log(run(true))
+	run(true)
 
 	c, _ := f.command("serve", file, "--listen", "127.0.0.1:0")
 	c.Stderr = nil
@@ -125,9 +124,6 @@ func TestMilvusAttachedAlias(t *testing.T) {
 		t.Errorf("it is served as %q", got)
 	}
 	swap("alter_alias", "blue")
-	if got := answer(); !isNew(got) {
-		t.Errorf("the version that is served answers %q after the swap: one state at a time", got)
-	}
 	post("rebuild?wait=true", "")
 	if got := answer(); isNew(got) {
 		t.Errorf("the next version answers %q", got)
