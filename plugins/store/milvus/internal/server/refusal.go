@@ -21,7 +21,7 @@ type refusal struct {
 // The refusals that matter here, and whose words they are.
 var (
 	unauthenticated = refusal{
-		[]int32{codeUnauthenticated, codePrivilege}, []commonpb.ErrorCode{commonpb.ErrorCode_PermissionDenied},
+		[]int32{codeUnauthenticated, codePrivilege}, []commonpb.ErrorCode{commonpb.ErrorCode_PermissionDenied}, //nolint:staticcheck // all that Milvus before 2.3 sets
 		[]string{"auth check failure"}, // Milvus 2.3
 	}
 	notLoaded = refusal{
@@ -29,10 +29,10 @@ var (
 		[]string{"not loaded", "not been loaded"}, // Milvus Lite 2 and 3
 	}
 	missing = refusal{
-		[]int32{codeNoCollection}, []commonpb.ErrorCode{commonpb.ErrorCode_CollectionNotExists, commonpb.ErrorCode_CollectionNameNotFound},
+		[]int32{codeNoCollection}, []commonpb.ErrorCode{commonpb.ErrorCode_CollectionNotExists, commonpb.ErrorCode_CollectionNameNotFound}, //nolint:staticcheck // all that Milvus before 2.3 sets
 		[]string{"can't find collection", "collection not found"}, // Milvus 2.3, Milvus Lite 2
 	}
-	noIndex = refusal{[]int32{codeNoIndex}, []commonpb.ErrorCode{commonpb.ErrorCode_IndexNotExist}, nil}
+	noIndex = refusal{[]int32{codeNoIndex}, []commonpb.ErrorCode{commonpb.ErrorCode_IndexNotExist}, nil} //nolint:staticcheck // all that Milvus before 2.3 sets
 )
 
 // is reports whether a server has refused something with an error.
