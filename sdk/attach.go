@@ -24,7 +24,8 @@ type Attacher interface {
 	// nothing, there or anywhere. Search, Get and Scan take Attached.Name from then on, and
 	// refuse it before; Put, Delete, Commit and Drop refuse it with an error made by Invalid.
 	// Attach may be called again, also while searches run, to look for changes: searches that
-	// begin afterwards get what it found. An error says what the owner of the collection, or of
+	// begin afterwards get what it found. Where it returns another Name, those that it returned
+	// before are served on. An error says what the owner of the collection, or of
 	// the file, can do about it; an ArgumentError points at the argument in the file.
 	Attach(ctx context.Context) (Attached, error)
 }

@@ -50,7 +50,7 @@ func (l *replayLog) after(request, reply any) {
 	defer l.mu.Unlock()
 	switch req := request.(type) {
 	case *stagepb.AttachRequest:
-		l.attached = cmp.Or(reply.(*stagepb.AttachReply).GetAttached().GetId(), l.attached)
+		l.attached = cmp.Or(l.attached, reply.(*stagepb.AttachReply).GetAttached().GetId()) // a later call only looks for changes
 	case *stagepb.OpenCollectionRequest:
 		c := req.GetCollection()
 		l.open[c] = req

@@ -233,6 +233,9 @@ func TestCrashOfAnAttachedStore(t *testing.T) {
 		t.Errorf("after a crash: %v, %v", found, err)
 	}
 	theirs("2")
+	if a, err := s.Attach(ctx); err != nil || a.ID != "2" {
+		t.Fatalf("got %+v, %v", a, err)
+	}
 	crash()
 	if _, err := s.Retrieve(ctx, "docs", r, []sdk.Query{{Vector: []float32{1}}}); !errors.Is(err, errReplaced) {
 		t.Errorf("another collection gave %v", err)

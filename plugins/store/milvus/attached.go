@@ -23,7 +23,7 @@ type reader struct {
 	log       *slog.Logger
 
 	mu    sync.Mutex
-	found *attached.Collection // by the latest Attach
+	found map[string]*attached.Collection // by name: searches of one go on when an alias leads to another
 }
 
 // Attach implements sdk.Attacher.
@@ -34,7 +34,10 @@ func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.found = found
+	if r.found == nil {
+		r.found = map[string]*attached.Collection{}
+	}
+	r.found[found.Name()] = found
 	return found.Describe(), nil
 }
 
@@ -47,10 +50,10 @@ func (r *reader) call(ctx context.Context, what string, do func(context.Context,
 func (r *reader) collection(name string) (*attached.Collection, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.found == nil || r.found.Name() != name {
-		return nil, sdk.Invalid(fmt.Errorf("collection %q is not attached", name))
+	if found := r.found[name]; found != nil {
+		return found, nil
 	}
-	return r.found, nil
+	return nil, sdk.Invalid(fmt.Errorf("collection %q is not attached", name))
 }
 
 func (r *reader) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {

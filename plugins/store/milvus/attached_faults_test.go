@@ -28,6 +28,7 @@ type scripted struct {
 	fields  []*schemapb.FieldSchema
 	metrics map[string]string
 	rows    int
+	target  string                      // of the alias; empty: docs
 	fails   map[string]*commonpb.Status // by method
 	states  []commonpb.LoadState        // one after the other; the last one stays
 
@@ -67,12 +68,16 @@ func (s *scripted) ShowCollections(context.Context, *milvuspb.ShowCollectionsReq
 }
 
 func (s *scripted) DescribeCollection(_ context.Context, r *milvuspb.DescribeCollectionRequest) (*milvuspb.DescribeCollectionResponse, error) {
-	if r.CollectionName != "docs" && r.CollectionName != "alias" {
+	name := r.CollectionName
+	if name == "alias" {
+		name = cmp.Or(s.target, "docs")
+	}
+	if name != "docs" && name != s.target {
 		return &milvuspb.DescribeCollectionResponse{Status: &commonpb.Status{Code: 100, Reason: "collection not found"}}, nil
 	}
 	return &milvuspb.DescribeCollectionResponse{
-		Status: s.status("DescribeCollection"), CollectionName: "docs", CollectionID: 449,
-		Schema: &schemapb.CollectionSchema{Name: "docs", Fields: s.fields},
+		Status: s.status("DescribeCollection"), CollectionName: name, CollectionID: 449,
+		Schema: &schemapb.CollectionSchema{Name: name, Fields: s.fields},
 	}, nil
 }
 
@@ -159,6 +164,24 @@ func newScripted() *scripted {
 	return &scripted{
 		fields:  []*schemapb.FieldSchema{primary(field("pk", schemapb.DataType_Int64)), text, field("vector", schemapb.DataType_FloatVector, "dim", "2")},
 		metrics: map[string]string{"vector": "COSINE"}, rows: 2500,
+	}
+}
+
+// Searches of a collection go on when its alias leads to another one, and Attach has seen it.
+func TestAttachedAliasMoves(t *testing.T) {
+	s := newScripted()
+	r, before := attach(t, s.start(t), attached.Arguments{Collection: "alias"})
+	s.mu.Lock()
+	s.target = "docs2"
+	s.mu.Unlock()
+	now, err := r.Attach(t.Context())
+	if err != nil || now.Name != "docs2" || now.ID == before.ID {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	for _, name := range []string{before.Name, now.Name} {
+		if _, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 1}}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
