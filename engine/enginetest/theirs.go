@@ -46,6 +46,20 @@ func (t *Theirs) Change(id string, entries ...sdk.Entry) {
 	t.now = newState(schema, nil, 0, all)
 }
 
+// Count has the server count so many entries, whatever there are.
+func (t *Theirs) Count(entries int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found.Entries = entries
+}
+
+// Words says whether the collection can be searched by words from now on.
+func (t *Theirs) Words(can bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.found.Lexical = can
+}
+
 // Empty removes all entries.
 func (t *Theirs) Empty() {
 	t.mu.Lock()

@@ -72,6 +72,7 @@ func TestWatchAttached(t *testing.T) {
 		{"nor now", "", attachedEvery, false},
 		{"there again", collection(t, "2", "dessert", 13), attachedEvery, false},
 		{"another dimension", `{"ID": "3", "Entries": [{"ID": "a", "Text": "a", "Vector": [1]}]}`, attachedEvery, false},
+		{"the first look after a failure", "", lookEvery, false},
 		{"mended", collection(t, "4", "fruit", 13), attachedEvery, true},
 	} {
 		if step.content != "" {
@@ -89,6 +90,37 @@ func TestWatchAttached(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "could not be looked at"); n != 1 {
 		t.Errorf("it was said %d times that the collection is gone:\n%s", n, log.String())
+	}
+}
+
+// What cannot be opened is tried again, less and less often: its owner may mend it without a change of a file.
+func TestWatchUnusable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "collection.json")
+	write(t, path, `{"ID": "1", "Entries": [{"ID": "a", "Text": "a", "Vector": [1]}]}`)
+	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
+	s, err := Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "have 1 dimensions") {
+		t.Fatalf("%v", err)
+	}
+	p := s.Pipeline("intent")
+	w, now := watcher{pipeline: p}, time.Now()
+	for range 9 { // as often as it would be in vain
+		w.look(now)
+		w.look(now)
+		now = now.Add(again.Max)
+	}
+	if w.failures < 5 || !strings.Contains(p.Status().Error, "have 1 dimensions") {
+		t.Errorf("%d failures, %+v", w.failures, p.Status())
+	}
+	write(t, path, collection(t, "1", "fruit", 10))
+	w.look(now)
+	w.look(now.Add(again.Max))
+	if got := ask(t, p, "apple"); got != "fruit" || p.Status().Error != "" {
+		t.Errorf("%q, %+v", got, p.Status())
 	}
 }
 

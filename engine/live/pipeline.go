@@ -43,6 +43,7 @@ type Pipeline struct {
 	built      string // stamp of these before the version was opened that was opened last
 	busy       bool   // a rebuild is under way
 	failure    error  // of the last rebuild; nil: it was none
+	theirs     bool   // it failed where collections are attached, which their owners may mend
 	closed     bool
 }
 

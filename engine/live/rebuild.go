@@ -3,9 +3,11 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/observe"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Rebuild opens the file anew and brings its knowledge up to date now; what served before serves
@@ -41,7 +43,7 @@ func (p *Pipeline) note(change func()) {
 
 func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 	var next, now *version
-	p.note(func() { next, now, p.opened = p.opened, p.now, nil })
+	p.note(func() { next, now, p.opened, p.theirs = p.opened, p.now, nil, false })
 	if next == nil {
 		var of depends
 		p.note(func() { of = p.depends })
@@ -51,7 +53,9 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	theirs := slices.ContainsFunc(next.Definition().Knowledge(), (*pipeline.Knowledge).Attached)
 	if next, err = p.start(ctx, next); err != nil {
+		p.note(func() { p.theirs = theirs })
 		return err
 	}
 	if now != nil && !now.sick.Load() && now.same(next) {

@@ -24,7 +24,8 @@ const lookEvery = time.Second
 // attachedEvery is how often the collections are looked at that somebody else makes: their servers are asked.
 const attachedEvery = 10 * time.Second
 
-// again are the delays after which a build that failed for another reason than its files is tried again.
+// again are the delays after which a build is tried again that failed for another reason than its files,
+// or over a collection that somebody else may mend.
 var again = backoff.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // watch rebuilds the pipeline when a file that it depends on has changed.
@@ -58,13 +59,13 @@ func (w *watcher) look(now time.Time) {
 	p := w.pipeline
 	var of depends
 	var failure error
-	built := ""
-	p.note(func() { of, built, failure = p.depends, p.built, p.failure })
+	built, theirs := "", false
+	p.note(func() { of, built, failure, theirs = p.depends, p.built, p.failure, p.theirs })
 	stamp, before := of.stamp(p.set.ctx), w.seen
 	w.seen = stamp
 	wrong := new(engine.DiagnosticsError)
 	switch { // a build counts whoever began it: one that a caller gave up has not seen what changed, either
-	case failure == nil || errors.As(failure, &wrong):
+	case failure == nil || errors.As(failure, &wrong) && !theirs:
 		w.failures, w.retry = 0, time.Time{}
 	case w.retry.IsZero():
 		w.failures++

@@ -29,9 +29,12 @@ type Collection struct {
 	found   comparison
 }
 
-// Identity names what stands behind the collection's name and the sample: what the answers of
-// a run depend on, as far as anybody but the owner of the collection knows.
-func (c *Collection) Identity() string { return short(c.ID) + "-" + short(c.sample.Digest) }
+// Identity names what stands behind the collection's name, the sample, and what else Moved looks at: what
+// the answers of a run depend on, as far as anybody but the owner of the collection knows.
+func (c *Collection) Identity() string {
+	looked := short(fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical))
+	return short(c.ID) + "-" + short(c.sample.Digest) + "-" + looked
+}
 
 // Sampled returns the name of a folder for what stages learn from the sample, what identifies
 // the sample, and how many entries it has.
@@ -48,11 +51,11 @@ func (c *Collection) Labels() []string {
 	return all
 }
 
-// Moved looks at the collection again, and reports whether it is another one, or has moved so far
-// that its sample does not stand for it any more.
+// Moved looks at the collection again, and reports whether it is another one, is searched in another way,
+// or has moved so far that its sample does not stand for it any more.
 func (c *Collection) Moved(ctx context.Context) (bool, error) {
 	now, err := c.Store.Attach(ctx)
-	return err == nil && !c.sample.fits(now), err
+	return err == nil && (!c.sample.fits(now) || now.Lexical != c.Lexical), err
 }
 
 // Pages yields the entries of the sample that have the parts that are wanted. An error is the last.
@@ -94,12 +97,10 @@ func (c *Collection) Nearest(_ context.Context, vectors [][]float32, n int) ([][
 	return all, nil
 }
 
-// Hold and Leave do nothing: the collection is not racflow's to keep or to remove.
-
-// Hold does nothing.
+// Hold does nothing: the collection is not racflow's to keep.
 func (c *Collection) Hold(context.Context, string) error { return nil }
 
-// Leave does nothing.
+// Leave does nothing: the collection is not racflow's to remove.
 func (c *Collection) Leave(context.Context, string, bool) (dropped bool, err error) {
 	return false, nil
 }

@@ -2,8 +2,8 @@
 // a pipeline. It writes nothing there.
 //
 // Searches go to the collection itself. What needs more rows than a search finds comes from a
-// sample: the first MaxEntries entries in the store's order, and at most MaxBytes of their texts
-// and vectors. The labels and their centroids, random examples, and the rows that
+// sample: the first MaxEntries entries in the store's order, and at most MaxBytes of their texts,
+// metadata and vectors. The labels and their centroids, random examples, and the rows that
 // stages learn from are those of the sample. Where the order has to do with the
 // labels, as it has after a load label by label, a sample that is not all of the collection may lack some.
 //

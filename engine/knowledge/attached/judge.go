@@ -46,15 +46,17 @@ func (c *Collection) judge(ctx context.Context, starter stages.Starter) error {
 			return fmt.Errorf("embed entries of collection %s again, to compare their vectors: %w", c.Name, err)
 		}
 	}
-	if c.found = now; now.Compared > 0 && now.Cosine < Foreign {
+	if c.found = now; !known && c.place.path != "" { // also where they are foreign: a service is asked once
+		if err := writeJSON(c.place.compared(), now); err != nil {
+			return fmt.Errorf("keep how the vectors of collection %s compare: %w", c.Name, err)
+		}
+	}
+	if now.Compared > 0 && now.Cosine < Foreign {
 		return &foreignError{&UnusableError{c.block.Embed.UseRange, fmt.Errorf(
 			"the vectors of collection %s are not those of %s: mean cosine %.2f over %s that %s embedded again; embed with the model that made the collection, or name the field of the vectors, or that of the texts they were made from, in the store's config",
 			c.Name, c.block.Embed.Use, now.Cosine, terminal.Plural(now.Compared, "entry"), map[bool]string{true: "was", false: "were"}[now.Compared == 1])}}
 	}
-	if known || c.place.path == "" {
-		return nil
-	}
-	return writeJSON(c.place.compared(), now)
+	return nil
 }
 
 // fit lets the embedder learn from the texts of the sample, and returns what it has learnt.

@@ -32,6 +32,9 @@ func TestForeignVectors(t *testing.T) {
 				if !errors.As(err, &unusable) || unusable.Range.Filename != "embed" || !strings.Contains(err.Error(), c.contains) || !strings.HasPrefix(err.Error(), `knowledge "k": `) {
 					t.Errorf("%v", err)
 				}
+				if _, err := b.open(); err == nil || b.counts.passages != 50 {
+					t.Errorf("another opening: %v, with %d passages embedded", err, b.counts.passages-50)
+				}
 				return
 			}
 			if err != nil {
@@ -118,7 +121,7 @@ func TestNothingToCompare(t *testing.T) {
 	entries[0].Vector, entries[1].Text = make([]float32, 4), ""
 	b := newBench(t, entries...)
 	r := b.must().Report()
-	if r.Compared != 0 || b.counts.passages != 0 || !strings.Contains(strings.Join(r.Notes, " "), "is not known") {
+	if r.Compared != 0 || b.counts.passages != 0 || !strings.Contains(r.Doubt(), "is not known") {
 		t.Errorf("%+v", r)
 	}
 	huge := rows("a" + strings.Repeat("b", longest))

@@ -80,7 +80,8 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, 
 	if c.Attached, err = store.Attach(ctx); err != nil {
 		return nil, err
 	}
-	id, digest, _ := strings.Cut(identity, "-")
+	id, rest, _ := strings.Cut(identity, "-")
+	digest, _, _ := strings.Cut(rest, "-")
 	if id != short(c.ID) {
 		return nil, fmt.Errorf("another collection stands behind the name %s since", c.Name)
 	}

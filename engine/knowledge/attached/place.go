@@ -2,7 +2,6 @@ package attached
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -46,7 +45,7 @@ func (p place) keep(s *sample) error {
 		return os.Remove(s.file.Name()) // it is there as long as it is open
 	}
 	if err := os.Rename(s.file.Name(), p.rows()); err != nil {
-		return errors.Join(err, os.Remove(s.file.Name()))
+		return err
 	}
 	return writeJSON(p.about(), s)
 }

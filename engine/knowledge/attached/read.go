@@ -2,6 +2,7 @@ package attached
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -25,19 +26,26 @@ func (c *Collection) read(ctx context.Context) (*sample, error) {
 		Read: time.Now().UTC().Truncate(time.Second), file: file,
 	}
 	w := newRowsWriter(file)
-	if err := c.fill(ctx, s, w); err != nil {
+	if err = c.fill(ctx, s, w); err == nil {
+		err = c.keep(s, w)
+	}
+	if err != nil {
 		file.Close()
-		_ = os.Remove(file.Name())
+		_ = os.Remove(file.Name()) // an error: it has another name by now
 		return nil, err
 	}
+	return s, nil
+}
+
+func (c *Collection) keep(s *sample, w *rowsWriter) (err error) {
 	if s.Digest, err = w.end(); err == nil {
 		s.Size = w.size
 		err = c.place.keep(s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep a sample of it: %w", err)
+		return fmt.Errorf("keep a sample of it: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // fill reads entries until the collection or the bounds of a sample end, and makes the centroids
@@ -94,7 +102,11 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 }
 
 func sizeOf(e sdk.Entry) int64 {
-	return int64(len(e.ID) + len(e.Label) + len(e.Text) + len(e.Context) + 4*len(e.Vector))
+	var meta []byte
+	if len(e.Meta) > 0 {
+		meta, _ = json.Marshal(e.Meta) // what cannot be written is refused when it is
+	}
+	return int64(len(e.ID) + len(e.Label) + len(e.Text) + len(e.Context) + len(meta) + 4*len(e.Vector))
 }
 
 // hasDirection reports whether a vector is neither missing nor all zero, and all of it finite.

@@ -21,6 +21,7 @@ type Report struct {
 	Kept   bool      // it was kept from an earlier opening
 	// Compared is how many entries were embedded again; 0: none was.
 	Compared int
+	Unknown  bool    // there was none to be embedded again
 	Cosine   float64 // mean, of their vectors with those of the collection
 	Embedder string  // as the file calls it
 }
@@ -46,16 +47,19 @@ func (c *Collection) Report() *Report {
 	case c.Embedder == nil:
 		note("Whether its vectors are those of %s was not looked at: that calls a service, which a plan does not.", r.Embedder)
 	case r.Compared == 0:
-		note("Whether its vectors are those of %s is not known: no entry of the sample has a text and a vector.", r.Embedder)
+		r.Unknown = true
 	case c.found.Context:
 		note("Its vectors are nearer to those of contexts and texts together than to those of texts.")
 	}
 	return r
 }
 
-// Doubt warns where the vectors are hardly those of the embedder; empty: nothing is wrong, or nothing
-// is known.
+// Doubt warns where the vectors are hardly those of the embedder, or nothing says whether they are; empty:
+// nothing is wrong, or a plan has not looked.
 func (r *Report) Doubt() string {
+	if r.Unknown {
+		return fmt.Sprintf("whether its vectors are those of %s is not known: no entry of the sample has a text that can be embedded and a vector; name the field of the texts in the store's config", r.Embedder)
+	}
 	if r.Compared == 0 || r.Cosine >= Alike {
 		return ""
 	}

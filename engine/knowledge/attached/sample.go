@@ -14,7 +14,7 @@ import (
 // The bounds of a sample.
 const (
 	MaxEntries = 50_000
-	MaxBytes   = 512 << 20 // of ids, labels, texts, contexts and vectors together
+	MaxBytes   = 512 << 20 // of ids, labels, texts, contexts, metadata and vectors together
 )
 
 // layout is that of the files of a sample: raise it when they are written in another way.
@@ -49,16 +49,19 @@ type sample struct {
 // fits reports whether the sample may stand for what was found now.
 func (s *sample) fits(now sdk.Attached) bool {
 	difference := max(now.Entries-s.Count, s.Count-now.Entries)
-	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.EqualFunc(sampled(s.Fields), sampled(now.Fields), sameField) && moved*difference <= s.Count
+	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(sampled(s.Fields), sampled(now.Fields)) && moved*difference <= s.Count
 }
 
-// sampled are the fields with which a sample changes. Which metadata there are, a store may tell from the
-// first rows that it meets.
-func sampled(fields []sdk.AttachedField) []sdk.AttachedField {
-	return slices.DeleteFunc(slices.Clone(fields), func(f sdk.AttachedField) bool { return f.Part == "meta" })
+// sampled are the fields with which a sample changes, whyever they were chosen. Which metadata there are, a
+// store may tell from the first rows that it meets.
+func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
+	for _, f := range fields {
+		if f.Part != "meta" {
+			all = append(all, sdk.AttachedField{Part: f.Part, Field: f.Field})
+		}
+	}
+	return all
 }
-
-func sameField(a, b sdk.AttachedField) bool { return a.Part == b.Part && a.Field == b.Field }
 
 // pages yields the entries that have the parts that are wanted, and no other parts.
 func (s *sample) pages(want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {

@@ -137,6 +137,42 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// Whoever opens a collection anew since it has moved can tell, also where the rows of the sample are the same: else
+// it would be opened anew again and again.
+func TestMoved(t *testing.T) {
+	for name, change := range map[string]func(*bench){
+		"number": func(b *bench) { b.theirs.Count(150) },
+		"words":  func(b *bench) { b.theirs.Words(true) },
+	} {
+		b := newBench(t, many(100)...)
+		first := b.must()
+		change(b)
+		if moved, err := first.Moved(t.Context()); !moved || err != nil {
+			t.Errorf("%s: moved %t, %v", name, moved, err)
+		}
+		second := b.must()
+		if moved, err := second.Moved(t.Context()); moved || err != nil {
+			t.Errorf("%s: moved again: %t, %v", name, moved, err)
+		}
+		if first.Identity() == second.Identity() {
+			t.Errorf("%s: both are %s", name, first.Identity())
+		}
+	}
+}
+
+// Metadata counts among the bytes of a sample, which are held in memory.
+func TestMetadataCounts(t *testing.T) {
+	entries := rows("a", "b", "c")
+	for i := range entries {
+		entries[i].Meta = sdk.Meta{"page": strings.Repeat("x", 1000)}
+	}
+	b := newBench(t, entries...)
+	b.bounds.bytes = 2500
+	if r := b.must().Report(); r.Sample != 2 || r.Whole {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Who has a sample open reads on in it when another process replaces it.
 func TestReplacedMeanwhile(t *testing.T) {
 	b := newBench(t, rows("a", "b")...)
