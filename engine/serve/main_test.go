@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/plugins"
 )
@@ -19,7 +20,7 @@ import (
 var builtin engine.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(plugins.All())
+	builtin = engine.Serve(append(plugins.All(), enginetest.Alphabet(), enginetest.TheirsFile()))
 	if to := os.Getenv(idling); to != "" {
 		idle(to)
 		return
@@ -86,7 +87,12 @@ type real struct {
 
 func start(t testing.TB, o Options) *real {
 	t.Helper()
-	dir := t.TempDir()
+	return startIn(t, t.TempDir(), intent, o)
+}
+
+// startIn serves a pipeline whose file is written to a folder, beside the rows of fruit.
+func startIn(t testing.TB, dir, intent string, o Options) *real {
+	t.Helper()
 	write(t, filepath.Join(dir, "p.hcl"), intent)
 	write(t, filepath.Join(dir, "rows.tsv"), fruit)
 	set, err := live.Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, live.Options{Engine: engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}})
