@@ -216,13 +216,8 @@ func (d *display) knowledge(r build.Report) {
 		d.print("%s: %s", name, why)
 	}
 	d.print("%s: %s", name, describeKnowledge(r))
-	if a := r.Attached; a != nil {
-		for _, note := range a.Notes {
-			d.print("%s: %s", name, note)
-		}
-		if doubt := a.Doubt(); doubt != "" {
-			d.print("%s: warning: %s", name, doubt)
-		}
+	if a := r.Attached; a != nil && a.Doubt() != "" {
+		d.print("%s: warning: %s", name, a.Doubt())
 	}
 	for i, invalid := range r.Invalid {
 		if i == maxReported {
@@ -251,7 +246,11 @@ func (d *display) knowledge(r build.Report) {
 // describeKnowledge says how a knowledge compares with its source.
 func describeKnowledge(r build.Report) string {
 	if a := r.Attached; a != nil {
-		return fmt.Sprintf("%s in collection %s, read only; %s", terminal.Plural(r.Entries, "entry"), a.Collection, a.Sampled())
+		words := ""
+		if !a.Lexical {
+			words = " and without words"
+		}
+		return fmt.Sprintf("%s in collection %s, read only%s; %s", terminal.Plural(r.Entries, "entry"), a.Collection, words, a.Sampled())
 	}
 	what := "up to date"
 	if n := r.Added + r.Changed; n+r.Removed > 0 {
