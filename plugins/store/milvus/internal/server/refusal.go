@@ -14,7 +14,7 @@ import (
 // Milvus before 2.3 by another, and some in words alone.
 type refusal struct {
 	codes  []int32
-	legacy []commonpb.ErrorCode
+	legacy []commonpb.ErrorCode //nolint:staticcheck // all that Milvus before 2.3 sets
 	words  []string
 }
 
