@@ -22,7 +22,8 @@
 //
 // Dense scores are cosines. Attach searches with the vector of one of the first rows
 // and compares: where the server's scores of a metric can be turned into the
-// cosines (COSINE; IP and L2 of vectors with norm 1), they are. Else the server
+// cosines (COSINE; IP and L2 of vectors with norm 1), they are; by L2 also the shortest
+// vector of all is looked at. Else the server
 // chooses twice the candidates by its metric, for a query with the norm that the vectors
 // have on average, and their cosines are computed from their vectors. Lexical scores are those of the server's BM25 function. A sparse field
 // that no function fills is not used: nobody knows how its numbers were made.

@@ -25,7 +25,7 @@ func (c *Collection) fillDense(ctx context.Context, q *query) error {
 }
 
 // fillLexical gives the dense hits of a query their scores by words: 0 where the
-// server finds none of the words.
+// server finds none of the words; Unscored where no literal can name their keys.
 func (c *Collection) fillLexical(ctx context.Context, q *query) error {
 	known := scoresOf(q.lexical, func(h hit) float32 { return h.lexical })
 	more, err := c.ask(ctx, missing(q.dense, known), func(expr string, n int) request {
@@ -35,7 +35,7 @@ func (c *Collection) fillLexical(ctx context.Context, q *query) error {
 		h := &q.dense[i]
 		if score, ok := known[h.key]; ok {
 			h.lexical = score
-		} else {
+		} else if _, asked := oneOf(place{field: c.key}, []string{h.key}); asked == 1 {
 			h.lexical = bm25(more[h.key])
 		}
 	}

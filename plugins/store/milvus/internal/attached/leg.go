@@ -74,7 +74,9 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 }
 
 func (l leg) lists(ctx context.Context, queries []*query, limit int) ([][]scored, error) {
-	fields := l.outputs(l.asked.Texts && limit <= textRows, queries[0].Filter != nil, !l.scores.exact)
+	// A filter that the server cannot check gives the same expression as none.
+	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.Filter != nil })
+	fields := l.outputs(l.asked.Texts && limit <= textRows, filtered, !l.scores.exact)
 	expr := queries[0].condition.Expr
 	if l.lexical {
 		texts := make([]string, len(queries))

@@ -46,20 +46,30 @@ func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 	vectors := map[string][]float32{}
 	var keys []string
 	var query []float32
+	directed := 0.0 // vectors that are not all zero, whose distance by L2 says nothing of the cosine
 	for _, r := range first {
 		x, _ := r.value(c.vector.GetName()).([]float32)
-		if key := c.keyOf(r); cosine(x, x) > 0 && len(x) == c.dimension {
-			vectors[key], keys, query = x, append(keys, key), row.Unit(x)
+		if len(x) != c.dimension {
+			continue
+		}
+		key := c.keyOf(r)
+		vectors[key], keys = x, append(keys, key)
+		if cosine(x, x) > 0 {
+			query = row.Unit(x)
 			c.scores.norm += norm(x)
+			directed++
 		}
 	}
-	c.scores.norm /= float64(max(len(keys), 1))
+	c.scores.norm /= max(directed, 1)
 	if query == nil {
 		c.scores.exact = c.scores.metric == metricCosine
 		c.scores.note = "None of the first rows has a vector."
 		return nil
 	}
 	expr, n := oneOf(place{field: c.key}, keys)
+	if n == 0 { // no literal can name their keys
+		expr, n = "", sampleRows
+	}
 	lists, err := c.search(ctx, c.denseRequest([][]float32{query}, expr, c.outputs(false, false, false), n))
 	if err != nil {
 		return err
@@ -70,9 +80,25 @@ func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 			c.scores.exact = false
 		}
 	}
+	if c.scores.exact && c.scores.metric == metricL2 {
+		if c.scores.exact, err = c.allLong(ctx); err != nil {
+			return err
+		}
+	}
 	c.scores.note = "The server's scores (" + c.scores.metric + ") are read as cosines."
 	if !c.scores.exact {
 		c.scores.note = "The server's scores (" + c.scores.metric + ") are no cosines, as where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine."
 	}
 	return nil
+}
+
+// allLong reports whether no vector of the collection is shorter than norm 1: the one
+// that is nearest to zero is the shortest. A vector that is all zero, as a failed embedder
+// leaves it, would pass for one with the cosine 0.5.
+func (c *Collection) allLong(ctx context.Context) (bool, error) {
+	lists, err := c.search(ctx, c.denseRequest([][]float32{make([]float32, c.dimension)}, "", c.outputs(false, false, false), 1))
+	if err != nil {
+		return false, err
+	}
+	return len(lists[0]) > 0 && lists[0][0].score > 1-2*tolerance, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"golang.org/x/sync/errgroup"
@@ -128,7 +129,8 @@ func (c *Collection) denseRequest(vectors [][]float32, expr string, fields []str
 func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) request {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 	for _, text := range texts {
-		v.Values = append(v.Values, []byte(text))
+		// Milvus Lite 2 ends at a text that is not UTF-8.
+		v.Values = append(v.Values, []byte(strings.ToValidUTF8(text, "\uFFFD")))
 	}
 	return request{field: c.words, metric: metricBM25, queries: v, expr: expr, fields: fields, limit: limit}
 }

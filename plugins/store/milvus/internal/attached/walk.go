@@ -3,6 +3,7 @@ package attached
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -83,6 +84,9 @@ func (c *Collection) after(key string) (string, error) {
 		n, ok := wholeNumber(key)
 		if !ok {
 			return "", sdk.Invalid(fmt.Errorf("%q is not a position in collection %q: use Next of the page before", key, c.name))
+		}
+		if n == math.MinInt64 { // Milvus Lite 2 reads this literal as a float
+			return name + " >= " + strconv.FormatInt(n+1, 10), nil
 		}
 		return name + " > " + strconv.FormatInt(n, 10), nil
 	}
