@@ -26,6 +26,7 @@ type Collection struct {
 	*mapping
 	dimension int
 	entries   int
+	rowBytes  int // of a whole row, about
 	scores    scores
 }
 
@@ -49,10 +50,11 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
-	first, err := c.first(ctx)
+	first, size, err := c.first(ctx)
 	if err != nil {
 		return nil, err
 	}
+	c.rowBytes = max(1, size/max(1, len(first)))
 	if err := c.findParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,10 @@ type leg struct {
 // that it wants by their ids.
 const textRows = 1000
 
+// replyBytes is about how large the reply to several queries may become: of larger rows,
+// or more of them, fewer queries are sent together.
+const replyBytes = 64 << 20
+
 // run finds the best entries of all queries. Those with one filter are sent together.
 func (l leg) run(ctx context.Context, queries []*query) error {
 	groups := map[string][]*query{}
@@ -46,21 +50,23 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 		limit *= 2
 	}
 	for limit = min(limit, maxRows); ; limit = min(4*limit, maxRows) {
-		lists, err := l.lists(ctx, queries, limit)
-		if err != nil {
-			return err
-		}
 		var unsure []*query
-		for i, q := range queries {
-			hits := l.accept(q, lists[i])
-			if len(hits) < l.asked.NumCandidates && len(lists[i]) == limit {
-				unsure = append(unsure, q)
+		for part := range slices.Chunk(queries, max(1, replyBytes/(limit*l.rowBytes))) {
+			lists, err := l.lists(ctx, part, limit)
+			if err != nil {
+				return err
 			}
-			hits = hits[:min(len(hits), l.asked.NumCandidates)]
-			if l.lexical {
-				q.lexical = hits
-			} else {
-				q.dense = hits
+			for i, q := range part {
+				hits := l.accept(q, lists[i])
+				if len(hits) < l.asked.NumCandidates && len(lists[i]) == limit {
+					unsure = append(unsure, q)
+				}
+				hits = hits[:min(len(hits), l.asked.NumCandidates)]
+				if l.lexical {
+					q.lexical = hits
+				} else {
+					q.dense = hits
+				}
 			}
 		}
 		if queries = unsure; len(queries) == 0 {

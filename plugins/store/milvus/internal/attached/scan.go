@@ -11,16 +11,16 @@ import (
 // pageBytes is the size at which a page ends before its limit.
 const pageBytes = 16 << 20
 
-// first reads the first rows, with all that this package understands.
-func (c *Collection) first(ctx context.Context) ([]*record, error) {
+// first reads the first rows, with all that this package understands, and how many bytes
+// they took.
+func (c *Collection) first(ctx context.Context) ([]*record, int, error) {
 	names := []string{c.key.GetName(), c.vector.GetName()}
 	for _, f := range c.fields {
 		if p := (place{field: f}); f != c.key && (p.is(scalars...) || p.is(schemapb.DataType_JSON)) {
 			names = append(names, f.GetName())
 		}
 	}
-	rows, _, err := c.query(ctx, "", names, sampleRows)
-	return rows, err
+	return c.query(ctx, "", names, sampleRows)
 }
 
 // Scan returns the entries in the order of their keys.
