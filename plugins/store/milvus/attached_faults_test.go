@@ -29,11 +29,13 @@ type scripted struct {
 	metrics map[string]string
 	rows    int
 	target  string                      // of the alias; empty: docs
+	padding int                         // bytes of a text
 	fails   map[string]*commonpb.Status // by method
 	states  []commonpb.LoadState        // one after the other; the last one stays
 
 	mu    sync.Mutex
 	calls []string
+	most  int64 // queries of one search
 }
 
 // start serves until the test ends.
@@ -135,7 +137,7 @@ func (s *scripted) columns(keys []int64) []*schemapb.FieldData {
 	var all [][]float32
 	for _, key := range keys {
 		if valid = append(valid, key%3 != 2); key%3 != 2 {
-			texts = append(texts, fmt.Sprint(key))
+			texts = append(texts, fmt.Sprint(key)+strings.Repeat("x", s.padding))
 		}
 		all = append(all, []float32{1, float32(key)})
 	}
@@ -148,6 +150,7 @@ func (s *scripted) Search(_ context.Context, r *milvuspb.SearchRequest) (*milvus
 	if status := s.status("Search"); status.Code != 0 {
 		return &milvuspb.SearchResults{Status: status}, nil
 	}
+	s.most = max(s.most, r.Nq)
 	data := &schemapb.SearchResultData{NumQueries: r.Nq, Ids: &schemapb.IDs{IdField: &schemapb.IDs_IntId{IntId: &schemapb.LongArray{}}}}
 	for range r.Nq {
 		data.Ids.GetIntId().Data = append(data.Ids.GetIntId().Data, 1)

@@ -127,3 +127,54 @@ func TestAttachedLargestKeys(t *testing.T) {
 		after = page.Next
 	}
 }
+
+// Metadata that every row has in a field is compared by the server, negated, too: among
+// those that a search can read none may match.
+func TestAttachedFarMatches(t *testing.T) {
+	c := startEngine(t).config()
+	o := newOwner(t, c)
+	o.create("far", made{dynamic: true, metrics: map[string]string{"vector": "COSINE"}, fields: []*schemapb.FieldSchema{
+		primary(field("id", schemapb.DataType_Int64)), field("text", schemapb.DataType_VarChar), field("lang", schemapb.DataType_VarChar), field("vector", schemapb.DataType_FloatVector, "dim", "2"),
+	}})
+	const n = 20_000
+	for from := 0; from < n; from += n / 4 {
+		var keys []int64
+		var texts, langs []string
+		var all [][]float32
+		for i := from; i < from+n/4; i++ {
+			lang, x := "en", []float32{1, 0}
+			if i%n == n-1 {
+				lang, x = "de", []float32{-1, 0}
+			}
+			keys, texts, langs, all = append(keys, int64(i)), append(texts, ""), append(langs, lang), append(all, x)
+		}
+		o.insert("far", "", n/4, int64s("id", keys), strs("text", texts), strs("lang", langs), vectors("vector", all), objects(t, "", make([]map[string]any, n/4)))
+	}
+	r, _ := attach(t, c, attached.Arguments{Collection: "far"})
+	english := sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "lang", Values: []any{"en", "fr"}}
+	hits, err := r.Search(t.Context(), "far", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0}, Filter: &sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{english}}}})
+	if err != nil || len(hits[0].Dense) != 1 || hits[0].Dense[0].ID != fmt.Sprint(n-1) {
+		t.Errorf("found %+v, %v", hits, err)
+	}
+}
+
+// Of large rows few are asked for at a time, however many queries there are.
+func TestAttachedLargeRows(t *testing.T) {
+	s := newScripted()
+	s.padding = 60_000
+	r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
+	var queries []sdk.Query
+	for range 64 {
+		queries = append(queries, sdk.Query{Vector: []float32{1, 1}})
+	}
+	hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 240, Texts: true}, queries)
+	must(t, err)
+	for i, h := range hits {
+		if len(h.Dense) != 1 {
+			t.Errorf("query %d: %d found", i, len(h.Dense))
+		}
+	}
+	if size := s.most * 240 * 60_000; s.most == 0 || size > 128<<20 {
+		t.Errorf("a search has %d queries: its reply may have %d bytes", s.most, size)
+	}
+}

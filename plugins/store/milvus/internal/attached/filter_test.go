@@ -37,7 +37,7 @@ func testMapping(t *testing.T, d *description, given Fields, first ...*record) *
 func TestCondition(t *testing.T) {
 	m := testMapping(t, testDescription(), Fields{})
 	nullable := testDescription()
-	nullable.field("label").Nullable = true
+	nullable.field("label").Nullable, nullable.field("lang").Nullable = true, true
 	nulls := testMapping(t, nullable, Fields{})
 	compare := func(f sdk.Field, key string, op sdk.FilterOp, values ...any) sdk.Filter {
 		return sdk.Filter{Op: op, Field: f, Key: key, Values: values}
@@ -51,32 +51,35 @@ func TestCondition(t *testing.T) {
 		filter sdk.Filter
 		want   string // "all" and "none" stand for themselves
 	}{
-		"a number as id":           {m, compare(sdk.FieldID, "", sdk.FilterIn, "5", "-7"), "number in [5,-7]"},
-		"no number as id":          {m, compare(sdk.FieldID, "", sdk.FilterIn, "05", "+5", "x", "99999999999999999999"), "none"},
-		"not that number":          {m, not(compare(sdk.FieldID, "", sdk.FilterIn, "5")), "all"},
-		"not that no number":       {m, not(compare(sdk.FieldID, "", sdk.FilterIn, "05")), "all"},
-		"order of numbers as text": {m, compare(sdk.FieldID, "", sdk.FilterLess, "5"), "all"},
-		"label":                    {m, not(compare(sdk.FieldLabel, "", sdk.FilterIn, "a")), `label != "a"`},
-		"label that may be NULL":   {nulls, compare(sdk.FieldLabel, "", sdk.FilterIn, "a"), `label == "a"`},
-		"NULL is the empty label":  {nulls, compare(sdk.FieldLabel, "", sdk.FilterIn, "a", ""), "all"},
-		"NULL is less":             {nulls, compare(sdk.FieldLabel, "", sdk.FilterLess, "a"), "all"},
-		"not a label, or NULL":     {nulls, not(compare(sdk.FieldLabel, "", sdk.FilterIn, "a")), "all"},
-		"text":                     {m, meta("lang", sdk.FilterIn, "en", 5.0), `(lang == "en" or (origin["lang"] == "en" or origin["lang"] == 5.0))`},
-		"unknown key":              {testMapping(t, testDescription(), Fields{Meta: []string{"lang"}}), meta("year", sdk.FilterIn, 5.0), "none"},
-		"text alone":               {testMapping(t, testDescription(), Fields{Meta: []string{"lang"}}), meta("lang", sdk.FilterIn, "en", 5.0), `lang == "en"`},
-		"member alone":             {testMapping(t, testDescription(), Fields{Meta: []string{`origin["a"]["b"]`}}), meta("b", sdk.FilterGreater, 2.0), `origin["a"]["b"] > 2.0`},
-		"not text":                 {m, not(meta("lang", sdk.FilterIn, "en")), "all"},
-		"whole":                    {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterIn, 2000.0, 2000.5, "x"), "year in [2000]"},
-		"whole below a half":       {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 2000.5), "year <= 2000"},
-		"whole above a half":       {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterGreater, -2000.5), "year >= -2000"},
-		"whole, far off":           {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 1e300), "all"},
-		"32 bits":                  {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterGreater, 0.5), "rate > 0.5"},
-		"more than 32 bits":        {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterGreater, 0.1), "all"},
-		"is more than 32 bits":     {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterIn, 0.1), "none"},
-		"64 bits":                  {testMapping(t, testDescription(), Fields{Meta: []string{"weight"}}), meta("weight", sdk.FilterGreater, 0.1), "weight > 0.1"},
-		"bool":                     {testMapping(t, testDescription(), Fields{Meta: []string{"public"}}), meta("public", sdk.FilterIn, true, "true"), "public == true"},
-		"prefix of a number":       {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterPrefix, "20"), "none"},
-		"prefix of a bool":         {testMapping(t, testDescription(), Fields{Meta: []string{"public"}}), meta("public", sdk.FilterPrefix, "t"), "none"},
+		"a number as id":            {m, compare(sdk.FieldID, "", sdk.FilterIn, "5", "-7"), "number in [5,-7]"},
+		"no number as id":           {m, compare(sdk.FieldID, "", sdk.FilterIn, "05", "+5", "x", "99999999999999999999"), "none"},
+		"not that number":           {m, not(compare(sdk.FieldID, "", sdk.FilterIn, "5")), "all"},
+		"not that no number":        {m, not(compare(sdk.FieldID, "", sdk.FilterIn, "05")), "all"},
+		"order of numbers as text":  {m, compare(sdk.FieldID, "", sdk.FilterLess, "5"), "all"},
+		"label":                     {m, not(compare(sdk.FieldLabel, "", sdk.FilterIn, "a")), `label != "a"`},
+		"label that may be NULL":    {nulls, compare(sdk.FieldLabel, "", sdk.FilterIn, "a"), `label == "a"`},
+		"NULL is the empty label":   {nulls, compare(sdk.FieldLabel, "", sdk.FilterIn, "a", ""), "all"},
+		"NULL is less":              {nulls, compare(sdk.FieldLabel, "", sdk.FilterLess, "a"), "all"},
+		"not a label, or NULL":      {nulls, not(compare(sdk.FieldLabel, "", sdk.FilterIn, "a")), "all"},
+		"text in several places":    {nulls, meta("lang", sdk.FilterIn, "en", 5.0), `(lang == "en" or (origin["lang"] == "en" or origin["lang"] == 5.0))`},
+		"unknown key":               {testMapping(t, testDescription(), Fields{Meta: []string{"lang"}}), meta("year", sdk.FilterIn, 5.0), "none"},
+		"text alone":                {testMapping(t, testDescription(), Fields{Meta: []string{"lang"}}), meta("lang", sdk.FilterIn, "en", 5.0), `lang == "en"`},
+		"member alone":              {testMapping(t, testDescription(), Fields{Meta: []string{`origin["a"]["b"]`}}), meta("b", sdk.FilterGreater, 2.0), `origin["a"]["b"] > 2.0`},
+		"text":                      {m, meta("lang", sdk.FilterIn, "en", 5.0), `lang == "en"`},
+		"not text":                  {m, not(meta("lang", sdk.FilterIn, "en", 5.0)), `lang != "en"`},
+		"not a number, of text":     {m, not(meta("lang", sdk.FilterLess, 5.0)), "all"},
+		"not text that may be NULL": {nulls, not(meta("lang", sdk.FilterIn, "en")), "all"},
+		"whole":                     {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterIn, 2000.0, 2000.5, "x"), "year in [2000]"},
+		"whole below a half":        {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 2000.5), "year <= 2000"},
+		"whole above a half":        {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterGreater, -2000.5), "year >= -2000"},
+		"whole, far off":            {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 1e300), "all"},
+		"32 bits":                   {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterGreater, 0.5), "rate > 0.5"},
+		"more than 32 bits":         {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterGreater, 0.1), "all"},
+		"is more than 32 bits":      {testMapping(t, testDescription(), Fields{Meta: []string{"rate"}}), meta("rate", sdk.FilterIn, 0.1), "none"},
+		"64 bits":                   {testMapping(t, testDescription(), Fields{Meta: []string{"weight"}}), meta("weight", sdk.FilterGreater, 0.1), "weight > 0.1"},
+		"bool":                      {testMapping(t, testDescription(), Fields{Meta: []string{"public"}}), meta("public", sdk.FilterIn, true, "true"), "public == true"},
+		"prefix of a number":        {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterPrefix, "20"), "none"},
+		"prefix of a bool":          {testMapping(t, testDescription(), Fields{Meta: []string{"public"}}), meta("public", sdk.FilterPrefix, "t"), "none"},
 	} {
 		if err := test.filter.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)

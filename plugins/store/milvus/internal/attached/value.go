@@ -20,7 +20,9 @@ func (m *mapping) compareMeta(f *sdk.Filter, negated bool) expression.Condition 
 		case from.members && m.takes(from, f.Key):
 			places = append(places, place{from.field, append(slices.Clone(from.path), f.Key)})
 		case !from.members && from.key() == f.Key:
-			places = append(places, from.place)
+			if places = append(places, from.place); len(places) == 1 && len(from.path) == 0 && !from.field.GetNullable() {
+				return compareField(from.place, f, negated) // every row has it, so no other place counts
+			}
 		}
 	}
 	if negated && len(places) > 0 {
@@ -36,6 +38,17 @@ func (m *mapping) compareMeta(f *sdk.Filter, negated bool) expression.Condition 
 	return expression.Or(parts...)
 }
 
+// compareField compares a field in which every row has a value.
+func compareField(p place, f *sdk.Filter, negated bool) expression.Condition {
+	switch {
+	case !negated:
+		return compareValue(p, f)
+	case p.is(texts...):
+		return expression.Text(p.field.GetName(), only(f, isText), true)
+	}
+	return all
+}
+
 func compareValue(p place, f *sdk.Filter) expression.Condition {
 	name := p.field.GetName()
 	switch {
@@ -46,7 +59,7 @@ func compareValue(p place, f *sdk.Filter) expression.Condition {
 		}
 		return expression.Member(member, f, false)
 	case p.is(texts...):
-		return expression.Text(name, only(f, func(v any) bool { _, ok := v.(string); return ok }), false)
+		return expression.Text(name, only(f, isText), false)
 	case p.is(schemapb.DataType_Bool):
 		return expression.Member(name, only(f, func(v any) bool { _, ok := v.(bool); return ok }), false)
 	case p.is(schemapb.DataType_Float):
@@ -63,6 +76,7 @@ func compareValue(p place, f *sdk.Filter) expression.Condition {
 }
 
 func isNumber(v any) bool { _, ok := v.(float64); return ok }
+func isText(v any) bool   { _, ok := v.(string); return ok }
 
 // compareWhole compares a field of whole numbers, which some servers refuse to
 // compare with others.
