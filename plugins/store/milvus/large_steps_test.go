@@ -163,7 +163,7 @@ func (r *largeRun) change() {
 	r.Lines = append(r.Lines, seconds("change of 1,000 rows", time.Since(start)))
 	s, milvus := r.Store.(*store)
 	if milvus {
-		changeSystemRow(r, s, "record", "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
+		changeSystemRow(r, s, "record", "time", float64(time.Now().Add(-2*snapshot.Grace-time.Second).Unix()))
 		r.schema()
 	}
 	start = time.Now()

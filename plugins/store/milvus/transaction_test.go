@@ -187,7 +187,7 @@ func TestTidy(t *testing.T) {
 	if got := rowsOf(t, s); got != 4 {
 		t.Errorf("%d rows before the grace is over", got)
 	}
-	changeSystemRow(t, s, "record", "time", float64(time.Now().Add(-snapshot.Grace-time.Second).Unix()))
+	changeSystemRow(t, s, "record", "time", float64(time.Now().Add(-2*snapshot.Grace-time.Second).Unix()))
 	mustOpen(t, s)
 	must(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
 	rows, err := snapshotOf(s).Query(t.Context(), table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)

@@ -97,7 +97,7 @@ func (l leg) ask(ctx context.Context, queries []*query, limit int, serverFilter 
 		}
 		a.rows = slices.DeleteFunc(rows, func(r row.Found) bool { return !l.Contains(r.Sequence) })
 		a.invisible = len(rows) - len(a.rows)
-		if err := l.FillDetails(ctx, a.rows); err != nil {
+		if err := l.FillDetails(ctx, table.AsConfigured, a.rows); err != nil {
 			return nil, err
 		}
 		answers[i] = a

@@ -115,7 +115,7 @@ func walk(ctx context.Context, s *snapshot.Snapshot, filter *sdk.Filter, from in
 	if condition.None || s.Record.Entries == 0 {
 		return nil
 	}
-	err := s.Walk(ctx, from, s.Record.Next, expression.And(s.Expression(), condition.Expr), fields, func(r row.Found) error {
+	err := s.Walk(ctx, table.AsConfigured, from, s.Record.Next, expression.And(s.Expression(), condition.Expr), fields, func(r row.Found) error {
 		if !s.IsDead(r.Sequence) && filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) && !f(r) {
 			return errEnough{}
 		}

@@ -17,7 +17,7 @@ import (
 type vectors struct {
 	mu     sync.Mutex
 	table  *table.Table // of which they are; opening a collection again makes another
-	commit int64        // the newest that was seen; an older one is of another collection with the name
+	origin string       // of the collection; one that was dropped and made again has another
 	rows   map[int64][]float32
 }
 
@@ -25,10 +25,9 @@ type vectors struct {
 func (v *vectors) of(s *snapshot.Snapshot, queries []*query) (known map[int64][]float32, missing []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.table != s.Table || s.Record.Commit < v.commit {
-		v.table, v.rows = s.Table, map[int64][]float32{}
+	if v.table != s.Table || v.origin != s.Record.Origin {
+		v.table, v.origin, v.rows = s.Table, s.Record.Origin, map[int64][]float32{}
 	}
-	v.commit = s.Record.Commit
 	known = map[int64][]float32{}
 	for _, q := range queries {
 		for _, h := range q.lexical {
@@ -49,8 +48,8 @@ func (v *vectors) of(s *snapshot.Snapshot, queries []*query) (known map[int64][]
 func (v *vectors) keep(s *snapshot.Snapshot, read []row.Found, limit int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.table != s.Table || v.commit != s.Record.Commit {
-		return // a newer search has begun with another commit
+	if v.table != s.Table || v.origin != s.Record.Origin {
+		return // a newer search has begun with another collection
 	}
 	if len(v.rows)+len(read) > limit {
 		clear(v.rows)

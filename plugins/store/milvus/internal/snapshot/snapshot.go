@@ -17,8 +17,11 @@ import (
 // Record is what a commit leaves behind: the one row that is the commit.
 type Record struct {
 	Commit int64 `json:"commit"` // number of its turn
-	Next   int64 `json:"next"`   // sequence number; no row counts from here on
-	Floor  int64 `json:"floor"`  // rows with lower sequence numbers are dead
+	// Origin is a random name that the first commit gives. A collection that was dropped
+	// and made again has another one, and the same numbers may mean other rows.
+	Origin string `json:"origin"`
+	Next   int64  `json:"next"`  // sequence number; no row counts from here on
+	Floor  int64  `json:"floor"` // rows with lower sequence numbers are dead
 	// Gaps are the sequence numbers below Next of turns that did not commit.
 	Gaps    []Gap `json:"gaps,omitempty"`
 	Entries int   `json:"entries"`
@@ -30,11 +33,16 @@ type Record struct {
 	Note       Blob   `json:"note"`
 	Statistics []Blob `json:"statistics"` // later ones replace what earlier ones say
 	Dead       []Blob `json:"dead"`
-	Time       int64  `json:"time"` // of the commit, in seconds since 1970, by the writer's clock
+	Time       int64  `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
 }
 
 // Gap are the sequence numbers from From on and below To.
 type Gap struct{ From, To int64 }
+
+// Same reports that two records are of the same commit.
+func (r *Record) Same(other *Record) bool {
+	return r.Commit == other.Commit && r.Origin == other.Origin
+}
 
 // Average is the average length of a text in words; 1 where there are none.
 func (r *Record) Average() float64 {
@@ -65,7 +73,7 @@ type Snapshot struct {
 	Frequencies map[uint32]uint32  // entries that have a word, by the word's number
 	Dead        map[int64]struct{} // sequence numbers
 	OnServer    bool               // else the table is yet to be created
-	Seen        time.Time          // when it was found to be the last
+	Seen        time.Time          // when it was the last for certain
 }
 
 // Empty is a snapshot of a table without entries.
@@ -90,15 +98,15 @@ func (s *Snapshot) Contains(sequence int64) bool {
 }
 
 // Walk is Table.Walk without what is below the floor and in gaps, which are wide.
-func (s *Snapshot) Walk(ctx context.Context, from, to int64, expr string, fields []string, f func(row.Found) error) error {
+func (s *Snapshot) Walk(ctx context.Context, l table.Level, from, to int64, expr string, fields []string, f func(row.Found) error) error {
 	from = max(from, s.Record.Floor)
 	for _, g := range s.Record.Gaps {
-		if err := s.Table.Walk(ctx, from, min(g.From, to), expr, fields, f); err != nil {
+		if err := s.Table.Walk(ctx, l, from, min(g.From, to), expr, fields, f); err != nil {
 			return err
 		}
 		from = max(from, g.To)
 	}
-	return s.Table.Walk(ctx, from, to, expr, fields, f)
+	return s.Table.Walk(ctx, l, from, to, expr, fields, f)
 }
 
 // IsDead reports that a row was replaced or deleted.
@@ -116,17 +124,18 @@ func (s *Snapshot) Formula() bm25.Formula {
 // or nil, is not read again.
 func Read(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
 	return again(ctx, func() (*Snapshot, error) {
+		began := time.Now() // the reply may take its time
 		r, err := last(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		if old != nil && old.Record.Commit == r.Commit {
+		if old != nil && old.Record.Same(&r) {
 			same := *old
-			same.Table, same.OnServer, same.Seen = t, true, time.Now()
+			same.Table, same.OnServer, same.Seen = t, true, began
 			return &same, nil
 		}
 		s := Empty(t, true)
-		s.Record = r
+		s.Record, s.Seen = r, began
 		return s, s.readBlobs(ctx, old)
 	})
 }
@@ -171,7 +180,7 @@ func (s *Snapshot) readBlobs(ctx context.Context, old *Snapshot) (err error) {
 		return err
 	}
 	unread := s.Record.Statistics
-	if old != nil {
+	if old != nil && old.Record.Origin == s.Record.Origin {
 		if n := len(old.Record.Statistics); n <= len(unread) && slices.Equal(old.Record.Statistics, unread[:n]) {
 			unread = unread[n:]
 			s.Frequencies = maps.Clone(old.Frequencies)

@@ -29,8 +29,8 @@ type Turns struct {
 	Records map[int64]Record
 }
 
-// Claim says who works at a turn. It ends like a lease, so that the turn of a writer
-// that died is not waited for.
+// Claim says who works at a turn. It is a lease, which its writer renews: where the
+// writer died, nobody waits for it longer than that.
 type Claim struct {
 	Turn    int64  `json:"turn"`
 	Holder  string `json:"holder"`

@@ -12,8 +12,9 @@ import (
 const (
 	// fresh is how long a reader relies on what it knows of the last commit.
 	fresh = 2 * time.Second
-	// Grace is how long the dead rows of a commit are kept for readers that do not
-	// know of it yet. A read that took half of it checks whether it was fast enough.
+	// Grace is how long a reader that does not know of a newer commit may need the rows
+	// that died with it, and how long a call may be on its way. A read that took half of
+	// it checks whether it was fast enough.
 	Grace = 2 * time.Minute
 )
 
@@ -88,7 +89,7 @@ func (v *View) Read(ctx context.Context, do func(*Snapshot) error) error {
 			return nil
 		}
 		newer, err := v.current(ctx)
-		if err != nil || newer.Record.Commit == s.Record.Commit {
+		if err != nil || newer.Record.Same(&s.Record) {
 			return err
 		}
 	}

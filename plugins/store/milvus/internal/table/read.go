@@ -97,7 +97,7 @@ func (t *Table) Count(ctx context.Context, expr string) (int, error) {
 // Walk calls f with the rows whose positions are at least from and below to, and
 // that an expression selects, in the order of their positions. Windows of positions
 // need neither an order nor an iterator of the server.
-func (t *Table) Walk(ctx context.Context, from, to int64, expr string, fields []string, f func(row.Found) error) error {
+func (t *Table) Walk(ctx context.Context, l Level, from, to int64, expr string, fields []string, f func(row.Found) error) error {
 	smallest := int64(plainWindow)
 	if slices.Contains(fields, row.FieldVector) {
 		smallest = VectorWindow
@@ -106,7 +106,7 @@ func (t *Table) Walk(ctx context.Context, from, to int64, expr string, fields []
 	for from < to {
 		end := min(from+window, to)
 		positions := fmt.Sprintf(`%s >= "%s" and %s < "%s"`, row.FieldKey, row.Digits(from), row.FieldKey, row.Digits(end))
-		rows, err := t.Query(ctx, AsConfigured, expression.And(positions, expr), fields...)
+		rows, err := t.Query(ctx, l, expression.And(positions, expr), fields...)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func SortByPosition(rows []row.Found) {
 }
 
 // FillDetails reads what was left out of the details of rows.
-func (t *Table) FillDetails(ctx context.Context, rows []row.Found) error {
+func (t *Table) FillDetails(ctx context.Context, l Level, rows []row.Found) error {
 	at := map[int64][]int{}
 	var keys []string
 	for i, r := range rows {
@@ -148,7 +148,7 @@ func (t *Table) FillDetails(ctx context.Context, rows []row.Found) error {
 		at[r.Sequence] = append(at[r.Sequence], i)
 	}
 	for part := range slices.Chunk(keys, LookUp) {
-		texts, err := t.Query(ctx, AsConfigured, expression.Keys(part), row.FieldKey, row.FieldID, row.FieldLabel, row.FieldText, row.FieldContext)
+		texts, err := t.Query(ctx, l, expression.Keys(part), row.FieldKey, row.FieldID, row.FieldLabel, row.FieldText, row.FieldContext)
 		if err != nil {
 			return err
 		}

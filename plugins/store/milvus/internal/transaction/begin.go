@@ -51,7 +51,7 @@ func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 			_ = mine.release(context.WithoutCancel(ctx))
 		}
 	}()
-	if mine.base.Commit != s.Record.Commit {
+	if !mine.base.Same(&s.Record) {
 		return nil, sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", s.Collection), 0)
 	}
 	base := after(*s, mine.Turn)

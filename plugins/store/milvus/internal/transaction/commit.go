@@ -59,6 +59,7 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*snapshot.Snaps
 	if _, err := tx.turn.check(ctx); err != nil {
 		return nil, err
 	}
+	next.Record.Time = time.Now().Add(tx.base.Server.Config.RetryTime).Unix()
 	err = tx.turn.put(ctx, next.Record, "record")
 	next.Seen = time.Now()
 	// It counts once it is there and nobody has claimed a higher turn, whatever was
@@ -100,7 +101,10 @@ func (tx *transaction) prepare(ctx context.Context, note []byte) (*snapshot.Snap
 	next := snapshot.Empty(base.Table, true)
 	next.Record, next.Note, next.Frequencies = base.Record, slices.Clone(note), maps.Clone(base.Frequencies)
 	r := &next.Record
-	r.Commit, r.Next, r.Time = tx.turn.Turn, tx.next, time.Now().Unix()
+	r.Commit, r.Next = tx.turn.Turn, tx.next
+	if base.Record.Commit == 0 {
+		r.Origin = tx.turn.Holder
+	}
 	r.Entries += tx.entries
 	r.Words += tx.words
 	r.Statistics, r.Dead = slices.Clone(r.Statistics), slices.Clone(r.Dead)

@@ -10,6 +10,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -22,6 +23,7 @@ type engine struct {
 	schema  *schemapb.CollectionSchema
 	indexed map[string]bool
 	rows    map[string]map[string]any // key to fields
+	behind  map[string]map[string]any // what reads see that need not see the newest rows; nil: the same
 }
 
 var ok = &commonpb.Status{}
@@ -86,7 +88,12 @@ func (e *engine) write(fields []*schemapb.FieldData, n int) *milvuspb.MutationRe
 }
 
 func (e *engine) query(r *milvuspb.QueryRequest) *milvuspb.QueryResults {
+	newest := e.rows
+	if e.behind != nil && r.GuaranteeTimestamp != client.StrongTimestamp {
+		e.rows = e.behind
+	}
 	rows := e.selected(r.Expr)
+	e.rows = newest
 	reply := &milvuspb.QueryResults{Status: ok, CollectionName: r.CollectionName, OutputFields: r.OutputFields}
 	for _, name := range r.OutputFields {
 		f := &schemapb.FieldData{FieldName: name}

@@ -41,7 +41,7 @@ func (tx *transaction) reweigh(ctx context.Context, dead []int64, replaced bool)
 	if err != nil {
 		return nil, err
 	}
-	lowest, highest := tx.lowest, tx.highest
+	lowest, highest := in.Lowest, in.Highest
 	tx.lowest, tx.highest = 0, 0
 	numbers := make([]int64, 0, len(keys))
 	for part := range slices.Chunk(keys, table.VectorWindow) {
@@ -78,7 +78,7 @@ func (tx *transaction) outdated(ctx context.Context, gone map[int64]bool, averag
 	var keys []string
 	soFar := *tx.base
 	soFar.Record.Next = tx.next
-	err := soFar.Walk(ctx, 0, tx.next, soFar.Expression(), []string{row.FieldKey, row.FieldDetails}, func(r row.Found) error {
+	err := soFar.Walk(ctx, table.Newest, 0, tx.next, soFar.Expression(), []string{row.FieldKey, row.FieldDetails}, func(r row.Found) error {
 		if !gone[r.Sequence] && (r.Average*halfDrift < average || average*halfDrift < r.Average) {
 			keys = append(keys, r.Key)
 		}

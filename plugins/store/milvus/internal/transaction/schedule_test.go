@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -158,6 +159,9 @@ func (s *schedule) step() time.Duration {
 		s.late(s.take(i))
 		return 0
 	}
+	if s.rand.IntN(10) == 0 && s.engine.behind != nil {
+		s.engine.behind = maps.Clone(s.engine.rows)
+	}
 	if s.calm {
 		s.note("%s: %s", c.name, c.what)
 		s.take(i).answer <- c.effect()
@@ -178,6 +182,11 @@ func (s *schedule) step() time.Duration {
 	case chance < 10:
 		s.note("%s dies in %s", c.name, c.what)
 		c.die()
+	case chance < 13:
+		pause := time.Duration(s.rand.IntN(60)) * time.Second
+		s.note("%s: %s has its effect and a reply in %v", c.name, c.what, pause)
+		reply := s.take(i).effect()
+		time.AfterFunc(pause, func() { c.answer <- reply })
 	default:
 		s.note("%s: %s", c.name, c.what)
 		s.take(i).answer <- c.effect()

@@ -52,7 +52,7 @@ func (tx *transaction) query(ctx context.Context, expr string) ([]row.Found, err
 	}
 	rows, err := tx.base.Query(ctx, table.Newest, expr, fields...)
 	if err == nil && tx.base.Analyzer != nil {
-		err = tx.base.FillDetails(ctx, rows)
+		err = tx.base.FillDetails(ctx, table.Newest, rows)
 	}
 	return rows, err
 }
@@ -73,7 +73,7 @@ func (tx *transaction) verify(ctx context.Context) error {
 		return err
 	}
 	seen := map[int64]bool{} // a count may be too high
-	err = tx.base.Walk(ctx, 0, tx.next, expr, []string{row.FieldKey}, func(r row.Found) error {
+	err = tx.base.Walk(ctx, table.Newest, 0, tx.next, expr, []string{row.FieldKey}, func(r row.Found) error {
 		seen[r.Sequence] = true
 		return nil
 	})

@@ -34,7 +34,7 @@ func tidy(ctx context.Context, s *snapshot.Snapshot, t *turn) (bool, error) {
 	if err := tidySystem(ctx, s, t); err != nil {
 		return false, err
 	}
-	if time.Since(time.Unix(s.Record.Time, 0)) < snapshot.Grace {
+	if time.Since(time.Unix(s.Record.Time, 0)) < settled {
 		return false, nil
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Keys(s.Dead)), table.LookUp) {

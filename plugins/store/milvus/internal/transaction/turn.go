@@ -20,6 +20,11 @@ const (
 	leaseRenew = 8 * time.Second
 )
 
+// settled is how long after its record was sent nobody needs what a commit replaced: the
+// record counts within snapshot.Grace, or a later turn has begun without it, and a
+// reader that did not know of it has ended within another.
+const settled = 2 * snapshot.Grace
+
 // turn is the right to make one commit, as long as nobody claims a higher one.
 //
 // Milvus cannot compare and swap, and a call that its caller gave up may still have
@@ -32,8 +37,8 @@ const (
 //
 // The lease in the claim only keeps writers from ending each other's turns for nothing.
 // Time matters in one place: rows that died, and those of a commit that came too late to
-// count, are removed after snapshot.Grace. By then no reader needs them, and no call
-// that writes one may still be on its way.
+// count, are removed once the record of the commit is settled. Clocks may be apart by
+// about a minute.
 type turn struct {
 	snapshot.Claim
 	table *table.Table
@@ -51,7 +56,11 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 	}
 	highest := before.Highest()
 	if left := time.Until(time.Unix(highest.Until, 0)); left > 0 && !hasEnded(highest) {
-		return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)", t.Collection, highest.Process, left.Round(time.Second)), time.Second)
+		advice := ""
+		if left > leaseTime+time.Second {
+			advice = fmt.Sprintf("; that is more than the %v of a lease: set the clocks of the two machines", leaseTime)
+		}
+		return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)%s", t.Collection, highest.Process, left.Round(time.Second), advice), time.Second)
 	}
 	mine := &turn{table: t, Claim: snapshot.Claim{
 		Turn: highest.Turn + 1, Holder: fmt.Sprintf("%016x", rand.Uint64()),
@@ -75,22 +84,29 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 		return nil, err
 	}
 	for number, r := range now.Records {
-		mine.disputed = mine.disputed || number > mine.base.Commit && time.Since(time.Unix(r.Time, 0)) < snapshot.Grace
+		mine.disputed = mine.disputed || number > mine.base.Commit && time.Since(time.Unix(r.Time, 0)) < settled
 	}
 	return mine, nil
 }
 
 // check reads the turns and makes sure that nobody else has claimed this one or a
-// higher one.
+// higher one, and that the claim is still there: in a collection that was dropped and
+// made again turns are counted anew.
 func (m *turn) check(ctx context.Context) (*snapshot.Turns, error) {
 	turns, err := snapshot.ReadTurns(ctx, m.table)
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range turns.Claims {
-		if other.Turn >= m.Turn && other.Holder != m.Holder {
-			return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, other.Process), time.Second)
+	claimed := false
+	for _, c := range turns.Claims {
+		if c.Holder == m.Holder {
+			claimed = true
+		} else if c.Turn >= m.Turn {
+			return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, c.Process), time.Second)
 		}
+	}
+	if !claimed {
+		return nil, sdk.Transient(fmt.Errorf("collection %q was dropped by another process: open it again", m.table.Collection), 0)
 	}
 	return turns, nil
 }

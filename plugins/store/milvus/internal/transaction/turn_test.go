@@ -20,7 +20,7 @@ func TestDisputedTurn(t *testing.T) {
 	for name, test := range map[string]struct {
 		age  time.Duration
 		want bool
-	}{"young": {time.Second, true}, "old": {snapshot.Grace + time.Second, false}} {
+	}{"young": {time.Second, true}, "old": {settled + time.Second, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSimulation(t, 1)
 			s.calm = true
