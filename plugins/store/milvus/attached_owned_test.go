@@ -139,8 +139,8 @@ func TestAttachedAliasElsewhere(t *testing.T) {
 	if err != nil || said && after.Name != "second" || after.ID == before.ID || found(t, r, after.Name) != "b c" {
 		t.Errorf("attached again: %+v, %v", after, err)
 	}
-	if _, err := r.Get(t.Context(), before.Name, []string{"a"}); said && sdk.CodeOf(err) != sdk.CodeInvalid {
-		t.Errorf("the one before gives %v", err)
+	if got, err := r.Get(t.Context(), before.Name, []string{"a"}); said && (err != nil || got[0].ID != "a") {
+		t.Errorf("the one before is not served on: %+v, %v", got, err)
 	}
 }
 

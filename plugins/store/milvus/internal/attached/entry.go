@@ -41,7 +41,7 @@ func (m *mapping) outputs(withTexts, withMeta, withVector bool) []string {
 
 // hasTexts reports whether a row came with what outputs(true, ...) names for.
 func (r *record) hasTexts(m *mapping) bool {
-	return m.text == nil || r.rows.columns[m.text.field.GetName()] != nil
+	return !slices.ContainsFunc(m.outputs(true, true, false), func(name string) bool { return r.rows.columns[name] == nil })
 }
 
 func (m *mapping) keyOf(r *record) string   { return textOf(r.value(m.key.GetName())) }

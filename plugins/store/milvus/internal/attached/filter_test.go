@@ -97,3 +97,17 @@ func TestCondition(t *testing.T) {
 		}
 	}
 }
+
+// A row without its metadata is no whole entry, also where entries have no text.
+func TestHasTexts(t *testing.T) {
+	m := testMapping(t, testDescription(), Fields{Text: "label", Meta: []string{"lang"}})
+	m.text = nil
+	row := &record{rows: &records{columns: map[string]*column{"number": {}, "label": {}}}}
+	if row.hasTexts(m) {
+		t.Error("metadata that did not come counts as there")
+	}
+	row.rows.columns["lang"] = &column{}
+	if !row.hasTexts(m) {
+		t.Error("what came is not enough")
+	}
+}
