@@ -37,7 +37,7 @@ func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
 	if r.found == nil {
 		r.found = map[string]*attached.Collection{}
 	}
-	r.found[found.Name()] = found
+	r.found[found.Name] = found
 	return found.Describe(), nil
 }
 

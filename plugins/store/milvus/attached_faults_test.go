@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -242,11 +243,11 @@ func TestAttachedRefused(t *testing.T) {
 	}{
 		"no such collection":      {give: attached.Arguments{Collection: "doc"}, argument: "collection", wants: []string{`"doc"`, "docs, faq"}},
 		"a partition":             {give: attached.Arguments{Partitions: []string{"en"}}, argument: "partitions", wants: []string{"no partitions"}},
-		"a field that is missing": {give: attached.Arguments{Fields: attached.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk, text, vector"}},
-		"a text that is none":     {give: attached.Arguments{Fields: attached.Fields{Text: "pk"}}, argument: "fields", wants: []string{"Int64"}},
-		"members of no JSON":      {give: attached.Arguments{Fields: attached.Fields{Meta: []string{`text["a"]`}}}, argument: "fields", wants: []string{"JSON"}},
-		"a vector that is none":   {give: attached.Arguments{Fields: attached.Fields{Vector: "text"}}, argument: "fields", wants: []string{"VarChar", "FloatVector"}},
-		"a sparse field":          {give: attached.Arguments{Fields: attached.Fields{Sparse: "words"}}, argument: "fields", wants: []string{"words"}},
+		"a field that is missing": {give: attached.Arguments{Fields: mapping.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk, text, vector"}},
+		"a text that is none":     {give: attached.Arguments{Fields: mapping.Fields{Text: "pk"}}, argument: "fields", wants: []string{"Int64"}},
+		"members of no JSON":      {give: attached.Arguments{Fields: mapping.Fields{Meta: []string{`text["a"]`}}}, argument: "fields", wants: []string{"JSON"}},
+		"a vector that is none":   {give: attached.Arguments{Fields: mapping.Fields{Vector: "text"}}, argument: "fields", wants: []string{"VarChar", "FloatVector"}},
+		"a sparse field":          {give: attached.Arguments{Fields: mapping.Fields{Sparse: "words"}}, argument: "fields", wants: []string{"words"}},
 		"several vectors": {func(s *scripted) { s.fields = append(s.fields, vector("image", schemapb.DataType_Float16Vector)) }, attached.Arguments{}, "fields",
 			[]string{"vector, image", `fields { vector = "vector" }`}},
 		"no vector": {func(s *scripted) { s.fields = s.fields[:2] }, attached.Arguments{}, "collection", []string{"no field of vectors"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -61,7 +62,7 @@ func TestAttachedID(t *testing.T) {
 		names = append(names, "doc "+d.columns[1].GetScalars().GetStringData().Data[i]+"\t"+string(rune('A'+i)))
 	}
 	o.insert("docs", "", 60, append(d.columns, strs("doc", names))...)
-	r, info := attach(t, c, attached.Arguments{Collection: "docs", Fields: attached.Fields{ID: "doc"}})
+	r, info := attach(t, c, attached.Arguments{Collection: "docs", Fields: mapping.Fields{ID: "doc"}})
 	if !slices.ContainsFunc(info.Notes, func(note string) bool { return strings.Contains(note, "not the primary key") }) {
 		t.Errorf("notes %q", info.Notes)
 	}

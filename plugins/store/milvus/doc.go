@@ -34,7 +34,9 @@
 //	snapshot     what a reader knows of the last commit
 //	transaction  writing, and the commit that makes all of it visible at once
 //	search       both legs of a search, scored as store/local does; get and scan
-//	attached     a collection that somebody else makes: found out, and read as it is
+//	column       replies of the server as rows
+//	mapping      which field of somebody else's collection holds which part of an entry
+//	attached     such a collection: searched, got and scanned
 //
 // This package puts them together as a stage. It does not embed and does not fuse.
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/backoff"
@@ -22,8 +23,8 @@ type Collection struct {
 	arguments Arguments
 	params    map[string]string // of a search in the vectors' index, from the file
 	log       *slog.Logger
-	*description
-	*mapping
+	*mapping.Schema
+	*mapping.Mapping
 	dimension int
 	entries   int
 	rowBytes  int // of a whole row, about
@@ -40,8 +41,8 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err != nil {
 		return nil, err
 	}
-	c := &Collection{call: call, arguments: a, params: params, log: log, description: d}
-	if c.mapping, err = newMapping(d, a.Fields); err != nil {
+	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d}
+	if c.Mapping, err = mapping.New(d, a.Fields); err != nil {
 		return nil, err
 	}
 	if err := c.checkPartitions(ctx); err != nil {
@@ -55,11 +56,11 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 		return nil, err
 	}
 	c.rowBytes = max(1, size/max(1, len(first)))
-	if err := c.findParts(d, a.Fields, first); err != nil {
+	if err := c.FindParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}
-	if c.dimension, err = strconv.Atoi(pair(c.vector.GetTypeParams(), "dim")); err != nil {
-		return nil, wrong("collection", "the server gives field %s no dimension: %w", c.vector.GetName(), err)
+	if c.dimension, err = strconv.Atoi(mapping.Param(c.Vector.GetTypeParams(), "dim")); err != nil {
+		return nil, mapping.Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
 	if c.entries, err = c.count(ctx); err != nil {
 		return nil, err
@@ -67,14 +68,11 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	return c, c.calibrate(ctx, first)
 }
 
-// Name is by which the server knows the collection itself, not an alias of it.
-func (c *Collection) Name() string { return c.name }
-
 // Describe says what was found.
 func (c *Collection) Describe() sdk.Attached {
 	return sdk.Attached{
-		Name: c.name, ID: c.identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.words != "", Labels: c.label != nil,
-		Fields: slices.Clone(c.found), Notes: slices.Concat([]string{c.scores.note}, c.notes),
+		Name: c.Name, ID: c.Identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.Words != "", Labels: c.Label != nil,
+		Fields: slices.Clone(c.Found), Notes: slices.Concat([]string{c.scores.note}, c.Notes),
 	}
 }
 
@@ -84,17 +82,17 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 		return nil
 	}
 	var names []string
-	err := c.call(ctx, "list the partitions of "+c.name, func(ctx context.Context, s Service) error {
-		reply, err := s.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.name})
+	err := c.call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s Service) error {
+		reply, err := s.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
 		names = reply.GetPartitionNames()
 		return err
 	})
 	if server.IsUnimplemented(err) {
-		return wrong("partitions", "the server has no partitions")
+		return mapping.Wrong("partitions", "the server has no partitions")
 	}
 	for _, name := range c.arguments.Partitions {
 		if err == nil && !slices.Contains(names, name) {
-			return wrong("partitions", "collection %q has no partition %q; it has %s", c.name, name, list(names))
+			return mapping.Wrong("partitions", "collection %q has no partition %q; it has %s", c.Name, name, mapping.List(names))
 		}
 	}
 	return err
@@ -106,7 +104,7 @@ func (c *Collection) load(ctx context.Context) error {
 	for asked := false; ; {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
-			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.name, PartitionNames: c.arguments.Partitions})
+			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
 			state = reply.GetState()
 			return err
 		})
@@ -120,8 +118,8 @@ func (c *Collection) load(ctx context.Context) error {
 			return c.notLoaded()
 		default:
 			asked = true
-			err := c.call(ctx, "load collection "+c.name, func(ctx context.Context, s Service) error {
-				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.name})
+			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
+				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
 				return err
 			})
 			if err != nil {

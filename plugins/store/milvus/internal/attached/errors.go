@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/sdk"
 )
@@ -22,41 +22,22 @@ func noCollection(ctx context.Context, call Caller, name string) error {
 	})
 	there := "the server shows none; look at address and database"
 	if slices.Sort(names); len(names) > 0 {
-		there = "the server has " + list(names)
+		there = "the server has " + mapping.List(names)
 	}
-	return wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
-}
-
-// wrong is about an argument of the file.
-func wrong(argument, format string, args ...any) error {
-	name, path, _ := strings.Cut(argument, ".")
-	e := &sdk.ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)}
-	if path != "" {
-		e.Path = []string{path}
-	}
-	return sdk.Invalid(e)
-}
-
-// list writes the first names of a list.
-func list(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return mapping.Wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
 }
 
 func (c *Collection) notLoaded() error {
-	return wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.name)
+	return mapping.Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 }
 
 // explainError says what a failure of a call means for an attached collection.
 func (c *Collection) explainError(err error) error {
 	switch {
 	case server.IsMissing(err):
-		return sdk.Invalid(fmt.Errorf("collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.name, err))
+		return sdk.Invalid(fmt.Errorf("collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.Name, err))
 	case server.IsNotLoaded(err):
-		return sdk.Invalid(fmt.Errorf("collection %q is not in the server's memory any more: its owner has to load it; with load = true in the file the next start does", c.name))
+		return sdk.Invalid(fmt.Errorf("collection %q is not in the server's memory any more: its owner has to load it; with load = true in the file the next start does", c.Name))
 	}
 	return err
 }

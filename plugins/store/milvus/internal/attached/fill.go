@@ -2,6 +2,8 @@ package attached
 
 import (
 	"context"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 )
 
 // fillDense gives the lexical hits of a query their cosines.
@@ -11,7 +13,7 @@ func (c *Collection) fillDense(ctx context.Context, q *query) error {
 	}
 	known := scoresOf(q.dense, func(h hit) float32 { return h.dense })
 	more, err := c.ask(ctx, missing(q.lexical, known), func(expr string, n int) request {
-		return c.denseRequest([][]float32{q.vector}, expr, c.outputs(false, false, false), n)
+		return c.denseRequest([][]float32{q.vector}, expr, c.Outputs(false, false, false), n)
 	})
 	for i := range q.lexical {
 		h := &q.lexical[i]
@@ -29,13 +31,13 @@ func (c *Collection) fillDense(ctx context.Context, q *query) error {
 func (c *Collection) fillLexical(ctx context.Context, q *query) error {
 	known := scoresOf(q.lexical, func(h hit) float32 { return h.lexical })
 	more, err := c.ask(ctx, missing(q.dense, known), func(expr string, n int) request {
-		return c.lexicalRequest([]string{q.Text}, expr, c.outputs(false, false, false), n)
+		return c.lexicalRequest([]string{q.Text}, expr, c.Outputs(false, false, false), n)
 	})
 	for i := range q.dense {
 		h := &q.dense[i]
 		if score, ok := known[h.key]; ok {
 			h.lexical = score
-		} else if _, asked := oneOf(place{field: c.key}, []string{h.key}); asked == 1 {
+		} else if _, asked := mapping.OneOf(mapping.Place{Field: c.Key}, []string{h.key}); asked == 1 {
 			h.lexical = bm25(more[h.key])
 		}
 	}
@@ -62,7 +64,7 @@ func missing(hits []hit, known map[string]float32) (keys []string) {
 // ask searches among a few rows and returns the server's scores.
 func (c *Collection) ask(ctx context.Context, keys []string, make func(expr string, n int) request) (map[string]float32, error) {
 	found := map[string]float32{}
-	expr, n := oneOf(place{field: c.key}, keys)
+	expr, n := mapping.OneOf(mapping.Place{Field: c.Key}, keys)
 	if n == 0 {
 		return found, nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -19,14 +21,14 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 		}
 		at[id] = append(at[id], i)
 	}
-	set := func(r *record) {
-		for _, i := range at[c.idOf(r)] {
-			entries[i] = c.entry(r, true)
+	set := func(r *column.Row) {
+		for _, i := range at[c.IDOf(r)] {
+			entries[i] = c.Entry(r, true)
 		}
 	}
-	fields := c.outputs(true, true, false)
+	fields := c.Outputs(true, true, false)
 	for part := range slices.Chunk(unique, plainWindow/4) {
-		expr, n := oneOf(c.id, part)
+		expr, n := mapping.OneOf(c.ID, part)
 		if n == 0 {
 			continue
 		}
@@ -44,13 +46,13 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 		if _, ok := expression.Quote(id); ok || entries[at[id][0]].ID != "" {
 			continue
 		}
-		from, isKey := "", c.id.field == c.key
+		from, isKey := "", c.ID.Field == c.Key
 		if isKey {
 			from = beginning(id)
 		}
-		err := c.walk(ctx, from, all, fields, func(r *record) bool {
+		err := c.walk(ctx, from, expression.Condition{}, fields, func(r *column.Row) bool {
 			set(r)
-			return entries[at[id][0]].ID == "" && !(isKey && c.keyOf(r) > id)
+			return entries[at[id][0]].ID == "" && !(isKey && c.KeyOf(r) > id)
 		})
 		if err != nil {
 			return nil, err

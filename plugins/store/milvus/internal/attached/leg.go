@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -73,7 +74,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 			return nil
 		}
 		if limit == maxRows {
-			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.name, "rows", maxRows, "filter", queries[0].Filter.String())
+			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", maxRows, "filter", queries[0].Filter.String())
 			return nil
 		}
 	}
@@ -82,7 +83,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 func (l leg) lists(ctx context.Context, queries []*query, limit int) ([][]scored, error) {
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.Filter != nil })
-	fields := l.outputs(l.asked.Texts && limit <= textRows, filtered, !l.scores.exact)
+	fields := l.Outputs(l.asked.Texts && limit <= textRows, filtered, !l.scores.exact)
 	expr := queries[0].condition.Expr
 	if l.lexical {
 		texts := make([]string, len(queries))
@@ -104,7 +105,7 @@ func (l leg) accept(q *query, found []scored) []hit {
 	seen := map[string]bool{}
 	var hits []hit
 	for _, r := range found {
-		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.labelOf(r.record), l.readMeta(r.record)) {
+		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.Row), l.ReadMeta(r.Row)) {
 			continue
 		}
 		seen[r.id] = true
@@ -115,8 +116,8 @@ func (l leg) accept(q *query, found []scored) []hit {
 			h.dense = l.scores.cosine(r.score)
 		}
 		if !l.scores.exact && q.vector != nil {
-			x, _ := r.value(l.vector.GetName()).([]float32)
-			h.dense = cosine(q.vector, x)
+			x, _ := r.Value(l.Vector.GetName()).([]float32)
+			h.dense = column.Cosine(q.vector, x)
 		}
 		hits = append(hits, h)
 	}
@@ -136,8 +137,8 @@ func (l leg) entries(hits []hit) []sdk.Hit {
 	all := make([]sdk.Hit, len(hits))
 	for i, h := range hits {
 		all[i] = sdk.Hit{ID: h.id, Dense: h.dense, Lexical: h.lexical}
-		if !l.asked.Texts || h.hasTexts(l.mapping) {
-			e := l.entry(h.record, l.asked.Texts)
+		if !l.asked.Texts || l.HasTexts(h.Row) {
+			e := l.Entry(h.Row, l.asked.Texts)
 			all[i].Entry = &e
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 )
 
 // maxRows is the most that a server returns at a time.
@@ -18,12 +20,12 @@ const maxRows = 16384
 
 // query returns rows that an expression selects, in the order of their keys: the
 // first limit of them. It also returns about how many bytes they took.
-func (c *Collection) query(ctx context.Context, expr string, fields []string, limit int) ([]*record, int, error) {
-	var all []*record
+func (c *Collection) query(ctx context.Context, expr string, fields []string, limit int) ([]*column.Row, int, error) {
+	var all []*column.Row
 	size := 0
-	err := c.call(ctx, "read rows of "+c.name, func(ctx context.Context, s Service) error {
+	err := c.call(ctx, "read rows of "+c.Name, func(ctx context.Context, s Service) error {
 		reply, err := s.Query(ctx, &milvuspb.QueryRequest{
-			CollectionName: c.name, PartitionNames: c.arguments.Partitions, Expr: expr, OutputFields: fields, UseDefaultConsistency: true,
+			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Expr: expr, OutputFields: fields, UseDefaultConsistency: true,
 			// Without these two a server may return any rows, in any order.
 			QueryParams: pairs(map[string]string{"limit": strconv.Itoa(limit), "iterator": "True", "reduce_stop_for_best": "True"}),
 		})
@@ -39,8 +41,8 @@ func (c *Collection) query(ctx context.Context, expr string, fields []string, li
 
 // count returns how many rows there are.
 func (c *Collection) count(ctx context.Context) (n int, err error) {
-	err = c.call(ctx, "count the rows of "+c.name, func(ctx context.Context, s Service) error {
-		reply, err := s.Query(ctx, &milvuspb.QueryRequest{CollectionName: c.name, PartitionNames: c.arguments.Partitions, OutputFields: []string{"count(*)"}, UseDefaultConsistency: true})
+	err = c.call(ctx, "count the rows of "+c.Name, func(ctx context.Context, s Service) error {
+		reply, err := s.Query(ctx, &milvuspb.QueryRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions, OutputFields: []string{"count(*)"}, UseDefaultConsistency: true})
 		if err != nil {
 			return err
 		}
@@ -55,30 +57,18 @@ func (c *Collection) count(ctx context.Context) (n int, err error) {
 }
 
 // rows makes rows of columns; their ids are in a column, too, if none are given.
-func (c *Collection) rows(fields []*schemapb.FieldData, ids *schemapb.IDs) ([]*record, error) {
-	key := c.key.GetName()
+func (c *Collection) rows(fields []*schemapb.FieldData, ids *schemapb.IDs) ([]*column.Row, error) {
+	key := c.Key.GetName()
 	if ids != nil {
 		fields = slices.DeleteFunc(slices.Clone(fields), func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
 		fields = append(fields, idColumn(key, ids))
 	}
-	var keys *column
 	for _, f := range fields {
 		if f.GetFieldName() == key {
-			keys = newColumn(f)
+			return column.Read(fields, column.Length(f))
 		}
 	}
-	if keys == nil {
-		return nil, nil // no row matched
-	}
-	r, err := read(fields, keys.n)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*record, r.n)
-	for i := range all {
-		all[i] = &record{rows: r, i: i}
-	}
-	return all, nil
+	return nil, nil // no row matched
 }
 
 func idColumn(name string, ids *schemapb.IDs) *schemapb.FieldData {

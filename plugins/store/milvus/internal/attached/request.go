@@ -11,6 +11,8 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 )
 
 // request is one search of the server.
@@ -25,7 +27,7 @@ type request struct {
 
 // scored is a row that a search found.
 type scored struct {
-	*record
+	*column.Row
 	key   string
 	id    string
 	score float32
@@ -43,9 +45,9 @@ func (c *Collection) search(ctx context.Context, q request) ([][]scored, error) 
 	}
 	n := len(q.queries.GetValues())
 	lists := make([][]scored, n)
-	err = c.call(ctx, "search "+c.name, func(ctx context.Context, s Service) error {
+	err = c.call(ctx, "search "+c.Name, func(ctx context.Context, s Service) error {
 		reply, err := s.Search(ctx, &milvuspb.SearchRequest{
-			CollectionName: c.name, PartitionNames: c.arguments.Partitions, Dsl: q.expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(n),
+			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Dsl: q.expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(n),
 			OutputFields: q.fields, UseDefaultConsistency: true,
 			SearchParams: pairs(map[string]string{"anns_field": q.field, "metric_type": q.metric, "topk": strconv.Itoa(q.limit), "params": string(params), "round_decimal": "-1"}),
 		})
@@ -74,7 +76,7 @@ func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored)
 			if at == len(all) {
 				return fmt.Errorf("the server returned %d rows, fewer than it counts", len(all))
 			}
-			lists[i] = append(lists[i], scored{all[at], c.keyOf(all[at]), c.idOf(all[at]), scores[at]})
+			lists[i] = append(lists[i], scored{all[at], c.KeyOf(all[at]), c.IDOf(all[at]), scores[at]})
 			at++
 		}
 	}
@@ -84,7 +86,7 @@ func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored)
 // searchParams are those from the file, and what an index needs to find so many rows.
 func (c *Collection) searchParams(field string, limit int) map[string]any {
 	params := map[string]any{}
-	if field != c.vector.GetName() {
+	if field != c.Vector.GetName() {
 		return params
 	}
 	for name, text := range c.params {
@@ -96,7 +98,7 @@ func (c *Collection) searchParams(field string, limit int) map[string]any {
 	enough := map[string]string{"HNSW": "ef", "DISKANN": "search_list"}
 	for index, name := range enough {
 		given, _ := params[name].(float64)
-		if strings.HasPrefix(c.indexes[field]["index_type"], index) {
+		if strings.HasPrefix(c.Indexes[field]["index_type"], index) {
 			params[name] = max(int(given), limit, 64)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -13,10 +15,10 @@ const pageBytes = 16 << 20
 
 // first reads the first rows, with all that this package understands, and how many bytes
 // they took.
-func (c *Collection) first(ctx context.Context) ([]*record, int, error) {
-	names := []string{c.key.GetName(), c.vector.GetName()}
-	for _, f := range c.fields {
-		if p := (place{field: f}); f != c.key && (p.is(scalars...) || p.is(schemapb.DataType_JSON)) {
+func (c *Collection) first(ctx context.Context) ([]*column.Row, int, error) {
+	names := []string{c.Key.GetName(), c.Vector.GetName()}
+	for _, f := range c.Fields {
+		if p := (mapping.Place{Field: f}); f != c.Key && (p.Is(mapping.Scalars...) || p.Is(schemapb.DataType_JSON)) {
 			names = append(names, f.GetName())
 		}
 	}
@@ -32,26 +34,26 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 			filter.Values = append(filter.Values, label)
 		}
 	}
-	condition := c.condition(filter)
+	condition := c.Condition(filter)
 	if condition.None {
 		return sdk.Page{}, nil
 	}
 	var page sdk.Page
 	var last string // key of the page
 	size := 0
-	err := c.walk(ctx, scan.After, condition, c.outputs(scan.Texts, false, scan.Vectors), func(r *record) bool {
-		if filter != nil && !filter.Match("", c.labelOf(r), nil) {
+	err := c.walk(ctx, scan.After, condition, c.Outputs(scan.Texts, false, scan.Vectors), func(r *column.Row) bool {
+		if filter != nil && !filter.Match("", c.LabelOf(r), nil) {
 			return true
 		}
 		if scan.Limit > 0 && len(page.Entries) == scan.Limit || size >= pageBytes {
 			page.Next = last
 			return false
 		}
-		e := c.entry(r, scan.Texts)
+		e := c.Entry(r, scan.Texts)
 		if scan.Vectors {
-			e.Vector, _ = r.value(c.vector.GetName()).([]float32)
+			e.Vector, _ = r.Value(c.Vector.GetName()).([]float32)
 		}
-		last = c.keyOf(r)
+		last = c.KeyOf(r)
 		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector) + sizeOf(e.Meta)
 		page.Entries = append(page.Entries, e)
 		return true

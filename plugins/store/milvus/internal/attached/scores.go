@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 )
 
@@ -21,7 +23,7 @@ func (s scores) query(x []float32) []float32 {
 	if s.exact || s.norm == 0 {
 		return row.Unit(x)
 	}
-	scale, out := s.norm/norm(x), make([]float32, len(x))
+	scale, out := s.norm/column.Norm(x), make([]float32, len(x))
 	for i, v := range x {
 		out[i] = float32(scale * float64(v))
 	}
@@ -30,10 +32,10 @@ func (s scores) query(x []float32) []float32 {
 
 // cosine makes a score of an entry whose vector has norm 1 the cosine.
 func (s scores) cosine(score float32) float32 {
-	if s.metric == metricL2 { // the square of the distance, which is 2 - 2 cos
-		return clip(1 - float64(score)/2)
+	if s.metric == mapping.MetricL2 { // the square of the distance, which is 2 - 2 cos
+		return column.Clip(1 - float64(score)/2)
 	}
-	return clip(float64(score))
+	return column.Clip(float64(score))
 }
 
 // tolerance is how far a cosine may be off that is made of a score; vectors of 16
@@ -41,46 +43,46 @@ func (s scores) cosine(score float32) float32 {
 const tolerance = 0.005
 
 // calibrate finds out whether scores are cosines, by a search among the first rows.
-func (c *Collection) calibrate(ctx context.Context, first []*record) error {
-	c.scores = scores{metric: c.metric(c.description)}
+func (c *Collection) calibrate(ctx context.Context, first []*column.Row) error {
+	c.scores = scores{metric: c.Metric(c.Schema)}
 	vectors := map[string][]float32{}
 	var keys []string
 	var query []float32
 	directed := 0.0 // vectors that are not all zero, whose distance by L2 says nothing of the cosine
 	for _, r := range first {
-		x, _ := r.value(c.vector.GetName()).([]float32)
+		x, _ := r.Value(c.Vector.GetName()).([]float32)
 		if len(x) != c.dimension {
 			continue
 		}
-		key := c.keyOf(r)
+		key := c.KeyOf(r)
 		vectors[key], keys = x, append(keys, key)
-		if cosine(x, x) > 0 {
+		if column.Cosine(x, x) > 0 {
 			query = row.Unit(x)
-			c.scores.norm += norm(x)
+			c.scores.norm += column.Norm(x)
 			directed++
 		}
 	}
 	c.scores.norm /= max(directed, 1)
 	if query == nil {
-		c.scores.exact = c.scores.metric == metricCosine
+		c.scores.exact = c.scores.metric == mapping.MetricCosine
 		c.scores.note = "None of the first rows has a vector."
 		return nil
 	}
-	expr, n := oneOf(place{field: c.key}, keys)
+	expr, n := mapping.OneOf(mapping.Place{Field: c.Key}, keys)
 	if n == 0 { // no literal can name their keys
 		expr, n = "", sampleRows
 	}
-	lists, err := c.search(ctx, c.denseRequest([][]float32{query}, expr, c.outputs(false, false, false), n))
+	lists, err := c.search(ctx, c.denseRequest([][]float32{query}, expr, c.Outputs(false, false, false), n))
 	if err != nil {
 		return err
 	}
 	c.scores.exact = len(lists[0]) > 0
 	for _, found := range lists[0] {
-		if x := vectors[found.key]; x != nil && math.Abs(float64(c.scores.cosine(found.score)-cosine(query, x))) > tolerance {
+		if x := vectors[found.key]; x != nil && math.Abs(float64(c.scores.cosine(found.score)-column.Cosine(query, x))) > tolerance {
 			c.scores.exact = false
 		}
 	}
-	if c.scores.exact && c.scores.metric == metricL2 {
+	if c.scores.exact && c.scores.metric == mapping.MetricL2 {
 		if c.scores.exact, err = c.allLong(ctx); err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func (c *Collection) calibrate(ctx context.Context, first []*record) error {
 // that is nearest to zero is the shortest. A vector that is all zero, as a failed embedder
 // leaves it, would pass for one with the cosine 0.5.
 func (c *Collection) allLong(ctx context.Context) (bool, error) {
-	lists, err := c.search(ctx, c.denseRequest([][]float32{make([]float32, c.dimension)}, "", c.outputs(false, false, false), 1))
+	lists, err := c.search(ctx, c.denseRequest([][]float32{make([]float32, c.dimension)}, "", c.Outputs(false, false, false), 1))
 	if err != nil {
 		return false, err
 	}

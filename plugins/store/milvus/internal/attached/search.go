@@ -9,7 +9,9 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 	"github.com/racflow/racflow/sdk"
 )
@@ -38,10 +40,10 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	switch {
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
 		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
-	case !dense && c.words == "":
-		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.name, sdk.ModeDense))
+	case !dense && c.Words == "":
+		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
 	}
-	lexical = lexical && c.words != ""
+	lexical = lexical && c.Words != ""
 	hits := make([]sdk.Hits, len(given))
 	invalid := sdk.RowErrors{}
 	var at []int
@@ -80,10 +82,10 @@ func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error)
 	case len(x) == 0 && needsVector:
 		return nil, errors.New("the query has no vector")
 	case len(x) > 0 && len(x) != c.dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.name, c.dimension)
+		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.Name, c.dimension)
 	case !row.Finite(x):
 		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case cosine(x, x) != 0:
+	case column.Cosine(x, x) != 0:
 		q.vector = c.scores.query(x)
 	}
 	if given.Filter != nil {
@@ -91,7 +93,7 @@ func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error)
 			return nil, err
 		}
 	}
-	q.condition = c.condition(given.Filter)
+	q.condition = c.Condition(given.Filter)
 	return q, nil
 }
 
@@ -123,7 +125,7 @@ func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) er
 
 // denseRequest and lexicalRequest are searches of one leg.
 func (c *Collection) denseRequest(vectors [][]float32, expr string, fields []string, limit int) request {
-	return request{field: c.vector.GetName(), metric: c.scores.metric, queries: placeholders(c.vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
+	return request{field: c.Vector.GetName(), metric: c.scores.metric, queries: column.Placeholders(c.Vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
 }
 
 func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) request {
@@ -132,7 +134,7 @@ func (c *Collection) lexicalRequest(texts []string, expr string, fields []string
 		// Milvus Lite 2 ends at a text that is not UTF-8.
 		v.Values = append(v.Values, []byte(strings.ToValidUTF8(text, "\uFFFD")))
 	}
-	return request{field: c.words, metric: metricBM25, queries: v, expr: expr, fields: fields, limit: limit}
+	return request{field: c.Words, metric: mapping.MetricBM25, queries: v, expr: expr, fields: fields, limit: limit}
 }
 
 // bm25 is a score of the server: Milvus Lite 3 gives it as a distance, below 0.

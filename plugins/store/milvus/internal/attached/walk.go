@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
+	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -21,9 +23,9 @@ const (
 
 // walk calls f with the rows after a key, in the order of the keys, until it returns
 // false.
-func (c *Collection) walk(ctx context.Context, after string, condition expression.Condition, fields []string, f func(*record) bool) error {
+func (c *Collection) walk(ctx context.Context, after string, condition expression.Condition, fields []string, f func(*column.Row) bool) error {
 	most := plainWindow
-	if slices.Contains(fields, c.vector.GetName()) {
+	if slices.Contains(fields, c.Vector.GetName()) {
 		most = vectorWindow
 	}
 	window := min(firstWindow, most)
@@ -38,14 +40,14 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 		}
 		last := after
 		for _, r := range found {
-			key := c.keyOf(r)
+			key := c.KeyOf(r)
 			if last != "" && !c.precedes(last, key) {
 				if last == after || last == key {
 					continue // keys that begin like the last one; a key that is there twice
 				}
-				return fmt.Errorf("the server does not return the rows of collection %q in the order of their keys", c.name)
+				return fmt.Errorf("the server does not return the rows of collection %q in the order of their keys", c.Name)
 			}
-			if last = key; c.idOf(r) != "" && !f(r) {
+			if last = key; c.IDOf(r) != "" && !f(r) {
 				return nil
 			}
 		}
@@ -53,7 +55,7 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 		case len(found) < window:
 			return nil
 		case last == after && window == maxRows:
-			return fmt.Errorf("collection %q has more than %d keys that begin like %.40q, with characters that no expression of the server can hold", c.name, maxRows, after)
+			return fmt.Errorf("collection %q has more than %d keys that begin like %.40q, with characters that no expression of the server can hold", c.Name, maxRows, after)
 		case last == after:
 			window = min(4*window, maxRows)
 		default:
@@ -65,9 +67,9 @@ func (c *Collection) walk(ctx context.Context, after string, condition expressio
 
 // precedes is the order of the keys on the server.
 func (c *Collection) precedes(a, b string) bool {
-	x, isNumber := wholeNumber(a)
-	y, both := wholeNumber(b)
-	if isNumber && both && (place{field: c.key}).is(whole...) {
+	x, isNumber := mapping.WholeNumber(a)
+	y, both := mapping.WholeNumber(b)
+	if isNumber && both && (mapping.Place{Field: c.Key}).Is(mapping.Whole...) {
 		return x < y
 	}
 	return a < b
@@ -76,14 +78,14 @@ func (c *Collection) precedes(a, b string) bool {
 // after selects the rows behind a key, and some before it where no literal can name
 // it.
 func (c *Collection) after(key string) (string, error) {
-	name := c.key.GetName()
+	name := c.Key.GetName()
 	if key == "" {
 		return "", nil
 	}
-	if (place{field: c.key}).is(whole...) {
-		n, ok := wholeNumber(key)
+	if (mapping.Place{Field: c.Key}).Is(mapping.Whole...) {
+		n, ok := mapping.WholeNumber(key)
 		if !ok {
-			return "", sdk.Invalid(fmt.Errorf("%q is not a position in collection %q: use Next of the page before", key, c.name))
+			return "", sdk.Invalid(fmt.Errorf("%q is not a position in collection %q: use Next of the page before", key, c.Name))
 		}
 		if n == math.MinInt64 { // Milvus Lite 2 reads this literal as a float
 			return name + " >= " + strconv.FormatInt(n+1, 10), nil

@@ -1,4 +1,4 @@
-package attached
+package column
 
 import (
 	"encoding/json"
@@ -6,12 +6,6 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 )
-
-// records are the rows of a reply.
-type records struct {
-	columns map[string]*column // by the names of the fields
-	n       int
-}
 
 // column is one field of rows.
 type column struct {
@@ -21,17 +15,17 @@ type column struct {
 	index []int  // where the value of a row is, if the server left out NULLs
 }
 
-// record is one row. It keeps what it has parsed.
-type record struct {
-	rows   *records
-	i      int
-	parsed map[string]any // JSON fields
+// Row is one row. It keeps what it has parsed.
+type Row struct {
+	columns map[string]*column // of all rows of the reply, by the names of the fields
+	i       int
+	parsed  map[string]any // JSON fields
 }
 
-// read decodes the fields of a reply; those of a type that has no place in an
+// Read decodes the fields of a reply of n rows; those of a type that has no place in an
 // entry are left out.
-func read(fields []*schemapb.FieldData, n int) (*records, error) {
-	r := &records{columns: map[string]*column{}, n: n}
+func Read(fields []*schemapb.FieldData, n int) ([]*Row, error) {
+	columns := map[string]*column{}
 	for _, f := range fields {
 		c := newColumn(f)
 		if c == nil {
@@ -47,10 +41,25 @@ func read(fields []*schemapb.FieldData, n int) (*records, error) {
 		} else if c.n != n {
 			return nil, fmt.Errorf("the server returned %d values of field %s for %d rows", c.n, f.GetFieldName(), n)
 		}
-		r.columns[f.GetFieldName()] = c
+		columns[f.GetFieldName()] = c
 	}
-	return r, nil
+	all := make([]*Row, n)
+	for i := range all {
+		all[i] = &Row{columns: columns, i: i}
+	}
+	return all, nil
 }
+
+// Length is how many values a field has.
+func Length(f *schemapb.FieldData) int {
+	if c := newColumn(f); c != nil {
+		return c.n
+	}
+	return 0
+}
+
+// Has reports whether a field came with a row.
+func (r *Row) Has(field string) bool { return r.columns[field] != nil }
 
 func newColumn(f *schemapb.FieldData) *column {
 	c := &column{valid: f.GetValidData()}
@@ -83,9 +92,9 @@ func newColumn(f *schemapb.FieldData) *column {
 	return c
 }
 
-// value is what a row has in a field, JSON parsed; nil: nothing.
-func (r *record) value(field string) any {
-	c := r.rows.columns[field]
+// Value is what a row has in a field, JSON parsed; nil: nothing.
+func (r *Row) Value(field string) any {
+	c := r.columns[field]
 	if c == nil || len(c.valid) > r.i && !c.valid[r.i] {
 		return nil
 	}

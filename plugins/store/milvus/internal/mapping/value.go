@@ -1,4 +1,4 @@
-package attached
+package mapping
 
 import (
 	"math"
@@ -13,15 +13,15 @@ import (
 
 // compareMeta asks every place that may have the key. A row where it is missing
 // matches no comparison.
-func (m *mapping) compareMeta(f *sdk.Filter, negated bool) expression.Condition {
-	var places []place
+func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) expression.Condition {
+	var places []Place
 	for _, from := range m.meta {
 		switch {
 		case from.members && m.takes(from, f.Key):
-			places = append(places, place{from.field, append(slices.Clone(from.path), f.Key)})
+			places = append(places, Place{from.Field, append(slices.Clone(from.path), f.Key)})
 		case !from.members && from.key() == f.Key:
-			if places = append(places, from.place); len(places) == 1 && len(from.path) == 0 && !from.field.GetNullable() {
-				return compareField(from.place, f, negated) // every row has it, so no other place counts
+			if places = append(places, from.Place); len(places) == 1 && len(from.path) == 0 && !from.Field.GetNullable() {
+				return compareField(from.Place, f, negated) // every row has it, so no other place counts
 			}
 		}
 	}
@@ -39,18 +39,18 @@ func (m *mapping) compareMeta(f *sdk.Filter, negated bool) expression.Condition 
 }
 
 // compareField compares a field in which every row has a value.
-func compareField(p place, f *sdk.Filter, negated bool) expression.Condition {
+func compareField(p Place, f *sdk.Filter, negated bool) expression.Condition {
 	switch {
 	case !negated:
 		return compareValue(p, f)
-	case p.is(texts...):
-		return expression.Text(p.field.GetName(), only(f, isText), true)
+	case p.Is(texts...):
+		return expression.Text(p.Field.GetName(), only(f, isText), true)
 	}
 	return all
 }
 
-func compareValue(p place, f *sdk.Filter) expression.Condition {
-	name := p.field.GetName()
+func compareValue(p Place, f *sdk.Filter) expression.Condition {
+	name := p.Field.GetName()
 	switch {
 	case len(p.path) > 0:
 		member, ok := expression.Path(name, p.path...)
@@ -58,18 +58,18 @@ func compareValue(p place, f *sdk.Filter) expression.Condition {
 			return all
 		}
 		return expression.Member(member, f, false)
-	case p.is(texts...):
+	case p.Is(texts...):
 		return expression.Text(name, only(f, isText), false)
-	case p.is(schemapb.DataType_Bool):
+	case p.Is(schemapb.DataType_Bool):
 		return expression.Member(name, only(f, func(v any) bool { _, ok := v.(bool); return ok }), false)
-	case p.is(schemapb.DataType_Float):
+	case p.Is(schemapb.DataType_Float):
 		// Engines disagree whether they compare as 32 or 64 bits.
 		exact := only(f, func(v any) bool { x, ok := v.(float64); return ok && float64(float32(x)) == x })
 		if f.Op != sdk.FilterIn && len(exact.Values) < len(f.Values) {
 			return all
 		}
 		return expression.Member(name, exact, false)
-	case p.is(schemapb.DataType_Double):
+	case p.Is(schemapb.DataType_Double):
 		return expression.Member(name, only(f, isNumber), false)
 	}
 	return compareWhole(name, f)

@@ -1,4 +1,4 @@
-package attached
+package mapping
 
 import (
 	"encoding/json"
@@ -6,34 +6,36 @@ import (
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 )
 
-// place is where a value is: a field, or a member of a JSON field.
-type place struct {
-	field *schemapb.FieldSchema
+// Place is where a value is: a field, or a member of a JSON field.
+type Place struct {
+	Field *schemapb.FieldSchema
 	path  []string // names of members, from the outermost
 }
 
 var memberPattern = regexp.MustCompile(`^([^\[\]]+)((?:\["(?:[^"\\]|\\.)*"\])+)$`)
 
 // find reads a place as people write it.
-func (d *description) find(argument, text string) (place, error) {
+func (d *Schema) find(argument, text string) (Place, error) {
 	if f := d.field(text); f != nil {
-		return place{field: f}, nil
+		return Place{Field: f}, nil
 	}
 	if parts := memberPattern.FindStringSubmatch(text); parts != nil {
 		f := d.field(parts[1])
 		path, ok := members(parts[2])
 		switch {
 		case f != nil && f.GetDataType() == schemapb.DataType_JSON && ok:
-			return place{f, path}, nil
+			return Place{f, path}, nil
 		case f != nil:
-			return place{}, wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
+			return Place{}, Wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
 		}
-	} else if f := d.field(dynamicField); f != nil {
-		return place{f, []string{text}}, nil
+	} else if f := d.field(DynamicField); f != nil {
+		return Place{f, []string{text}}, nil
 	}
-	return place{}, wrong(argument, "collection %q has no field %q; it has %s", d.name, text, d.names())
+	return Place{}, Wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
 }
 
 // members reads ["a"]["b"].
@@ -50,9 +52,9 @@ func members(text string) (path []string, ok bool) {
 }
 
 // String writes a place as people do.
-func (p place) String() string {
-	name := p.field.GetName()
-	if p.field.GetIsDynamic() && len(p.path) == 1 {
+func (p Place) String() string {
+	name := p.Field.GetName()
+	if p.Field.GetIsDynamic() && len(p.path) == 1 {
 		return p.path[0]
 	}
 	for _, key := range p.path {
@@ -66,16 +68,17 @@ func (p place) String() string {
 }
 
 // key is the name of a place in metadata.
-func (p place) key() string {
+func (p Place) key() string {
 	if len(p.path) > 0 {
 		return p.path[len(p.path)-1]
 	}
-	return p.field.GetName()
+	return p.Field.GetName()
 }
 
-func (p place) is(types ...schemapb.DataType) bool {
+// Is reports whether the value is a field of one of the types.
+func (p Place) Is(types ...schemapb.DataType) bool {
 	for _, t := range types {
-		if len(p.path) == 0 && p.field.GetDataType() == t {
+		if len(p.path) == 0 && p.Field.GetDataType() == t {
 			return true
 		}
 	}
@@ -83,8 +86,8 @@ func (p place) is(types ...schemapb.DataType) bool {
 }
 
 // value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
-func (p place) value(r *record) any {
-	v := r.value(p.field.GetName())
+func (p Place) value(r *column.Row) any {
+	v := r.Value(p.Field.GetName())
 	for _, key := range p.path {
 		object, ok := v.(map[string]any)
 		if !ok {

@@ -1,9 +1,8 @@
-package attached
+package column
 
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
@@ -37,8 +36,8 @@ func TestFloat16(t *testing.T) {
 // Vectors of 16 bits are read, and written for a search.
 func TestHalfVectors(t *testing.T) {
 	x := [][]float32{{1, -0.5, 0.25}, {0, 2, 3}}
-	for _, typ := range floats {
-		sent := placeholders(typ, x)
+	for _, typ := range []schemapb.DataType{schemapb.DataType_FloatVector, schemapb.DataType_Float16Vector, schemapb.DataType_BFloat16Vector} {
+		sent := Placeholders(typ, x)
 		var all []byte
 		for _, v := range sent.GetValues() {
 			all = append(all, v...)
@@ -70,27 +69,5 @@ func TestHalfVectors(t *testing.T) {
 	}
 	if c := vectorColumn(&column{}, &schemapb.VectorField{Dim: 8, Data: &schemapb.VectorField_BinaryVector{BinaryVector: []byte{1}}}); c != nil {
 		t.Errorf("bits are read as %+v", c)
-	}
-}
-
-func TestScores(t *testing.T) {
-	for _, test := range []struct {
-		metric      string
-		score, want float32
-	}{{metricCosine, 0.5, 0.5}, {metricIP, 1.0000001, 1}, {metricL2, 0, 1}, {metricL2, 4.0000005, -1}, {metricL2, 2, 0}, {metricCosine, float32(math.NaN()), 0}} {
-		if got := (scores{metric: test.metric}).cosine(test.score); got != test.want {
-			t.Errorf("%s of %v is %v, want %v", test.metric, test.score, got, test.want)
-		}
-	}
-	for _, test := range []struct {
-		scores scores
-		want   []float32
-	}{{scores{exact: true, norm: 5}, []float32{0.6, 0.8}}, {scores{}, []float32{0.6, 0.8}}, {scores{norm: 5}, []float32{3, 4}}} {
-		if got := test.scores.query([]float32{6, 8}); !slices.Equal(got, test.want) {
-			t.Errorf("%+v asks for %v, want %v", test.scores, got, test.want)
-		}
-	}
-	if cosine([]float32{3, 0}, []float32{0, 0}) != 0 || cosine([]float32{3, 4}, []float32{6, 8}) != 1 {
-		t.Error("cosines of a vector without direction, and of one direction")
 	}
 }

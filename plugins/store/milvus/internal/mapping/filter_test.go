@@ -1,31 +1,32 @@
-package attached
+package mapping
 
 import (
 	"testing"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/sdk"
 )
 
 // testDescription has a field of each type that filters know.
-func testDescription() *description {
-	d := &description{name: "docs", indexes: map[string]map[string]string{"vector": {"metric_type": "COSINE"}}}
+func testDescription() *Schema {
+	d := &Schema{Name: "docs", Indexes: map[string]map[string]string{"vector": {"metric_type": "COSINE"}}}
 	for name, typ := range map[string]schemapb.DataType{
 		"number": schemapb.DataType_Int64, "label": schemapb.DataType_VarChar, "lang": schemapb.DataType_VarChar, "year": schemapb.DataType_Int32, "rate": schemapb.DataType_Float,
 		"weight": schemapb.DataType_Double, "public": schemapb.DataType_Bool, "origin": schemapb.DataType_JSON, "text": schemapb.DataType_VarChar, "vector": schemapb.DataType_FloatVector,
 		"tags": schemapb.DataType_Array,
 	} {
-		d.fields = append(d.fields, &schemapb.FieldSchema{Name: name, DataType: typ, IsPrimaryKey: name == "number"})
+		d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: name, DataType: typ, IsPrimaryKey: name == "number"})
 	}
 	return d
 }
 
-func testMapping(t *testing.T, d *description, given Fields, first ...*record) *mapping {
+func testMapping(t *testing.T, d *Schema, given Fields, first ...*column.Row) *Mapping {
 	t.Helper()
-	m, err := newMapping(d, given)
+	m, err := New(d, given)
 	if err == nil {
-		err = m.findParts(d, given, first)
+		err = m.FindParts(d, given, first)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestCondition(t *testing.T) {
 	}
 	not := func(f sdk.Filter) sdk.Filter { return sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{f}} }
 	for name, test := range map[string]struct {
-		m      *mapping
+		m      *Mapping
 		filter sdk.Filter
 		want   string // "all" and "none" stand for themselves
 	}{
@@ -84,7 +85,7 @@ func TestCondition(t *testing.T) {
 		if err := test.filter.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := test.m.condition(&test.filter)
+		c := test.m.Condition(&test.filter)
 		got := c.Expr
 		switch {
 		case c.None:
@@ -102,12 +103,21 @@ func TestCondition(t *testing.T) {
 func TestHasTexts(t *testing.T) {
 	m := testMapping(t, testDescription(), Fields{Text: "label", Meta: []string{"lang"}})
 	m.text = nil
-	row := &record{rows: &records{columns: map[string]*column{"number": {}, "label": {}}}}
-	if row.hasTexts(m) {
-		t.Error("metadata that did not come counts as there")
-	}
-	row.rows.columns["lang"] = &column{}
-	if !row.hasTexts(m) {
-		t.Error("what came is not enough")
+	for _, test := range []struct {
+		fields []string
+		want   bool
+	}{{[]string{"number", "label"}, false}, {[]string{"number", "label", "lang"}, true}} {
+		var fields []*schemapb.FieldData
+		for _, name := range test.fields {
+			values := &schemapb.ScalarField{Data: &schemapb.ScalarField_StringData{StringData: &schemapb.StringArray{Data: []string{"1"}}}}
+			fields = append(fields, &schemapb.FieldData{FieldName: name, Field: &schemapb.FieldData_Scalars{Scalars: values}})
+		}
+		rows, err := column.Read(fields, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.HasTexts(rows[0]); got != test.want {
+			t.Errorf("with %v: %v, want %v", test.fields, got, test.want)
+		}
 	}
 }

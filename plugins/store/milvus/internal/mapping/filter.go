@@ -1,4 +1,4 @@
-package attached
+package mapping
 
 import (
 	"slices"
@@ -13,17 +13,17 @@ var (
 	none = expression.Condition{None: true}
 )
 
-// condition translates a filter of entries into one of rows.
-func (m *mapping) condition(f *sdk.Filter) expression.Condition {
+// Condition translates a filter of entries into one of rows.
+func (m *Mapping) Condition(f *sdk.Filter) expression.Condition {
 	return expression.Translate(f, func(f *sdk.Filter, negated bool) expression.Condition {
 		switch f.Field {
 		case sdk.FieldID:
-			return m.compareText(m.id, f, negated)
+			return m.compareText(m.ID, f, negated)
 		case sdk.FieldLabel:
-			if m.label == nil {
+			if m.Label == nil {
 				return constant(f.Match("", "", nil) != negated)
 			}
-			return m.compareText(*m.label, f, negated)
+			return m.compareText(*m.Label, f, negated)
 		}
 		return m.compareMeta(f, negated)
 	})
@@ -37,18 +37,18 @@ func constant(selected bool) expression.Condition {
 }
 
 // compareText compares an id or a label, which is the empty text where it is missing.
-func (m *mapping) compareText(p place, f *sdk.Filter, negated bool) expression.Condition {
-	if p.is(whole...) {
+func (m *Mapping) compareText(p Place, f *sdk.Filter, negated bool) expression.Condition {
+	if p.Is(Whole...) {
 		return decimals(p, f, negated)
 	}
-	maybeMissing := p.field.GetNullable() || len(p.path) > 0
+	maybeMissing := p.Field.GetNullable() || len(p.path) > 0
 	if maybeMissing && (negated || f.Match("", "", nil)) {
 		return all
 	}
 	if len(p.path) == 0 {
-		return expression.Text(p.field.GetName(), f, negated)
+		return expression.Text(p.Field.GetName(), f, negated)
 	}
-	if member, ok := expression.Path(p.field.GetName(), p.path...); ok && f.Op == sdk.FilterIn && !slices.ContainsFunc(f.Values, isNumberText) {
+	if member, ok := expression.Path(p.Field.GetName(), p.path...); ok && f.Op == sdk.FilterIn && !slices.ContainsFunc(f.Values, isNumberText) {
 		return expression.Member(member, f, negated)
 	}
 	return all
@@ -63,13 +63,13 @@ func isNumberText(v any) bool {
 
 // decimals compares a field of whole numbers with texts. Their order is another
 // one than that of the numbers.
-func decimals(p place, f *sdk.Filter, negated bool) expression.Condition {
-	if f.Op != sdk.FilterIn || p.field.GetNullable() {
+func decimals(p Place, f *sdk.Filter, negated bool) expression.Condition {
+	if f.Op != sdk.FilterIn || p.Field.GetNullable() {
 		return all
 	}
 	var numbers []int64
 	for _, v := range f.Values {
-		if n, ok := wholeNumber(v.(string)); ok {
+		if n, ok := WholeNumber(v.(string)); ok {
 			numbers = append(numbers, n)
 		}
 	}
@@ -79,11 +79,11 @@ func decimals(p place, f *sdk.Filter, negated bool) expression.Condition {
 	case negated:
 		return all
 	}
-	return expression.Condition{Expr: expression.Numbers(p.field.GetName(), numbers)}
+	return expression.Condition{Expr: expression.Numbers(p.Field.GetName(), numbers)}
 }
 
-// wholeNumber reads a number as ids are written: not +5, not 05.
-func wholeNumber(text string) (int64, bool) {
+// WholeNumber reads a number as ids are written: not +5, not 05.
+func WholeNumber(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == text
 }

@@ -1,4 +1,4 @@
-package attached
+package column
 
 import (
 	"encoding/binary"
@@ -77,8 +77,8 @@ func toBFloat16(x float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// placeholders writes vectors as a search of a field of this type takes them.
-func placeholders(typ schemapb.DataType, vectors [][]float32) *commonpb.PlaceholderValue {
+// Placeholders writes vectors as a search of a field of this type takes them.
+func Placeholders(typ schemapb.DataType, vectors [][]float32) *commonpb.PlaceholderValue {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType(typ)}
 	for _, x := range vectors {
 		var b []byte
@@ -97,8 +97,8 @@ func placeholders(typ schemapb.DataType, vectors [][]float32) *commonpb.Placehol
 	return v
 }
 
-// cosine of two vectors; 0 where one has no direction.
-func cosine(a, b []float32) float32 {
+// Cosine of two vectors; 0 where one has no direction.
+func Cosine(a, b []float32) float32 {
 	var product, squareA, squareB float64
 	for i := range min(len(a), len(b)) {
 		x, y := float64(a[i]), float64(b[i])
@@ -107,11 +107,11 @@ func cosine(a, b []float32) float32 {
 	if squareA == 0 || squareB == 0 {
 		return 0
 	}
-	return clip(product / math.Sqrt(squareA*squareB))
+	return Clip(product / math.Sqrt(squareA*squareB))
 }
 
-// norm is the length of a vector.
-func norm(x []float32) float64 {
+// Norm is the length of a vector.
+func Norm(x []float32) float64 {
 	var square float64
 	for _, v := range x {
 		square += float64(v) * float64(v)
@@ -119,9 +119,9 @@ func norm(x []float32) float64 {
 	return math.Sqrt(square)
 }
 
-// clip makes a score a cosine; NaN, which some servers give for a vector without
+// Clip makes a score a cosine; NaN, which some servers give for a vector without
 // direction, is 0.
-func clip(x float64) float32 {
+func Clip(x float64) float32 {
 	if math.IsNaN(x) {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package attached
+package mapping
 
 import (
 	"maps"
@@ -7,22 +7,23 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/store/milvus/internal/column"
 	"github.com/racflow/racflow/sdk"
 )
 
 // findMeta reads what the file names, or takes all that is no other part.
-func (m *mapping) findMeta(d *description, given []string) error {
+func (m *Mapping) findMeta(d *Schema, given []string) error {
 	keys := map[string]string{}
 	for _, text := range given {
 		p, err := d.find("fields.meta", text)
 		if err != nil {
 			return err
 		}
-		switch members := p.is(schemapb.DataType_JSON); {
-		case !members && len(p.path) == 0 && !p.is(scalars...):
-			return wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.field.GetDataType())
+		switch members := p.Is(schemapb.DataType_JSON); {
+		case !members && len(p.path) == 0 && !p.Is(Scalars...):
+			return Wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.Field.GetDataType())
 		case !members && keys[p.key()] != "":
-			return wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
+			return Wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
 		default:
 			m.meta = append(m.meta, metadata{p, members})
 			if !members {
@@ -31,13 +32,13 @@ func (m *mapping) findMeta(d *description, given []string) error {
 		}
 	}
 	if given == nil {
-		for _, f := range d.fields {
-			if p := (place{field: f}); p.is(scalars...) && !m.uses(f) {
-				m.meta = append(m.meta, metadata{place: p})
+		for _, f := range d.Fields {
+			if p := (Place{Field: f}); p.Is(Scalars...) && !m.uses(f) {
+				m.meta = append(m.meta, metadata{Place: p})
 			}
 		}
-		for _, f := range d.fields {
-			if p := (place{field: f}); p.is(schemapb.DataType_JSON) {
+		for _, f := range d.Fields {
+			if p := (Place{Field: f}); p.Is(schemapb.DataType_JSON) {
 				m.meta = append(m.meta, metadata{p, true})
 			}
 		}
@@ -51,14 +52,14 @@ func (m *mapping) findMeta(d *description, given []string) error {
 		names = append(names, p.String())
 	}
 	if len(names) > 0 {
-		m.add("meta", list(names), why)
+		m.add("meta", List(names), why)
 	}
 	return nil
 }
 
-// readMeta makes the metadata of a row; nil: none. Of two places with one key the first
+// ReadMeta makes the metadata of a row; nil: none. Of two places with one key the first
 // with a value counts.
-func (m *mapping) readMeta(r *record) sdk.Meta {
+func (m *Mapping) ReadMeta(r *column.Row) sdk.Meta {
 	meta := sdk.Meta{}
 	set := func(key string, v any) {
 		switch v := v.(type) {
@@ -91,12 +92,12 @@ func (m *mapping) readMeta(r *record) sdk.Meta {
 }
 
 // takes reports whether a member of a JSON field is metadata.
-func (m *mapping) takes(from metadata, key string) bool {
+func (m *Mapping) takes(from metadata, key string) bool {
 	if strings.HasPrefix(key, "_") {
 		return false
 	}
-	for _, p := range []*place{m.text, m.label, m.context} {
-		if p != nil && p.field == from.field && slices.Equal(p.path, append(slices.Clone(from.path), key)) {
+	for _, p := range []*Place{m.text, m.Label, m.context} {
+		if p != nil && p.Field == from.Field && slices.Equal(p.path, append(slices.Clone(from.path), key)) {
 			return false
 		}
 	}
