@@ -45,9 +45,13 @@ func (m *Mapping) HasTexts(r *column.Row) bool {
 	return !slices.ContainsFunc(m.Outputs(true, true, false), func(name string) bool { return !r.Has(name) })
 }
 
-// KeyOf, IDOf and LabelOf are parts of a row; empty: it has none.
-func (m *Mapping) KeyOf(r *column.Row) string   { return textOf(r.Value(m.Key.GetName())) }
-func (m *Mapping) IDOf(r *column.Row) string    { return textOf(m.ID.value(r)) }
+// KeyOf is the primary key of a row, as text.
+func (m *Mapping) KeyOf(r *column.Row) string { return textOf(r.Value(m.Key.GetName())) }
+
+// IDOf is the id of an entry; empty: the row has none, and is no entry.
+func (m *Mapping) IDOf(r *column.Row) string { return textOf(m.ID.value(r)) }
+
+// LabelOf is the label of an entry; empty: it has none.
 func (m *Mapping) LabelOf(r *column.Row) string { return m.part(m.Label, r) }
 
 func (m *Mapping) part(p *Place, r *column.Row) string {
