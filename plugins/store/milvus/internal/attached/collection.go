@@ -99,9 +99,10 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 }
 
 // load makes sure that the collection is in the server's memory, which is its owner's
-// to decide. It waits where the server is loading it.
+// to decide. It waits where the server is loading it, which may take long.
 func (c *Collection) load(ctx context.Context) error {
-	for asked := false; ; {
+	asked, told := false, false
+	for {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
 			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
@@ -125,6 +126,10 @@ func (c *Collection) load(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+		}
+		if !told {
+			told = true
+			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 		}
 		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
