@@ -30,6 +30,7 @@ type task struct {
 const (
 	stepFill   = "filling"
 	stepSearch = "searching"
+	stepChange = "changing"
 	stepOpen   = "opening"
 )
 
@@ -62,7 +63,7 @@ func runLargeTask(t *testing.T, text string) {
 	opened, err := stage.Open(t.Context(), sdk.Setup{StateDir: w.Folder}, []byte(w.Config))
 	must(t, err)
 	r := &largeRun{TB: t, Store: opened.(sdk.Store), Corpus: corpus.New(8, 16), rows: w.Rows, folder: w.Folder}
-	map[string]func(){stepFill: r.fill, stepSearch: r.search, stepOpen: r.open}[w.Step]()
+	map[string]func(){stepFill: r.fill, stepSearch: r.search, stepChange: r.change, stepOpen: r.open}[w.Step]()
 	r.Memory = peakMemory(t, os.Getpid())
 	r.Lines = append(r.Lines, megabytes("memory of racflow "+w.Step, r.Memory))
 	result, err := json.Marshal(r.figures)
@@ -149,12 +150,12 @@ func (r *largeRun) search() {
 		}
 		r.Lines = append(r.Lines, percentiles(ask.name, times))
 	}
-	r.change()
 }
 
 // change replaces rows and adds as many. Then the store clears up: of Milvus the next
 // writer removes what was replaced long ago, the embedded one merges its files.
 func (r *largeRun) change() {
+	r.schema()
 	const half = 500
 	start := time.Now()
 	r.put(r.rows/2, half)

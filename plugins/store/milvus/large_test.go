@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestLarge(t *testing.T) {
 	filled := server(stepFill)
 	memory := peakMemory(t, e.cmd.Process.Pid)
 	searched := server(stepSearch)
-	ours := append(filled.Lines, searched.Lines...)
+	ours := slices.Concat(filled.Lines, searched.Lines, server(stepChange).Lines)
 	ours = append(ours, megabytes("memory of the server, filled", memory), megabytes("memory of the server, at most", peakMemory(t, e.cmd.Process.Pid)))
 	e.kill()
 	restart := time.Now()
@@ -55,7 +56,7 @@ func TestLarge(t *testing.T) {
 	}
 	theirs := embedded(stepFill).Lines
 	reference := embedded(stepSearch)
-	theirs = append(append(theirs, reference.Lines...), megabytes("on disk", diskUsage(t, folder)))
+	theirs = append(slices.Concat(theirs, reference.Lines, embedded(stepChange).Lines), megabytes("on disk", diskUsage(t, folder)))
 	printFigures(fmt.Sprintf("%d rows", rows), []string{"Milvus Lite 2.5.1", "embedded store"}, ours, theirs)
 
 	if filled.Memory > maxFillMemory || searched.Memory > maxSearchMemory {
