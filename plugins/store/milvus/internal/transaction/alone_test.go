@@ -145,3 +145,17 @@ func TestClockAhead(t *testing.T) {
 		})
 	}
 }
+
+// A row that the server has taken and shows some reads later is waited for, but not for
+// long.
+func TestRowShownLate(t *testing.T) {
+	for reads, want := range map[int]bool{looks - 1: true, looks: false} {
+		alone(t, time.Millisecond, func(s *simulation, p *process, table *table.Table) {
+			s.engine.late[snapshot.TurnKey(1, "record")] = reads
+			err := build(p.ctx, table, "a")
+			if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "may have been committed") {
+				s.t.Errorf("not shown to %d reads: %v", reads, err)
+			}
+		})
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -66,11 +65,11 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*snapshot.Snaps
 	// replied.
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), tx.base.Server.Config.CallTimeout)
 	defer cancel()
-	turns, lookErr := tx.turn.check(looking)
-	if lookErr == nil && turns.Records[tx.turn.Turn].Commit == tx.turn.Turn {
+	missing := tx.turn.checkRecord(looking)
+	if missing == nil {
 		return next, nil
 	}
-	return nil, errUncertain{cmp.Or(err, lookErr, errors.New("the server does not have the record that it took"))}
+	return nil, errUncertain{cmp.Or(err, missing)}
 }
 
 // errUncertain is the error of a commit that may have been made all the same.

@@ -24,6 +24,7 @@ type engine struct {
 	indexed map[string]bool
 	rows    map[string]map[string]any // key to fields
 	behind  map[string]map[string]any // what reads see that need not see the newest rows; nil: the same
+	late    map[string]int            // rows that so many reads do not see yet
 }
 
 var ok = &commonpb.Status{}
@@ -32,7 +33,7 @@ var ok = &commonpb.Status{}
 func (e *engine) serve(args any) (any, error) {
 	switch r := args.(type) {
 	case *milvuspb.CreateCollectionRequest:
-		e.schema, e.indexed, e.rows = &schemapb.CollectionSchema{}, map[string]bool{}, map[string]map[string]any{}
+		e.schema, e.indexed, e.rows, e.late = &schemapb.CollectionSchema{}, map[string]bool{}, map[string]map[string]any{}, map[string]int{}
 		return ok, proto.Unmarshal(r.Schema, protoadapt.MessageV2Of(e.schema))
 	case *milvuspb.HasCollectionRequest:
 		return &milvuspb.BoolResponse{Status: ok, Value: e.schema != nil}, nil
@@ -92,7 +93,11 @@ func (e *engine) query(r *milvuspb.QueryRequest) *milvuspb.QueryResults {
 	if e.behind != nil && r.GuaranteeTimestamp != client.StrongTimestamp {
 		e.rows = e.behind
 	}
-	rows := e.selected(r.Expr)
+	rows := slices.DeleteFunc(e.selected(r.Expr), func(row map[string]any) bool {
+		key := row["key"].(string)
+		e.late[key]--
+		return e.late[key] >= 0
+	})
 	e.rows = newest
 	reply := &milvuspb.QueryResults{Status: ok, CollectionName: r.CollectionName, OutputFields: r.OutputFields}
 	for _, name := range r.OutputFields {

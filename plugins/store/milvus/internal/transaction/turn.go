@@ -89,28 +89,6 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 	return mine, nil
 }
 
-// check reads the turns and makes sure that nobody else has claimed this one or a
-// higher one, and that the claim is still there: in a collection that was dropped and
-// made again turns are counted anew.
-func (m *turn) check(ctx context.Context) (*snapshot.Turns, error) {
-	turns, err := snapshot.ReadTurns(ctx, m.table)
-	if err != nil {
-		return nil, err
-	}
-	claimed := false
-	for _, c := range turns.Claims {
-		if c.Holder == m.Holder {
-			claimed = true
-		} else if c.Turn >= m.Turn {
-			return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, c.Process), time.Second)
-		}
-	}
-	if !claimed {
-		return nil, sdk.Transient(fmt.Errorf("collection %q was dropped by another process: open it again", m.table.Collection), 0)
-	}
-	return turns, nil
-}
-
 // renew writes the claim, with a lease that ends later.
 func (m *turn) renew(ctx context.Context) error {
 	m.Until = time.Now().Add(leaseTime).Unix()
