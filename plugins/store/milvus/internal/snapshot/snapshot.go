@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -10,60 +9,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/expression"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/row"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
-	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
 )
-
-// Record is what a commit leaves behind: the one row that is the commit.
-type Record struct {
-	Commit int64 `json:"commit"` // number of its turn
-	// Origin is a random name that the first commit gives. A collection that was dropped
-	// and made again has another one, and the same numbers may mean other rows.
-	Origin string `json:"origin"`
-	Next   int64  `json:"next"`  // sequence number; no row counts from here on
-	Floor  int64  `json:"floor"` // rows with lower sequence numbers are dead
-	// Gaps are the sequence numbers below Next of turns that did not commit.
-	Gaps    []Gap `json:"gaps,omitempty"`
-	Entries int   `json:"entries"`
-	Words   int64 `json:"words"` // of all entries together
-	// The average lengths that the words of the rows are weighed with.
-	Lowest  float64 `json:"lowest"`
-	Highest float64 `json:"highest"`
-
-	Note       Blob   `json:"note"`
-	Statistics []Blob `json:"statistics"` // later ones replace what earlier ones say
-	Dead       []Blob `json:"dead"`
-	Time       int64  `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
-}
-
-// Gap are the sequence numbers from From on and below To.
-type Gap struct{ From, To int64 }
-
-// Same reports that two records are of the same commit.
-func (r *Record) Same(other *Record) bool {
-	return r.Commit == other.Commit && r.Origin == other.Origin
-}
-
-// Average is the average length of a text in words; 1 where there are none.
-func (r *Record) Average() float64 {
-	if r.Entries == 0 || r.Words == 0 {
-		return 1
-	}
-	return float64(r.Words) / float64(r.Entries)
-}
-
-// Keys are the keys of the system rows that the commit consists of.
-func (r *Record) Keys() map[string]bool {
-	used := map[string]bool{TurnKey(r.Commit, "record"): true}
-	for kind, blobs := range map[string][]Blob{KindNote: {r.Note}, KindStatistics: r.Statistics, KindDead: r.Dead} {
-		for _, b := range blobs {
-			for _, key := range b.Keys(kind) {
-				used[key] = true
-			}
-		}
-	}
-	return used
-}
 
 // Snapshot is what is known of the last commit. It is never changed.
 type Snapshot struct {
@@ -118,96 +64,4 @@ func (s *Snapshot) IsDead(sequence int64) bool {
 // Formula weighs words by the average length.
 func (s *Snapshot) Formula() bm25.Formula {
 	return bm25.NewFormula(s.Options.K1, s.Options.B, s.Record.Average())
-}
-
-// Read reads the last commit. What it has in common with old, the snapshot before
-// or nil, is not read again.
-func Read(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
-	return again(ctx, func() (*Snapshot, error) {
-		began := time.Now() // the reply may take its time
-		r, err := last(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		if old != nil && old.Record.Same(&r) {
-			same := *old
-			same.Table, same.OnServer, same.Seen = t, true, began
-			return &same, nil
-		}
-		s := Empty(t, true)
-		s.Record, s.Seen = r, began
-		return s, s.readBlobs(ctx, old)
-	})
-}
-
-func last(ctx context.Context, t *table.Table) (Record, error) {
-	turns, err := ReadTurns(ctx, t)
-	if err != nil {
-		return Record{}, err
-	}
-	return turns.Last()
-}
-
-// again repeats what a newer commit came in between of.
-func again[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	pauses := backoff.Backoff{First: 200 * time.Millisecond, Max: time.Second}
-	for attempt := 1; ; attempt++ {
-		result, err := read()
-		if err == nil || attempt == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
-			return result, err
-		}
-		if err := backoff.Sleep(ctx, pauses.Delay(attempt)); err != nil {
-			return result, err
-		}
-	}
-}
-
-// Describe reads the last commit without what only a search needs.
-func Describe(ctx context.Context, t *table.Table) (sdk.Collection, error) {
-	return again(ctx, func() (sdk.Collection, error) {
-		r, err := last(ctx, t)
-		if err != nil {
-			return sdk.Collection{}, err
-		}
-		note, err := readBlob(ctx, t, KindNote, r.Note)
-		return sdk.Collection{Name: t.Collection, Entries: r.Entries, Dimension: t.Schema.Dimension, Note: note}, err
-	})
-}
-
-// readBlobs reads what the record refers to.
-func (s *Snapshot) readBlobs(ctx context.Context, old *Snapshot) (err error) {
-	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil {
-		return err
-	}
-	unread := s.Record.Statistics
-	if old != nil && old.Record.Origin == s.Record.Origin {
-		if n := len(old.Record.Statistics); n <= len(unread) && slices.Equal(old.Record.Statistics, unread[:n]) {
-			unread = unread[n:]
-			s.Frequencies = maps.Clone(old.Frequencies)
-		}
-	}
-	for _, b := range unread {
-		content, err := readBlob(ctx, s.Table, KindStatistics, b)
-		if err == nil {
-			err = decode(content, &s.Frequencies)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	maps.DeleteFunc(s.Frequencies, func(_, entries uint32) bool { return entries == 0 })
-	for _, b := range s.Record.Dead {
-		var numbers []int64
-		content, err := readBlob(ctx, s.Table, KindDead, b)
-		if err == nil {
-			err = decode(content, &numbers)
-		}
-		if err != nil {
-			return err
-		}
-		for _, n := range numbers {
-			s.Dead[n] = struct{}{}
-		}
-	}
-	return nil
 }
