@@ -120,6 +120,7 @@ func (o *owner) rowsAndSchema(name string) string {
 		indexes = append(indexes, fmt.Sprint(index.FieldName, index.IndexName, index.Params))
 	}
 	slices.Sort(indexes)
+	slices.Sort(s.CollectionNames)
 	return fmt.Sprint(d.Schema, indexes, q.FieldsData, s.CollectionNames)
 }
 
