@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -401,5 +402,45 @@ func TestWhatIsNoGeneration(t *testing.T) {
 	b.wantStates("beside collections of others", "standard letters current")
 	if n := b.collections(); n != before+12 {
 		t.Errorf("%d collections", n)
+	}
+}
+
+// removed is a store whose collections are removed when somebody reads one.
+type removed struct {
+	stages.Store
+	when *bool
+}
+
+func (r removed) Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error) {
+	if !*r.when {
+		return r.Store.Scan(ctx, collection, s)
+	}
+	*r.when = false
+	all, err := r.List(ctx)
+	for _, c := range all {
+		err = errors.Join(err, r.Drop(ctx, c.Name))
+	}
+	return sdk.Page{}, errors.Join(err, sdk.Invalid(errors.New("it is gone")))
+}
+
+// An edition that whoever held it removes while it is opened anew is known as removed: it can be built again.
+func TestEditionThatIsRemoved(t *testing.T) {
+	b := newBench(t)
+	b.open("1\ta\tx", "2\tb\ty")
+	when := false
+	b.stages.wrap = func(s stages.Store) stages.Store { return removed{s, &when} }
+	open := func() error {
+		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
+		return err
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	when = true
+	if err := open(); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
+		t.Errorf("while it was removed: %v", err)
+	}
+	if err := open(); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }

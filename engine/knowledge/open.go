@@ -87,12 +87,13 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
 	}
+	there := false // an edition: who leaves it may remove it before it is held
 	if o.Edition {
 		if err := job.Read(ctx); err != nil {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
 		}
 		job.Edition, job.Origin.Base = true, name
-		if job.Collection, err = generation.Edition(ctx, store, name, block.Name, job.Source.Digest); err != nil {
+		if job.Collection, there, err = generation.Edition(ctx, store, name, block.Name, job.Source.Digest); err != nil {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
 		}
 	}
@@ -101,7 +102,10 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 	}
 	job.Enrichers = enrich.New(block, set.Enrichers, &job.Later).Foresee(o.Foresee)
 	made, err := buildPatiently(ctx, job, o.Waiting)
-	if err != nil {
+	switch {
+	case err != nil && there:
+		return nil, generation.Removed(ctx, store, job.Collection, err)
+	case err != nil:
 		return nil, err
 	}
 	if made.Completed {

@@ -17,23 +17,30 @@ import (
 // Edition names the edition of a generation that has the content of a source: a generation that
 // nobody changes, for processes that search it for long. A run changes the rows of its generation in
 // place, which others that search it would see on a server. Where passages of an edition lack an
-// addition, the next one is made, which has them tried again.
-func Edition(ctx context.Context, store stages.Store, base, knowledge, content string) (string, error) {
+// addition, the next one is made, which has them tried again. there reports whether the edition was made
+// before.
+func Edition(ctx context.Context, store stages.Store, base, knowledge, content string) (name string, there bool, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list the collections of the store: %w", err)
+		return "", false, fmt.Errorf("list the collections of the store: %w", err)
 	}
 	for try := 0; ; try++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", base, content, try))
-		name := knowledge + "-" + hex.EncodeToString(sum[:])[:hashLength]
+		name = knowledge + "-" + hex.EncodeToString(sum[:])[:hashLength]
 		lacks := slices.ContainsFunc(all, func(c sdk.Collection) bool {
 			n, ours := ReadNote(c.Note)
 			return c.Name == name && ours && n.Complete && n.Unenriched > 0
 		})
 		if !lacks {
-			return name, nil
+			return name, isThere(all, name), nil
 		}
 	}
+}
+
+// isThere reports whether a generation is among the collections of a store. What somebody opened
+// after its removal is empty and has no note.
+func isThere(all []sdk.Collection, name string) bool {
+	return slices.ContainsFunc(all, func(c sdk.Collection) bool { return c.Name == name && len(c.Note) > 0 })
 }
 
 // Settled returns what the embedder had learnt for the generation of a name, or for an edition of
@@ -69,6 +76,15 @@ const HoldEvery = settled / 4
 // ErrRemoved says that an edition is not what it was: it was removed.
 var ErrRemoved = errors.New("it was removed meanwhile")
 
+// Removed returns the error of who used an edition that was there: it wraps ErrRemoved where the
+// edition is not there any more.
+func Removed(ctx context.Context, store stages.Store, collection string, err error) error {
+	if all, listErr := store.List(ctx); listErr != nil || isThere(all, collection) {
+		return err
+	}
+	return fmt.Errorf("generation %s: %w: %w", collection, ErrRemoved, err)
+}
+
 // Hold notes with an edition that it is served, so that nobody removes it, also on other machines. It
 // does so for some minutes: see HoldEvery.
 func Hold(ctx context.Context, store stages.Store, collection string, schema sdk.Schema, content, holder string) error {
@@ -93,7 +109,7 @@ func change(ctx context.Context, store stages.Store, collection string, schema s
 		if err != nil {
 			return n, err
 		}
-		if !slices.ContainsFunc(all, func(c sdk.Collection) bool { return c.Name == collection && len(c.Note) > 0 }) {
+		if !isThere(all, collection) {
 			return n, fmt.Errorf("generation %s: %w", collection, ErrRemoved)
 		}
 		c, err := store.Open(ctx, collection, schema)
