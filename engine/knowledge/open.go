@@ -87,7 +87,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: stages.Later{Book: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
 	}
-	there := false // an edition: who leaves it may remove it before it is held
+	there := false // the edition, at least in part: who leaves it may be removing it
 	if o.Edition {
 		if err := job.Read(ctx); err != nil {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)

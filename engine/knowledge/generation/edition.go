@@ -17,8 +17,8 @@ import (
 // Edition names the edition of a generation that has the content of a source: a generation that
 // nobody changes, for processes that search it for long. A run changes the rows of its generation in
 // place, which others that search it would see on a server. Where passages of an edition lack an
-// addition, the next one is made, which has them tried again. there reports whether the edition was made
-// before.
+// addition, the next one is made, which has them tried again. there reports whether the store has any
+// of it.
 func Edition(ctx context.Context, store stages.Store, base, knowledge, content string) (name string, there bool, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -32,16 +32,24 @@ func Edition(ctx context.Context, store stages.Store, base, knowledge, content s
 			return c.Name == name && ours && n.Complete && n.Unenriched > 0
 		})
 		if !lacks {
-			return name, isThere(all, name), nil
+			return name, parts(all, name) > 0, nil
 		}
 	}
 }
 
-// isThere reports whether a generation is among the collections of a store. What somebody opened
-// after its removal is empty and has no note.
-func isThere(all []sdk.Collection, name string) bool {
-	return slices.ContainsFunc(all, func(c sdk.Collection) bool { return c.Name == name && len(c.Note) > 0 })
+// parts counts those of a generation's collections, its entries and their centroids, that a store has. What
+// somebody opened after its removal is empty and has no note.
+func parts(all []sdk.Collection, name string) (n int) {
+	for _, c := range all {
+		if (c.Name == name || c.Name == Centroids(name)) && len(c.Note) > 0 {
+			n++
+		}
+	}
+	return n
 }
+
+// whole is how many parts a generation has. One of them is missing while it is being removed.
+const whole = 2
 
 // Settled returns what the embedder had learnt for the generation of a name, or for an edition of
 // that, and settled arguments by; nil: nothing. Where the store does not say, it learns anew.
@@ -79,7 +87,7 @@ var ErrRemoved = errors.New("it was removed meanwhile")
 // Removed returns the error of who used an edition that was there: it wraps ErrRemoved where the
 // edition is not there any more.
 func Removed(ctx context.Context, store stages.Store, collection string, err error) error {
-	if all, listErr := store.List(ctx); listErr != nil || isThere(all, collection) {
+	if all, listErr := store.List(ctx); listErr != nil || parts(all, collection) == whole {
 		return err
 	}
 	return fmt.Errorf("generation %s: %w: %w", collection, ErrRemoved, err)
@@ -109,7 +117,7 @@ func change(ctx context.Context, store stages.Store, collection string, schema s
 		if err != nil {
 			return n, err
 		}
-		if !isThere(all, collection) {
+		if parts(all, collection) < whole {
 			return n, fmt.Errorf("generation %s: %w", collection, ErrRemoved)
 		}
 		c, err := store.Open(ctx, collection, schema)
