@@ -80,7 +80,7 @@ func (t *tattler) Connect(ctx context.Context, _ *milvuspb.ConnectRequest) (*mil
 	_, password, _ := strings.Cut(string(plain), ":")
 	text := fmt.Sprintf("auth check failure of %s, which is %s or %q, with password [%s]", encoded, plain, plain, password)
 	if t.byStatus {
-		return &milvuspb.ConnectResponse{Status: &commonpb.Status{Code: 1400, ErrorCode: commonpb.ErrorCode_PermissionDenied, Reason: text}}, nil
+		return &milvuspb.ConnectResponse{Status: &commonpb.Status{Code: 1400, ErrorCode: commonpb.ErrorCode_PermissionDenied, Reason: text}}, nil //nolint:staticcheck // all that Milvus before 2.3 sets
 	}
 	return nil, status.Error(codes.Unauthenticated, text)
 }
