@@ -40,6 +40,9 @@ func TestAttach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := listen(t, func(g *grpc.Server) { stagepb.RegisterStageServer(g, c.plugin) })
+			if _, err := stagepb.NewStageClient(conn).Describe(t.Context(), &stagepb.DescribeRequest{}); err != nil {
+				t.Fatal(err) // NewConn takes over a connection on which a call has been answered
+			}
 			stage := &remote.Stage{Conn: remote.NewConn(conn), Attaches: c.attaches}
 			_, err := stage.Attach(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(c.want, "malformed") != (sdk.CodeOf(err) == sdk.CodeInternal) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/racflow/racflow/engine/knowledge/centroid"
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/retry"
@@ -72,9 +73,9 @@ func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string)
 	}}
 	var first error
 	for i, err := range work.Do(ctx, len(texts)) {
-		norms := math.Sqrt(dot(vectors[i], vectors[i]) * dot(of[i].Vector, of[i].Vector))
+		norms := math.Sqrt(centroid.Dot(vectors[i], vectors[i]) * centroid.Dot(of[i].Vector, of[i].Vector))
 		if first = cmp.Or(first, err); err == nil && norms > 0 && len(vectors[i]) == len(of[i].Vector) {
-			mean += dot(vectors[i], of[i].Vector) / norms
+			mean += centroid.Dot(vectors[i], of[i].Vector) / norms
 			compared++
 		}
 	}

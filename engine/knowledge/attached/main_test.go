@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/knowledge/centroid"
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -61,7 +62,7 @@ func count(text string) []float32 {
 	for j, letter := range "abcd" {
 		v[j] = float32(strings.Count(text, string(letter)))
 	}
-	norm := math.Sqrt(dot(v, v))
+	norm := math.Sqrt(centroid.Dot(v, v))
 	for j := range v {
 		v[j] /= float32(max(norm, 1e-9))
 	}

@@ -95,7 +95,7 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 		e.Vector = make([]float32, s.Dimension) // which changes no centroid
 		return
 	}
-	norm := math.Sqrt(dot(e.Vector, e.Vector))
+	norm := math.Sqrt(centroid.Dot(e.Vector, e.Vector))
 	for i, x := range e.Vector {
 		e.Vector[i] = float32(float64(x) / norm)
 	}
@@ -111,13 +111,6 @@ func sizeOf(e sdk.Entry) int64 {
 
 // hasDirection reports whether a vector is neither missing nor all zero, and all of it finite.
 func hasDirection(v []float32) bool {
-	square := dot(v, v)
+	square := centroid.Dot(v, v)
 	return square > 0 && !math.IsInf(square, 0) // NaN is neither
-}
-
-func dot(a, b []float32) (sum float64) {
-	for i, x := range a {
-		sum += float64(x) * float64(b[i])
-	}
-	return sum
 }

@@ -55,13 +55,13 @@ func direction(sum []float64) []float32 {
 // label, as a store ranks them: Score and Dense are the cosine. A vector that is all zero
 // finds none.
 func Nearest(centroids []sdk.Entry, vector []float32, n int) []sdk.Candidate {
-	norm := math.Sqrt(dot(vector, vector))
+	norm := math.Sqrt(Dot(vector, vector))
 	if norm == 0 {
 		return nil
 	}
 	all := make([]sdk.Candidate, len(centroids))
 	for i, c := range centroids {
-		cosine := float32(dot(vector, c.Vector) / norm)
+		cosine := float32(Dot(vector, c.Vector) / norm)
 		all[i] = sdk.Candidate{ID: c.ID, Label: c.Label, Score: cosine, Dense: cosine, Lexical: sdk.Unscored}
 	}
 	slices.SortFunc(all, func(a, b sdk.Candidate) int {
@@ -70,7 +70,8 @@ func Nearest(centroids []sdk.Entry, vector []float32, n int) []sdk.Candidate {
 	return all[:min(n, len(all))]
 }
 
-func dot(a, b []float32) (sum float64) {
+// Dot is the product of two vectors, of which b is as long as a or longer.
+func Dot(a, b []float32) (sum float64) {
 	for i, x := range a {
 		sum += float64(x) * float64(b[i])
 	}
