@@ -27,6 +27,10 @@ const (
 type Services struct {
 	Mode   governor.Mode
 	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
+	// Responses is given the response cache of the state folder, and returns what is to keep answers in
+	// its place, such as one that several machines share (governor.Shared); nil: the one of the state
+	// folder does.
+	Responses func(local *cache.Cache) governor.Responses
 
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
@@ -95,7 +99,11 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 		return nil, err
 	}
 	v.profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
-	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
+	responses := governor.Responses(kept)
+	if v.Responses != nil {
+		responses = v.Responses(kept)
+	}
+	o := governor.Options{Cache: responses, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost
@@ -145,10 +153,11 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 		o.Profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
 	}
 	if by.cache {
-		var err error
-		if o.Cache, err = cache.Open(filepath.Join(w.state, CacheFolder), w.log); err != nil {
+		kept, err := cache.Open(filepath.Join(w.state, CacheFolder), w.log)
+		if err != nil {
 			return nil, err
 		}
+		o.Cache = kept
 	}
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/profile"
@@ -27,7 +26,7 @@ const (
 
 // Options are what New needs.
 type Options struct {
-	Cache *cache.Cache // nil: none
+	Cache Responses // what services answered, by the keys of KeyOf; nil: nothing is kept
 	// Profiles are those of the models that stages ask; nil: nothing is kept.
 	Profiles *profile.Store
 	Mode     Mode

@@ -89,21 +89,20 @@ func (h *host) key(key sdk.Key) sdk.Key { return KeyOf(h.kind, h.use, key) }
 
 // CacheGet implements sdk.Host.
 func (h *host) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
-	values := make([][]byte, len(keys))
 	if h.governor.options.Cache == nil {
-		return values, ctx.Err()
+		return make([][]byte, len(keys)), ctx.Err()
+	}
+	own := make([]sdk.Key, len(keys))
+	for i, key := range keys {
+		own[i] = h.key(key)
+	}
+	values, err := h.look(ctx, own)
+	if err != nil {
+		return nil, err
 	}
 	hits := 0
-	for i, key := range keys {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		key = h.key(key)
-		if h.governor.options.Mode == Refresh && !h.putHere(key) {
-			continue
-		}
-		if value, ok := h.governor.options.Cache.Get(key); ok {
-			values[i] = value
+	for _, value := range values {
+		if value != nil {
 			hits++
 		}
 	}
