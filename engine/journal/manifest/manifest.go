@@ -40,7 +40,14 @@ type Manifest struct {
 	Labels    string      `json:"labels,omitempty"` // digest of the labels of all of it; empty: an older racflow kept the run
 	Again     string      `json:"again,omitempty"`  // the run whose answers are taken where they hold; empty: none
 	Stages    []Stage     `json:"stages"`
+	Cluster   *Cluster    `json:"cluster,omitempty"` // where other machines answered its items; nil: this one did
 	Rules     []Rule      `json:"rules,omitempty"`
+}
+
+// Cluster says where a run is that other machines take part in.
+type Cluster struct {
+	Run     string `json:"run"`     // its ID there
+	Servers string `json:"servers"` // their addresses, without credentials
 }
 
 // Variable is a variable of the file with the value it had.
