@@ -1,0 +1,75 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Variables of the environment that say what the flags of clusterFlags do not. Servers may name a user and a password
+// here, and only here: what stands in a command line, every user of the machine can read.
+const (
+	serversVariable     = "RACFLOW_NATS_SERVERS"
+	credentialsVariable = "RACFLOW_NATS_CREDENTIALS" //nolint:gosec // a name
+	caVariable          = "RACFLOW_NATS_CA"
+	certVariable        = "RACFLOW_NATS_CERT"
+	keyVariable         = "RACFLOW_NATS_KEY"
+)
+
+// clusterFlags say at which NATS servers a verb works, and who it is there.
+type clusterFlags struct {
+	servers, credentials, ca, cert, key string
+}
+
+// register adds the flags to a verb. what says what happens at the servers, such as "answer on workers
+// there".
+func (f *clusterFlags) register(c *cobra.Command, what string) {
+	c.Flags().StringVar(&f.servers, "on", "", what+": the `SERVERS` of NATS, such as nats://a,b,c:4222, or tls://...; the address alone, and no password")
+	c.Flags().StringVar(&f.credentials, "on-credentials", "", "`FILE` with the credentials for --on (.creds), or "+credentialsVariable)
+	c.Flags().StringVar(&f.ca, "on-ca", "", "`FILE` with the authority that signed the certificates of --on, or "+caVariable)
+	c.Flags().StringVar(&f.cert, "on-cert", "", "`FILE` with the certificate to show to --on, or "+certVariable)
+	c.Flags().StringVar(&f.key, "on-key", "", "`FILE` with its key, or "+keyVariable)
+	for _, name := range []string{"on-credentials", "on-ca", "on-cert", "on-key"} {
+		if err := c.MarkFlagFilename(name); err != nil {
+			panic(err) // the flag is there
+		}
+	}
+}
+
+// given reports whether the command line names servers. Where a verb has nothing to do without any,
+// those of the environment do as well.
+func (f *clusterFlags) given() bool { return f.servers != "" }
+
+// resolve adds what the environment says, and refuses what cannot be. It asks nobody.
+func (f *clusterFlags) resolve() error {
+	for _, server := range strings.Split(f.servers, ",") {
+		if strings.Contains(server, "@") {
+			return errors.New("--on names a user or a password, which everybody on this machine could read: name a file with --on-credentials, or all of it in " + serversVariable)
+		}
+	}
+	for _, of := range []struct {
+		flag     *string
+		variable string
+	}{{&f.servers, serversVariable}, {&f.credentials, credentialsVariable}, {&f.ca, caVariable}, {&f.cert, certVariable}, {&f.key, keyVariable}} {
+		*of.flag = cmp.Or(*of.flag, os.Getenv(of.variable))
+	}
+	switch {
+	case f.servers == "":
+		return errors.New("name the servers of NATS: --on nats://HOST, or " + serversVariable + " in the environment")
+	case (f.cert == "") != (f.key == ""):
+		return errors.New("--on-cert and --on-key belong together: name both or neither")
+	}
+	for flag, file := range map[string]string{"--on-credentials": f.credentials, "--on-ca": f.ca, "--on-cert": f.cert, "--on-key": f.key} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestClusterFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker.creds")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		flags   clusterFlags
+		env     map[string]string
+		want    clusterFlags
+		refused string
+	}{
+		"flags":                  {flags: clusterFlags{servers: "nats://a,b"}, want: clusterFlags{servers: "nats://a,b"}},
+		"flags win":              {flags: clusterFlags{servers: "nats://a", credentials: file}, env: map[string]string{serversVariable: "nats://b", credentialsVariable: "nowhere"}, want: clusterFlags{servers: "nats://a", credentials: file}},
+		"environment":            {env: map[string]string{serversVariable: "nats://user:secret@b", caVariable: file}, want: clusterFlags{servers: "nats://user:secret@b", ca: file}},
+		"nowhere":                {refused: "name the servers"},
+		"a password for all":     {flags: clusterFlags{servers: "nats://a,nats://user:secret@b"}, refused: "everybody on this machine could read"},
+		"half a certificate":     {flags: clusterFlags{servers: "nats://a", cert: file}, refused: "belong together"},
+		"a file that is missing": {flags: clusterFlags{servers: "nats://a", credentials: file + "x"}, refused: "--on-credentials: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, v := range []string{serversVariable, credentialsVariable, caVariable, certVariable, keyVariable} {
+				t.Setenv(v, c.env[v])
+			}
+			err := c.flags.resolve()
+			switch {
+			case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
+				t.Errorf("%v, want %q", err, c.refused)
+			case c.refused != "" && strings.Contains(err.Error(), "secret"):
+				t.Errorf("it tells the password: %v", err)
+			case c.refused == "" && err != nil:
+				t.Error(err)
+			case c.refused == "" && c.flags != c.want:
+				t.Errorf("%+v, want %+v", c.flags, c.want)
+			}
+		})
+	}
+}
