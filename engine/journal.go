@@ -117,15 +117,14 @@ func (p *Pipeline) book(m, last manifest.Manifest, begun *Begun) (*journal.Journ
 
 // manifest says what a run of the pipeline depends on. It starts the stages.
 func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
-	m := manifest.Manifest{Version: Version(), Limit: p.workspace.options.Limit, Output: p.workspace.options.Output, Spend: p.workspace.options.Spend}
-	m.Define(p.file, p.chosen)
+	m, err := p.depends(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.Limit, m.Output, m.Spend = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend
 	m.Command = p.command()
 	for i := range m.Variables { // what was given as a text may be a secret elsewhere
 		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
-	}
-	r, err := p.Start(ctx)
-	if err != nil {
-		return m, err
 	}
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
@@ -138,6 +137,17 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 		return m, err
 	}
 	m.Columns = p.InputColumns()
+	return m, nil
+}
+
+// depends is the part of the manifest that has nothing of the input.
+func (p *Pipeline) depends(ctx context.Context) (manifest.Manifest, error) {
+	m := manifest.Manifest{Version: Version()}
+	m.Define(p.file, p.chosen)
+	r, err := p.Start(ctx)
+	if err != nil {
+		return m, err
+	}
 	m.Answers = p.Answers(r.Labels())
 	var labels [][]string
 	for _, k := range r.Graph().Knowledge() {

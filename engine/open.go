@@ -38,6 +38,7 @@ type Pipeline struct {
 	ready *run.Run // nil: not started
 	// spender is set with ready; nil: every voter is asked about every item.
 	spender *spend.Spender
+	clerk   *spend.Clerk // of Options.Part, where its run may spend only so much; nil: every voter is asked
 }
 
 // Open loads and checks a pipeline file. It starts no stage. What is done with the
@@ -116,12 +117,17 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		return nil, p.explain(err)
 	}
 	var ask func(*pipeline.Stage, int, sdk.Item) bool
-	if spender != nil {
-		ask = spender.Ask
+	var spending run.Spending
+	switch {
+	case p.clerk != nil:
+		ask = p.clerk.Ask
+	case spender != nil:
+		ask, spending = spender.Ask, passes{spender}
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
-		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
+		Remote:  o.Remote, Spending: spending, Stands: o.Part.stands(),
+		Launch: p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r build.Report) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
 			if o.Events.Knowledge != nil {

@@ -73,6 +73,11 @@ type Options struct {
 	// long (package live).
 	Edition bool
 
+	// Remote answers the items of Work in the place of this machine's stages; nil: those do. Part is
+	// the run of another process in which this one takes part, as its Remote; nil: it has its own.
+	Remote Remote
+	Part   *Part
+
 	Lists bool // what each retrieve and rerank stage found has texts
 
 	ballots bool // keep what voters returned, to hold elections again

@@ -30,10 +30,16 @@ func (p *Pipeline) resume() (manifest.Manifest, error) {
 			return last, fmt.Errorf("run %s is of pipeline %q in %s", last.ID, last.Pipeline, last.File)
 		}
 	}
-	stages := p.stages()
 	p.spendable = last.Spend
+	p.recall(last.Stages)
+	return last, nil
+}
+
+// recall gives the stages what those of a run began with.
+func (p *Pipeline) recall(began []manifest.Stage) {
+	stages := p.stages()
 	p.resolved = map[*pipeline.Stage]map[string]any{}
-	for _, kept := range last.Stages {
+	for _, kept := range began {
 		s := stages[kept.Stage]
 		if s == nil || s.Use != kept.Use {
 			continue // the part of the file differs
@@ -50,7 +56,6 @@ func (p *Pipeline) resume() (manifest.Manifest, error) {
 		}
 		s.Price, s.PriceFrom = &price, "the run's beginning"
 	}
-	return last, nil
 }
 
 // stages are those of the pipeline that have a process, by the names that the journal

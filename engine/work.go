@@ -42,6 +42,9 @@ func (o *Outcome) Incomplete() bool {
 // could not begin.
 func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	o, events := p.workspace.options, p.workspace.options.Events
+	if o.Remote != nil && o.Spend.IsSet() && !p.rereadable() {
+		return nil, optionError("Spend", "%[1]s decides item by item about an input that cannot be read again, which other machines cannot do: keep the items in a file and name it with Options.Input")
+	}
 	if o.Resume != "" && !p.rereadable() {
 		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
 	}
@@ -120,9 +123,11 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		}
 		return write(batch)
 	}
-	if twice {
+	switch err = p.begin(ctx, book, begun.Resumed, twice, r.Labels()); {
+	case err != nil:
+	case twice:
 		out.Totals, err = p.passes(ctx, r, book, sink)
-	} else {
+	default:
 		out.Totals, err = r.Items(ctx, rows.Next, kept, sink)
 	}
 	if p.spender != nil {
@@ -140,6 +145,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
 			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 		}
+	}
+	if o.Remote != nil {
+		err = errors.Join(err, o.Remote.End(ctx, err))
 	}
 	cost := out.Evaluation.Cost
 	for _, note := range rows.Notes() {

@@ -58,6 +58,8 @@ type Options struct {
 	Foresee  enrich.Forecasters           // of a plan: what enrichers would take
 	Samples  string                       // folder for samples of attached collections; empty: none is kept
 	Refresh  bool                         // read such a sample again, whatever is kept
+	// Stands is the generation to search as it is; nil: it is brought up to date with the source.
+	Stands *Stand
 	// Edition searches a generation that nobody changes any more (generation.Edition): for who
 	// searches it for long.
 	Edition bool
@@ -69,6 +71,9 @@ type Options struct {
 func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter, o Options) (*Knowledge, error) {
 	if block.Attached() {
 		return attach(ctx, block, starter, o)
+	}
+	if o.Stands != nil {
+		return stand(ctx, block, starter, *o.Stands)
 	}
 	set, err := stages.Start(ctx, block, starter)
 	if err != nil {
@@ -140,21 +145,31 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store stages.Store, 
 		k.from(c, store, content)
 		return k, nil
 	}
-	all, err := store.List(ctx)
+	have, _, err := find(ctx, store, Stand{collection, content})
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(all, func(c sdk.Collection) bool { return c.Name == collection })
-	if at < 0 {
-		return nil, fmt.Errorf("its generation %s was removed", collection)
-	}
-	if note, ok := generation.ReadNote(all[at].Note); !ok || note.Content() != content {
-		return nil, fmt.Errorf("its generation %s was made from other rows or documents since", collection)
-	}
-	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: all[at].Dimension, Analyzer: block.Analyzer}); err != nil {
+	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: have.Dimension, Analyzer: block.Analyzer}); err != nil {
 		return nil, err
 	}
-	return (&Knowledge{block: block}).of(store, collection, content, all[at].Dimension), nil
+	return (&Knowledge{block: block}).of(store, collection, content, have.Dimension), nil
+}
+
+// find looks for a generation that was made from a certain content.
+func find(ctx context.Context, store stages.Store, s Stand) (have sdk.Collection, note generation.Note, err error) {
+	all, err := store.List(ctx)
+	if err != nil {
+		return have, note, err
+	}
+	at := slices.IndexFunc(all, func(c sdk.Collection) bool { return c.Name == s.Collection })
+	if at < 0 {
+		return have, note, fmt.Errorf("its generation %s was removed", s.Collection)
+	}
+	note, ok := generation.ReadNote(all[at].Note)
+	if !ok || note.Content() != s.Content {
+		return have, note, fmt.Errorf("its generation %s was made from other rows or documents since", s.Collection)
+	}
+	return all[at], note, nil
 }
 
 // maxTries is how often a build starts over that no other one kept out.

@@ -45,6 +45,9 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 		Max:  a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
 		HTML: a.choice("html", "readable", "readable", "all"),
 	}
+	if l.Absent {
+		return
+	}
 	if document.IsGlob(s.Path) {
 		if err := document.Check(s.Path); err != nil {
 			l.errorAt(at, "Missing file", "%v.", err)

@@ -85,7 +85,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 		if ok && name == "exclude" && len(a.texts(name)) == 0 {
 			continue // a file that is made for either has it in a variable
 		}
-		if ok {
+		if ok && !l.Absent { // else nobody knows what it is
 			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
@@ -99,7 +99,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 
 // checkFile reports a file that is not there.
 func (l *loader) checkFile(path string, at hcl.Range) {
-	if path == "-" {
+	if path == "-" || l.Absent {
 		return
 	}
 	if path != "" && source.IsGlob(path) {

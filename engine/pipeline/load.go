@@ -27,6 +27,7 @@ type Options struct {
 	Input    string                           // replaces the path of every input block; "-" is standard input
 	Columns  map[string]string                // of rows, by what they mean: id, text, label, context or gold; for each source and input
 	Set      []Override                       // of arguments, by target
+	Absent   bool                             // sources and inputs are on another machine: they are not looked for
 	Text     []byte                           // of the file, as an editor has it; nil: what the disk has
 	Catalog  Catalog
 	Prices   Prices          // of what the file does not say; nil: nobody knows

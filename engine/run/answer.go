@@ -61,7 +61,12 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	if recalls {
 		a.err = r.recall(ctx, records, again)
 	}
-	r.graph.Run(ctx, records)
+	if r.remote == nil {
+		r.graph.Run(ctx, records)
+	} else if a.err = errors.Join(a.err, r.elsewhere(ctx, records)); a.err != nil {
+		done(nil)
+		return a
+	}
 	var fresh, taken []outcome.Result
 	for i, rec := range records {
 		result, left := r.graph.Result(rec)

@@ -22,6 +22,11 @@ const (
 
 // measure decides how many items travel together and how many are under way.
 func (r *Run) measure() {
+	defer func() {
+		if r.remote != nil {
+			r.window = r.remote.Window(r.batch)
+		}
+	}()
 	r.batch, r.window = r.pipeline.Batch, stage.Window
 	calls := stage.Calls(r.pipeline)
 	r.gathers = stage.Gathers(r.pipeline)

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/observe"
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/source"
@@ -32,6 +33,13 @@ type Options struct {
 	Progress  progress.Func                // of knowledge that is built, and of stages that learn from it
 	Waiting   func(name string, why error) // is called when another process is building it; may be nil
 	Samples   string                       // as knowledge.Options.Samples
+	// Remote answers in the place of this machine's stages, which still search for what may be
+	// taken from another run (Recaller); nil: the stages answer.
+	Remote   Remote
+	Spending Spending // with Remote, where a run may spend only so much; else nil
+	// Stands are the generations that are searched, by knowledge, where another process has built
+	// them for this run; nil: this one brings them up to date.
+	Stands map[string]Generation
 	// Edition has the run search generations that nobody changes (generation.Edition), for one that
 	// answers for long.
 	Edition bool
@@ -46,8 +54,11 @@ type Run struct {
 	window   int  // batches under way at a time
 	gathers  bool // a batch waits until it is full, or for the end of the input
 	fitted   string
+	remote   Remote   // nil: the stages answer
+	spending Spending // nil: nobody bounds what voters spend
 
 	mu      sync.Mutex
+	told    []outcome.StageTime   // to other machines
 	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil
 }
 
@@ -56,7 +67,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	o.Fitting = func(stage string, done, total int) {
 		o.Progress.Report(progress.Step{Doing: "fitting", Name: stage, Unit: "row", Done: int64(done), Total: int64(total)})
 	}
-	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted}
+	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted, remote: o.Remote, spending: o.Spending}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
 	}
@@ -83,7 +94,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
-			Edition: o.Edition, Samples: o.Samples,
+			Edition: o.Edition, Samples: o.Samples, Stands: o.stands(block),
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {
@@ -102,6 +113,15 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		}
 	}
 	return nil
+}
+
+// stands is the generation of a block that another process has built; nil: none has.
+func (o Options) stands(block *pipeline.Knowledge) *knowledge.Stand {
+	g, ok := o.Stands[block.Name]
+	if !ok || g.Attached {
+		return nil
+	}
+	return &knowledge.Stand{Collection: g.Collection, Content: g.Content}
 }
 
 // Labels are those of the knowledge that the last retrieve stage searches.
@@ -181,6 +201,7 @@ type Generation struct {
 	Name       string
 	Collection string
 	Content    string // hash of what its entries were made from
+	Embedder   string // digest of the running embedder: with another one, searches would find other entries
 	// Attached: somebody else makes it, so that one content may have other rows.
 	Attached bool
 }
@@ -190,7 +211,7 @@ func (r *Run) Generations() []Generation {
 	var all []Generation
 	for i, k := range r.graph.Knowledge() {
 		collection, content := k.Generation()
-		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content, k.Attached()})
+		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content, k.Embedder(), k.Attached()})
 	}
 	return all
 }

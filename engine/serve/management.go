@@ -46,7 +46,7 @@ func describe(p Pipeline, labels bool) Info {
 		i.Labels = st.Labels
 	}
 	for _, k := range st.Knowledge {
-		i.Knowledge = append(i.Knowledge, Knowledge(k))
+		i.Knowledge = append(i.Knowledge, Knowledge{k.Name, k.Collection, k.Content, k.Attached})
 	}
 	return i
 }

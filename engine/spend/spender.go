@@ -121,6 +121,16 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 	return b
 }
 
+// Asks reports whether the paid voters are asked now; else their first pass has not ended.
+func (s *Spender) Asks() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase == asking
+}
+
+// Note adds to the bill of an item that is under way on another machine (see Clerk).
+func (s *Spender) Note(line int, b outcome.Bill) { s.note(line, b) }
+
 // note adds to the bill of an item that is under way.
 func (s *Spender) note(line int, b outcome.Bill) {
 	s.mu.Lock()

@@ -65,6 +65,8 @@ type Graph struct {
 	mu     sync.Mutex
 	lost   []bool             // by stage: it, or a fallback of it, had to stop
 	halted []*outcome.Failure // why
+	// elsewhere is what stages have done on other machines.
+	elsewhere []outcome.StageTime
 }
 
 // stage is a stage of the pipeline that runs.

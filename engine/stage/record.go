@@ -17,6 +17,7 @@ type Record struct {
 	Row     source.Row
 	Earlier *outcome.Result // what the journal has; nil: nothing. No stage is called then
 	Taken   bool            // Earlier is the answer of another run
+	Answer  *Answer         // of another machine; nil: the stages here answer
 
 	searched bool // its searches are done
 

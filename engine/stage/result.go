@@ -42,6 +42,9 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Answer, result.Agreement, result.Confidence, result.Reason = d.Label, 1, 1, result.Decided.String()
 		return result, false
 	}
+	if a := rec.Answer; a != nil {
+		return withRow(a.Result, result), a.Left
+	}
 	for i := range rec.outputs {
 		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
 			result.Failure = f
@@ -94,6 +97,13 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	}
 	g.trace(rec, &result)
 	return result, left
+}
+
+// withRow returns a result with those fields of another one that come from the row.
+func withRow(r, row outcome.Result) outcome.Result {
+	r.Line, r.File, r.FileLine, r.ID, r.Text = row.Line, row.File, row.FileLine, row.ID, row.Text
+	r.Expected, r.Gold, r.Fields = row.Expected, row.Gold, row.Fields
+	return r
 }
 
 // FoundAll returns what the last retrieve or rerank stage leaves for each of some rows that

@@ -27,7 +27,11 @@ func (m Manifest) Differences(other Manifest) []string {
 		before[k.Name] = k
 	}
 	for _, k := range other.Knowledge {
-		if b, ok := before[k.Name]; ok && b != k {
+		b, ok := before[k.Name]
+		if ok && (b.Embedder == "" || k.Embedder == "") {
+			b.Embedder = k.Embedder
+		}
+		if ok && b != k {
 			add("knowledge %q", k.Name)
 		}
 	}

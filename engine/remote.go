@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/spend"
+)
+
+// Remote answers the items of a run on other machines (package cluster). This process still reads
+// the input, brings the knowledge up to date, keeps the journal and writes the results.
+type Remote interface {
+	run.Remote
+	// Begin is called before the first Answer, once it is known what the run is. An error ends the
+	// run.
+	Begin(ctx context.Context, b Beginning) error
+	// End is called after the last Answer, when the results are written and the journal is closed.
+	// err says why the run ended early; nil: it is complete. It is called, too, where Begin failed.
+	End(ctx context.Context, err error) error
+}
+
+// Beginning says what a run is.
+type Beginning struct {
+	Pipeline *Pipeline
+	Manifest manifest.Manifest
+	Labels   []string // of the knowledge
+	Resumed  bool     // an earlier part of the run has answered items
+	// Keep gives the journal results that earlier parts of the run left elsewhere; their items are
+	// not asked about again. nil: the run takes several passes, and has no use for them.
+	Keep func([]outcome.Result) error
+}
+
+// begin tells Options.Remote what the run is.
+func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, twice bool, labels []string) (err error) {
+	remote := p.workspace.options.Remote
+	if remote == nil {
+		return nil
+	}
+	b := Beginning{Pipeline: p, Labels: labels, Resumed: resumed}
+	if book == nil {
+		if b.Manifest, err = p.manifest(ctx); err != nil {
+			return err
+		}
+	} else {
+		b.Manifest = book.Manifest
+	}
+	if book != nil && resumed && !twice {
+		book.Index() // what is kept now is an answer when its row is read
+		b.Keep = book.Keep
+	}
+	return remote.Begin(ctx, b)
+}
+
+// passes tells other machines in which pass the run is.
+type passes struct{ *spend.Spender }
+
+func (s passes) Pass() run.Pass {
+	if s.Asks() {
+		return run.Asking
+	}
+	return run.Survey
+}
