@@ -32,3 +32,4 @@ func (nobody) Restarted(string, string)               {}
 func (nobody) Knowledge(string, time.Duration, error) {}
 func (nobody) Queued(string, int)                     {}
 func (nobody) Swapped(string)                         {}
+func (nobody) Cluster(string, Cluster)                {}

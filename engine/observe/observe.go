@@ -39,6 +39,16 @@ type Observer interface {
 	// Swapped says that a pipeline that is being served now answers from newer knowledge, or
 	// from a changed file.
 	Swapped(pipeline string)
+	// Cluster says how far a run is whose items other machines answer.
+	Cluster(pipeline string, now Cluster)
+}
+
+// Cluster is a run on many machines at a moment.
+type Cluster struct {
+	Workers  map[string]int // how many there are, by their states, such as "working"
+	Waiting  int            // batches that no worker has
+	UnderWay int            // batches that a worker has
+	Done     int            // batches whose results the caller has
 }
 
 // Item is one of a batch.

@@ -99,3 +99,14 @@ func (t *Telemetry) Queued(pipeline string, items int) {
 
 // Swapped implements observe.Observer.
 func (t *Telemetry) Swapped(pipeline string) { t.metrics.swaps.WithLabelValues(pipeline).Inc() }
+
+// Cluster implements observe.Observer.
+func (t *Telemetry) Cluster(pipeline string, now observe.Cluster) {
+	m := t.metrics
+	for _, state := range []string{"joining", "working", "lacks", "draining"} {
+		m.workers.WithLabelValues(pipeline, state).Set(float64(now.Workers[state]))
+	}
+	for state, n := range map[string]int{"waiting": now.Waiting, "under_way": now.UnderWay, "done": now.Done} {
+		m.batches.WithLabelValues(pipeline, state).Set(float64(n))
+	}
+}

@@ -23,7 +23,12 @@
 //	racflow_knowledge_seconds{knowledge}             gauge      what bringing a knowledge up to date took the last time
 //	racflow_knowledge_failures_total{knowledge}      counter    knowledge that could not be brought up to date
 //	racflow_knowledge_swaps_total{pipeline}          counter    changes of what a pipeline that is served answers from
+//	racflow_workers{pipeline,state}                  gauge      workers of a run on many machines: joining, working, lacks, draining
+//	racflow_batches{pipeline,state}                  gauge      batches of such a run: waiting, under_way, done
 //	racflow_build_info{version,go_version}           gauge      1
+//
+// A worker's metrics all have a label more, worker, with its name (Options.Worker); how far a run on
+// many machines is, its caller shows.
 //
 // Tokens and money are those of requests that were made: what the response cache had
 // costs nothing. A stage that calls a service without asking its host is not counted.

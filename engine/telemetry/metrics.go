@@ -17,13 +17,14 @@ type metrics struct {
 	sending                           *prometheus.GaugeVec
 	knowledge                         *prometheus.GaugeVec
 	unmade, swaps                     *prometheus.CounterVec
+	workers, batches                  *prometheus.GaugeVec
 }
 
 // buckets are the bounds of the histogram of calls in seconds: a local voter takes a
 // millisecond for a batch, a language model half a minute.
 var buckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
-func newMetrics(r *prometheus.Registry, version string) *metrics {
+func newMetrics(r prometheus.Registerer, version string) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "racflow_" + name, Help: help}, labels)
 		r.MustRegister(c)
@@ -58,5 +59,7 @@ func newMetrics(r *prometheus.Registry, version string) *metrics {
 		knowledge:   gauge("knowledge_seconds", "what bringing a knowledge up to date took the last time", "knowledge"),
 		unmade:      counter("knowledge_failures_total", "knowledge that could not be brought up to date", "knowledge"),
 		swaps:       counter("knowledge_swaps_total", "changes of what a pipeline that is served answers from", "pipeline"),
+		workers:     gauge("workers", "workers of a run on many machines: joining, working, lacks, draining", "pipeline", "state"),
+		batches:     gauge("batches", "batches of such a run: waiting, under_way, done", "pipeline", "state"),
 	}
 }

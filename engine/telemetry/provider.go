@@ -29,8 +29,11 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		}
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}))
 	}
-	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", cmp.Or(o.Service, "racflow")), attribute.String("service.version", o.Version)),
+	process := []attribute.KeyValue{attribute.String("service.name", cmp.Or(o.Service, "racflow")), attribute.String("service.version", o.Version)}
+	if o.Worker != "" {
+		process = append(process, attribute.String("service.instance.id", o.Worker))
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(process...),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)

@@ -22,6 +22,7 @@ type Options struct {
 	Texts     bool         // spans have texts of items, answers and messages of errors
 	Service   string       // service.name of traces, unless the environment says it; empty: racflow
 	Version   string       // of racflow
+	Worker    string       // the name of a worker of runs on many machines, which all metrics have as a label, and traces as service.instance.id; empty: this is none
 	Log       *slog.Logger // gets what goes wrong with the export of traces; nil: nothing
 }
 
@@ -47,7 +48,11 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry(), texts: o.Texts, calls: map[call]*callMetrics{}}
-	t.metrics = newMetrics(t.registry, o.Version)
+	register := prometheus.Registerer(t.registry)
+	if o.Worker != "" {
+		register = prometheus.WrapRegistererWith(prometheus.Labels{"worker": o.Worker}, register)
+	}
+	t.metrics = newMetrics(register, o.Version)
 	var err error
 	if t.provider, err = newProvider(ctx, o); err != nil {
 		return nil, err
