@@ -19,6 +19,7 @@ var programs = map[string]func(){
 	"racflow":               main,
 	"racflow-deaf":          deaf,
 	"racflow-measured":      measured,
+	"racflow-nats":          natsProgram,
 	"racflow-plugin-given":  givenPlugin,
 	"racflow-plugin-harm":   harmPlugin,
 	"racflow-plugin-leak":   leakPlugin,

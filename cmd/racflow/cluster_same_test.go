@@ -1,0 +1,206 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// clusterFile is a pipeline whose voters are free, but for one that asks a model about doubtful items.
+const clusterFile = `
+variable "url" { default = "" }
+variable "below" { default = 2 }
+variable "resamples" { default = 0 }
+variable "concurrency" { default = 8 }
+variable "tokens" { default = 1000000000 }
+limit "llm" {
+  concurrency       = var.concurrency
+  tokens_per_minute = var.tokens
+}
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" {
+    from  = knowledge.k
+    top_k = 30
+  }
+  sample "knn" { use = "neighbours" }
+  sample "prototype" { use = "prototype" }
+  prompt "shots" {
+    use     = "completion"
+    enabled = var.url != ""
+    config { redraw = "item" }
+  }
+  sample "llm" {
+    use       = "openai"
+    enabled   = var.url != ""
+    when      = "margin < var.below"
+    n         = 2
+    resamples = var.resamples
+    limit     = limit.llm
+    accept    = "answer in labels"
+    price {
+      input  = 1
+      output = 1
+    }
+    config {
+      base_url = var.url
+      model    = "test"
+      api_key  = secret("CLUSTER_KEY", "")
+    }
+  }
+  elect "e" {
+    use  = "soft"
+    flag = "confidence < 0.5"
+  }
+}
+`
+
+// clusterFolder is a folder with the pipeline, its examples and so many items.
+func clusterFolder(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	examples, err := os.ReadFile("../../examples/intent/train.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("../../examples/intent/test.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := strings.Split(strings.TrimSpace(string(tests)), "\n")[1:]
+	var items strings.Builder
+	items.WriteString("id\ttext\n")
+	for i := range n {
+		text := strings.Split(texts[i%len(texts)], "\t")[1]
+		fmt.Fprintf(&items, "q%06d\t%s (number %06d)\n", i, text, i)
+	}
+	for name, content := range map[string]string{"p.hcl": clusterFile, "rows.tsv": string(examples), "items.tsv": items.String()} {
+		write(t, dir, name, content)
+	}
+	return dir
+}
+
+// labelOf is what the model says about a request: one of two labels of the request, or none that is
+// known, as the last line of the text decides.
+func labelOf(a modelserver.Ask, choice int) string {
+	h := fnv.New32a()
+	text := a.Text()
+	_, _ = h.Write([]byte(text[max(0, strings.LastIndex(text, "(number ")):]))
+	draw := int(h.Sum32()) + choice
+	return []string{"order_status", "refund_status", "nothing that is known"}[draw%3]
+}
+
+// clusterRun is a run of the pipeline in a folder; where urls is empty, on this machine. Its output is NAME.jsonl.
+func clusterRun(t *testing.T, dir, name, urls string, args ...string) *exec.Cmd {
+	t.Helper()
+	all := []string{"run", "--state", name + ".state", "--output", name + ".jsonl"}
+	if urls != "" {
+		all = append(all, "--on", urls)
+	}
+	c := racflow(t, dir, append(append(all, args...), "p.hcl")...)
+	c.Env = append(os.Environ(), "CLUSTER_KEY=sk-cluster-hush", "RACFLOW_DUMPABLE=1")
+	return c
+}
+
+// ends runs a command to its end, which has to be a good one, and returns what it said.
+func ends(t *testing.T, c *exec.Cmd, within time.Duration) string {
+	t.Helper()
+	p := begin(t, c)
+	if code := p.wait(within); code != 0 {
+		t.Fatalf("%v: exit code %d\n%s", c.Args[1:], code, p.said())
+	}
+	return p.said()
+}
+
+// sameOutput compares the outputs of two runs in a folder byte by byte.
+func sameOutput(t *testing.T, dir, want, got string) {
+	t.Helper()
+	a, err := os.ReadFile(filepath.Join(dir, want+".jsonl"))
+	b, missing := os.ReadFile(filepath.Join(dir, got+".jsonl"))
+	if err := errors.Join(err, missing); err != nil {
+		t.Fatal(err)
+	}
+	if string(a) == string(b) {
+		return
+	}
+	ours, theirs := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	differ, first := 0, ""
+	for i := range min(len(ours), len(theirs)) {
+		if ours[i] != theirs[i] {
+			if differ++; first == "" {
+				first = ours[i] + "\n" + theirs[i]
+			}
+		}
+	}
+	t.Errorf("%s has %d lines, %s has %d, and %d of them differ, such as\n%s", want, len(ours)-1, got, len(theirs)-1, differ, first)
+}
+
+// TestClusterSame takes the same items through a pipeline here and on workers: the output is the same to the byte.
+func TestClusterSame(t *testing.T) {
+	needCluster(t)
+	items, workers := 5000, []int{1, 2, 4}
+	if testing.Short() {
+		items, workers = 500, []int{1, 2}
+	}
+	servers := startServers(t, 1, "")
+	dir := clusterFolder(t, items)
+	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
+	tests := []struct {
+		name string
+		paid bool
+		args []string
+	}{
+		{"knn", false, nil},
+		{"cascade", true, []string{"-var", "below=0.1", "-var", "concurrency=32"}},
+		{"resamples", true, []string{"-var", "below=0.05", "-var", "resamples=2", "-var", "concurrency=32"}},
+		{"calls", true, []string{"--calls", "100", "-var", "concurrency=32"}},
+		{"limit", false, []string{"--limit", fmt.Sprint(items/2 + 7)}},
+	}
+	for _, test := range tests { // what is to come out
+		args := test.args
+		if test.paid {
+			args = append(args, "-var", "url="+model.URL)
+		}
+		before := model.Calls()
+		ends(t, clusterRun(t, dir, test.name, "", args...), patience)
+		if asked := model.Calls() - before; test.paid != (asked > 0) {
+			t.Fatalf("%s: %d calls of the model", test.name, asked)
+		}
+	}
+	running := 0
+	for _, n := range workers {
+		for ; running < n; running++ {
+			startWorker(t, servers.url())
+		}
+		for _, test := range tests {
+			t.Run(fmt.Sprintf("%s on %d", test.name, n), func(t *testing.T) {
+				server := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
+				args := test.args
+				if test.paid {
+					args = append(args, "-var", "url="+server.URL)
+				}
+				name := fmt.Sprintf("%s-%d", test.name, n)
+				ends(t, clusterRun(t, dir, name, servers.url(), args...), 2*patience)
+				sameOutput(t, dir, test.name, name)
+				if doubled := server.Doubled(2 * 3); doubled > 0 {
+					t.Errorf("%d answers were paid twice", doubled)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,286 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	natsd "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// natsProgram is a NATS server in a process of its own, which can be killed, by its
+// configuration file: racflow-nats FILE.
+func natsProgram() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	if len(os.Args) != 2 {
+		fail(errors.New("usage: racflow-nats FILE"))
+	}
+	options, err := natsd.ProcessConfigFile(os.Args[1])
+	fail(err)
+	options.NoSigs = true
+	s, err := natsd.NewServer(options)
+	fail(err)
+	s.ConfigureLogger()
+	s.Start()
+	s.WaitForShutdown()
+}
+
+// natsServers are NATS servers with JetStream on the loopback interface, each a process. They end with
+// the test.
+type natsServers struct {
+	t   *testing.T
+	all []*natsServer
+}
+
+// natsServer is one of them. It keeps its port and its folder when it is started again.
+type natsServer struct {
+	t            *testing.T
+	dir, address string
+	command      *exec.Cmd
+}
+
+// startServers starts so many servers, of which several are a cluster. Each has what extra says in its
+// configuration.
+func startServers(t *testing.T, n int, extra string) *natsServers {
+	t.Helper()
+	c := &natsServers{t: t}
+	routes := make([]string, n)
+	for i := range n {
+		routes[i] = freeAddress(t)
+	}
+	for i := range n {
+		s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
+		config := fmt.Sprintf("server_name: n%d\nlisten: %q\nlog_file: %q\njetstream { store_dir: %q }\n%s\n", i+1, s.address, filepath.Join(s.dir, "log"), filepath.Join(s.dir, "store"), extra)
+		if n > 1 {
+			config += fmt.Sprintf("cluster {\n  name: test\n  listen: %q\n  no_advertise: true\n  routes: [\"nats://%s\"]\n}\n", routes[i], strings.Join(routes, `", "nats://`))
+		}
+		write(t, s.dir, "nats.conf", config)
+		s.start()
+		c.all = append(c.all, s)
+	}
+	c.await()
+	return c
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *natsServer) start() {
+	s.t.Helper()
+	program := filepath.Join(s.dir, "racflow-nats")
+	if _, err := os.Lstat(program); err != nil {
+		if err := linkSelf(program); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.command = exec.Command(program, filepath.Join(s.dir, "nats.conf"))
+	s.command.Stderr = os.Stderr
+	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.command.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(s.kill)
+}
+
+// kill ends it with -9, if it has not ended.
+func (s *natsServer) kill() {
+	_ = s.command.Process.Kill()
+	_ = s.command.Wait()
+}
+
+// linkSelf makes the test binary available by another name.
+func linkSelf(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Link(self, path); err == nil {
+		return nil
+	}
+	return os.Symlink(self, path)
+}
+
+// url has the addresses of all servers.
+func (c *natsServers) url() string {
+	all := make([]string, len(c.all))
+	for i, s := range c.all {
+		all[i] = "nats://" + s.address
+	}
+	return strings.Join(all, ",")
+}
+
+// await waits until every server serves JetStream, and, in a cluster, follows its leader.
+func (c *natsServers) await() {
+	c.t.Helper()
+	for _, s := range c.all {
+		s.await(len(c.all))
+	}
+}
+
+// await waits until the server serves, with streams that have a copy on each of so many servers.
+func (s *natsServer) await(replicas int) {
+	s.t.Helper()
+	var err error
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(50 * time.Millisecond) {
+		if err = s.serves(replicas); err == nil {
+			return
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	s.t.Fatalf("the server at %s does not serve: %v\n%s", s.address, err, log)
+}
+
+func (s *natsServer) serves(replicas int) error {
+	conn, err := nats.Connect("nats://"+s.address, nats.Timeout(time.Second))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(5*time.Second))
+	if err != nil {
+		return err
+	}
+	stream, err := js.CreateOrUpdateStream(s.t.Context(), jetstream.StreamConfig{Name: "ready", Subjects: []string{"ready"}, Replicas: replicas, MaxMsgs: 1})
+	if err != nil {
+		return err
+	}
+	if replicas == 1 {
+		return nil
+	}
+	info, err := stream.Info(s.t.Context())
+	if err != nil {
+		return err
+	}
+	if info.Cluster == nil || info.Cluster.Leader == "" || len(info.Cluster.Replicas) != replicas-1 {
+		return fmt.Errorf("the stream has no copy on each server: %+v", info.Cluster)
+	}
+	for _, r := range info.Cluster.Replicas {
+		if r.Offline || !r.Current {
+			return fmt.Errorf("server %s is behind", r.Name)
+		}
+	}
+	return nil
+}
+
+// needCluster skips a test until the command has what runs on many machines take.
+func needCluster(t *testing.T) {
+	t.Helper()
+	root := newRoot()
+	run, _, err := root.Find([]string{"run"})
+	worker, _, missing := root.Find([]string{"worker"})
+	if err != nil || missing != nil || run.Flags().Lookup("on") == nil || worker.Name() != "worker" {
+		t.Skip("racflow has no worker yet")
+	}
+}
+
+// process is a racflow that runs beside the test. What it says goes into a file, so that nobody waits
+// for its stages.
+type process struct {
+	*exec.Cmd
+	t      *testing.T
+	stderr string        // a file
+	ended  chan struct{} // closed once it has
+}
+
+// begin starts a command of racflow, which ends with the test.
+func begin(t *testing.T, c *exec.Cmd) *process {
+	t.Helper()
+	p := &process{Cmd: c, t: t, ended: make(chan struct{})}
+	file, err := os.CreateTemp(t.TempDir(), "stderr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p.stderr, c.Stderr = file.Name(), file
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.Wait() // its exit code is compared
+		close(p.ended)
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends it with -9, if it has not ended, also where it is stopped.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	<-p.ended
+}
+
+// said is what it has written to standard error.
+func (p *process) said() string {
+	text, err := os.ReadFile(p.stderr)
+	if err != nil {
+		p.t.Error(err)
+	}
+	return string(text)
+}
+
+// wait waits for its end and returns its exit code.
+func (p *process) wait(within time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(within):
+		p.t.Fatalf("%v did not end within %v\n%s", p.Args[1:], within, p.said())
+	}
+	return p.ProcessState.ExitCode()
+}
+
+// says waits until standard error has a text.
+func (p *process) says(text string) {
+	p.t.Helper()
+	for start := time.Now(); !strings.Contains(p.said(), text); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			if !strings.Contains(p.said(), text) {
+				p.t.Fatalf("%v ended and did not say %q\n%s", p.Args[1:], text, p.said())
+			}
+			return
+		default:
+		}
+		if time.Since(start) > patience {
+			p.t.Fatalf("%v does not say %q\n%s", p.Args[1:], text, p.said())
+		}
+	}
+}
+
+// startWorker starts a worker of the servers at these addresses, with a state folder of its own.
+func startWorker(t *testing.T, urls string, args ...string) *process {
+	t.Helper()
+	return workerIn(t, t.TempDir(), urls, args...)
+}
+
+// workerIn starts a worker in a folder, in which it keeps its state.
+func workerIn(t *testing.T, dir, urls string, args ...string) *process {
+	t.Helper()
+	c := racflow(t, dir, append([]string{"worker", "--on", urls, "--state", filepath.Join(dir, "state")}, args...)...)
+	c.Env = append(os.Environ(), "RACFLOW_DUMPABLE=1", "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	return begin(t, c)
+}
