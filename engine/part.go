@@ -46,6 +46,9 @@ func (p *Pipeline) Join(ctx context.Context) error {
 	}
 	now.Parts, now.Input, now.Limit = part.Manifest.Parts, part.Manifest.Input, part.Manifest.Limit // the file came from there
 	all := part.Manifest.Differences(now)
+	if was := part.Manifest.Revision; was != "" && now.Revision != "" && was != now.Revision { // one version has many of them
+		all = append(all, fmt.Sprintf("racflow was built from revision %s, there from %s", now.Revision, was))
+	}
 	if now.Labels != part.Manifest.Labels {
 		all = append(all, "the labels of the knowledge")
 	}

@@ -20,6 +20,7 @@ type Manifest struct {
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
 	Version  string    `json:"racflow"`
+	Revision string    `json:"revision,omitempty"` // that racflow was built from; empty: not known
 	File     string    `json:"file"` // absolute
 	Pipeline string    `json:"pipeline"`
 	// Parts are digests of what answers depend on in the checked pipeline, so that
