@@ -142,7 +142,10 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 
 // depends is the part of the manifest that has nothing of the input.
 func (p *Pipeline) depends(ctx context.Context) (manifest.Manifest, error) {
-	m := manifest.Manifest{Version: Version(), Revision: BuildInfo().Revision}
+	m := manifest.Manifest{Version: Version()}
+	if b := BuildInfo(); b.Program == "" { // else the revision is that of another program
+		m.Revision = b.Revision
+	}
 	m.Define(p.file, p.chosen)
 	r, err := p.Start(ctx)
 	if err != nil {

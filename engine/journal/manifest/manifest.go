@@ -21,7 +21,7 @@ type Manifest struct {
 	Started  time.Time `json:"started"`
 	Version  string    `json:"racflow"`
 	Revision string    `json:"revision,omitempty"` // that racflow was built from; empty: not known
-	File     string    `json:"file"` // absolute
+	File     string    `json:"file"`               // absolute
 	Pipeline string    `json:"pipeline"`
 	// Parts are digests of what answers depend on in the checked pipeline, so that
 	// what differs can be named; see package identity.
