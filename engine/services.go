@@ -132,6 +132,13 @@ func (v *Services) keepProfiles(folder string) error {
 	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
+// known are the profiles that stages go by; nil: no stage calls a service.
+func (v *Services) known() *profile.Store {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.profiles
+}
+
 // check refuses a bound on what is spent where nobody knows what that is.
 func (v *Services) check(p *pipeline.Pipeline) error {
 	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {

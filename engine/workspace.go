@@ -44,6 +44,8 @@ type Workspace struct {
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
 	before  governor.Snapshot  // what had been called when this workspace began to
+
+	shipments []string // folders of files that are taken to other machines
 }
 
 // NewWorkspace makes ready to load files and start processes. It does neither.
@@ -104,6 +106,11 @@ func (w *Workspace) samples() string { return filepath.Join(w.state, "attached")
 func (w *Workspace) Close() {
 	w.unwatch()
 	w.host.Close()
+	w.mu.Lock()
+	for _, dir := range w.shipments {
+		_ = os.RemoveAll(dir) // a later shipment does it
+	}
+	w.mu.Unlock()
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
 		w.options.Events.Spent(spent)
 	}

@@ -105,6 +105,24 @@ func (s *Store) KeepIn(dir string) error {
 	return nil
 }
 
+// File is where the profile of a model is kept that Get returns. The error is fs.ErrNotExist where nothing
+// is known.
+func (s *Store) File(endpoint, model string) (path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = fs.ErrNotExist
+	for _, dir := range []string{s.run, s.dir} {
+		if dir == "" {
+			continue
+		}
+		path = filepath.Join(dir, fileName(endpoint, model))
+		if _, err = os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}
+
 // List returns all profiles of the folder, by file name.
 func (s *Store) List() ([]Known, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))

@@ -30,6 +30,17 @@ func placeOf(dir string, block *pipeline.Knowledge) place {
 	return place{filepath.Join(dir, nameOf(block))}
 }
 
+// Kept are the files of the sample that is kept of a block in a folder; none: there is no sample.
+func Kept(dir string, block *pipeline.Knowledge) (files []string) {
+	p := placeOf(dir, block)
+	for _, file := range []string{p.rows(), p.about(), p.compared()} {
+		if _, err := os.Stat(file); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
 // load returns the sample that is kept; nil: none that can be read.
 func (p place) load() *sample {
 	s := &sample{}

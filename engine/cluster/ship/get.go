@@ -1,0 +1,125 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/racflow/racflow/engine/private"
+)
+
+// KeptFolder is where files are kept by their digests below a worker's state folder.
+const KeptFolder = "shipped"
+
+// Get puts files into a worker's state folder, and loads what is missing. It keeps them by their
+// digests in the folder KeptFolder of the same.
+//
+// A file of that name with another content is replaced, which changes it for whoever opens it
+// next: where runs with different contents of one knowledge may be under way at a time, each gets
+// a state folder of its own (Folder), and Kept has what they share.
+func Get(ctx context.Context, conn Objects, files []Shipped, dir string) error {
+	return Kept{filepath.Join(dir, KeptFolder)}.Get(ctx, conn, files, dir)
+}
+
+// Kept is a folder of files by their digests, which workers may share.
+type Kept struct{ Dir string }
+
+// Get puts files into a state folder, each whole or not at all, and loads what is missing, once for all
+// workers that share the folder. Names that lead out of the state folder are refused.
+func (k Kept) Get(ctx context.Context, conn Objects, files []Shipped, state string) error {
+	if err := private.MakeFolder(k.Dir); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return each(ctx, len(files), func(ctx context.Context, i int) error {
+		f := files[i]
+		err := k.load(ctx, conn, f)
+		if err == nil {
+			err = k.place(f, state)
+		}
+		if err != nil {
+			return fmt.Errorf("load %s (%s): %w", f.Name, f.Digest, err)
+		}
+		return nil
+	})
+}
+
+// check refuses a name that leads out of a folder, and a digest that is none.
+func (f Shipped) check() error {
+	name := filepath.FromSlash(f.Name)
+	if !filepath.IsLocal(name) || filepath.Clean(name) != name {
+		return fmt.Errorf("%q is no name of a file below a state folder", f.Name)
+	}
+	return CheckDigest(f.Digest)
+}
+
+// CheckDigest refuses what is no SHA-256 in hexadecimal: it becomes the name of a file.
+func CheckDigest(digest string) error {
+	for _, c := range digest {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return fmt.Errorf("%q is no digest", digest)
+		}
+	}
+	if len(digest) != 64 {
+		return fmt.Errorf("%q is no digest", digest)
+	}
+	return nil
+}
+
+// path is that of a kept file.
+func (k Kept) path(digest string) string { return filepath.Join(k.Dir, digest) }
+
+// Path is the kept file of a digest, checked, or os.ErrNotExist.
+func (k Kept) Path(digest string) (string, error) {
+	if err := CheckDigest(digest); err != nil {
+		return "", err
+	}
+	found, _, err := digestOf(k.path(digest))
+	if err == nil && found != digest {
+		err = fmt.Errorf("%s: %w: %w", k.path(digest), errDamaged, os.ErrNotExist)
+	}
+	return k.path(digest), err
+}
+
+// load brings a file to the folder of kept ones unless it is there, whole.
+func (k Kept) load(ctx context.Context, conn Objects, f Shipped) error {
+	unlock, err := k.lock(ctx, f.Digest)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := k.Path(f.Digest); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for try := 1; ; try++ {
+		err := k.loadOnce(ctx, conn, f)
+		if err == nil || ctx.Err() != nil || try >= tries {
+			return err
+		}
+	}
+}
+
+// tries is how often a file is loaded before it is an error that it comes damaged.
+const tries = 3
+
+func (k Kept) loadOnce(ctx context.Context, conn Objects, f Shipped) error {
+	out, err := os.CreateTemp(k.Dir, unfinished+"*") // with the rights of its owner alone
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name()) //nolint:errcheck // it has got its name, or Trim removes it
+	err = conn.GetFile(ctx, f.Digest, out)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if found, _, err := digestOf(out.Name()); err != nil || found != f.Digest {
+		return errors.Join(err, errDamaged)
+	}
+	return os.Rename(out.Name(), k.path(f.Digest))
+}

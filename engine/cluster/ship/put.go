@@ -1,0 +1,104 @@
+package ship
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/racflow/racflow/engine"
+)
+
+// parallel is how many files are on their way at a time.
+const parallel = 4
+
+// Put brings files to the servers that are not there yet. The order is that of files. What was
+// broken off goes on with the files that are missing.
+func Put(ctx context.Context, conn Objects, files []engine.ShipFile) ([]Shipped, error) {
+	all := make([]Shipped, len(files))
+	var once first
+	err := each(ctx, len(files), func(ctx context.Context, i int) error {
+		f := files[i]
+		digest, size, err := digestOf(f.Path)
+		if err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		all[i] = Shipped{Name: f.Name, Digest: digest, Size: size, Fixed: f.Fixed}
+		if !once.is(digest) {
+			return nil
+		}
+		if all[i].Moved, err = put(ctx, conn, f.Path, digest); err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func put(ctx context.Context, conn Objects, path, digest string) (sent bool, err error) {
+	there, err := conn.HasFile(ctx, digest)
+	if err != nil || there {
+		return false, err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	return true, conn.PutFile(ctx, digest, in)
+}
+
+// digestOf is the SHA-256 of a file's content, and its size.
+func digestOf(path string) (digest string, size int64, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer in.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, in)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// first tells which of several with the same digest comes first.
+type first struct{ seen sync.Map }
+
+func (f *first) is(digest string) bool {
+	_, seen := f.seen.LoadOrStore(digest, true)
+	return !seen
+}
+
+// each calls do for the numbers below n, a few at a time, until one fails.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var working sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i := range n {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		working.Go(func() {
+			defer func() { <-slots }()
+			if err := do(ctx, i); err != nil {
+				cancel(err) // of the first; the others end because of it
+			}
+		})
+	}
+	working.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// errDamaged says that what was loaded is not what was asked for.
+var errDamaged = errors.New("its content is not that of its digest")

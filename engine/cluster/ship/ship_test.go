@@ -1,0 +1,359 @@
+package ship
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+)
+
+// objects are the files of servers in memory.
+type objects struct {
+	mu      sync.Mutex
+	content map[string][]byte
+	puts    map[string]int
+	gets    map[string]int
+	putting func(digest string) error           // before an upload; may be nil
+	getting func(digest string, b []byte) []byte // what is sent in place of an object; may be nil
+}
+
+func newObjects() *objects {
+	return &objects{content: map[string][]byte{}, puts: map[string]int{}, gets: map[string]int{}}
+}
+
+func (o *objects) HasFile(_ context.Context, digest string) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, ok := o.content[digest]
+	return ok, nil
+}
+
+func (o *objects) PutFile(ctx context.Context, digest string, r io.Reader) error {
+	if o.putting != nil {
+		if err := o.putting(digest); err != nil {
+			return err
+		}
+	}
+	b, err := io.ReadAll(r)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return err
+	}
+	if digest != sum(string(b)) {
+		return errors.New("another content")
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.content[digest] = b
+	o.puts[digest]++
+	return nil
+}
+
+func (o *objects) GetFile(_ context.Context, digest string, w io.Writer) error {
+	o.mu.Lock()
+	b, ok := o.content[digest]
+	o.gets[digest]++
+	o.mu.Unlock()
+	if !ok {
+		return errors.New("there is no such object")
+	}
+	if o.getting != nil {
+		b = o.getting(digest, b)
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+func sum(content string) string {
+	h := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(h[:])
+}
+
+// files writes files and returns them as a shipment.
+func files(t *testing.T, content map[string]string) (all []engine.ShipFile) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range content {
+		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, engine.ShipFile{Name: name, Path: path, Fixed: strings.HasSuffix(name, ".segment")})
+	}
+	return all
+}
+
+var some = map[string]string{
+	"knowledge/k/c/log": "a log", "knowledge/k/c/1.segment": "one", "knowledge/k/c/2.segment": "two", "knowledge/k/c-labels/log": "labels",
+	"fitted/c/x/same": "one", "empty": "",
+}
+
+func sent(t *testing.T, o *objects, content map[string]string) []Shipped {
+	t.Helper()
+	all, err := Put(t.Context(), o, files(t, content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// check compares a state folder with what was shipped to it.
+func check(t *testing.T, state string, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		path := filepath.Join(state, filepath.FromSlash(name))
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, text)
+		}
+		for dir := filepath.Dir(path); dir != filepath.Dir(state); dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err != nil || dir != state && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+			}
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(state, "*", "*", "*", unfinished+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What one machine has, the other has afterwards; what is there already is neither sent nor loaded again.
+func TestThereAndBack(t *testing.T) {
+	o, state := newObjects(), t.TempDir()
+	all := sent(t, o, some)
+	if err := Get(t.Context(), o, all, state); err != nil {
+		t.Fatal(err)
+	}
+	check(t, state, some)
+	for digest, n := range o.puts {
+		if n != 1 || o.gets[digest] != 1 {
+			t.Errorf("%s: sent %d times, loaded %d times", digest, n, o.gets[digest])
+		}
+	}
+	more := map[string]string{"knowledge/k/c/log": "a longer log", "knowledge/k/c/1.segment": "one"}
+	again := sent(t, o, more)
+	for _, s := range again {
+		if s.Moved != (s.Name == "knowledge/k/c/log") {
+			t.Errorf("%s: sent: %v", s.Name, s.Moved)
+		}
+	}
+	if err := Get(t.Context(), o, again, state); err != nil {
+		t.Fatal(err)
+	}
+	check(t, state, more)
+	if o.gets[sum("one")] != 1 || o.gets[sum("a longer log")] != 1 {
+		t.Errorf("loaded: %v", o.gets)
+	}
+}
+
+// A log that a process appends to in the state folder changes nothing of what is kept; segments take no
+// room twice.
+func TestLinks(t *testing.T) {
+	o, state := newObjects(), t.TempDir()
+	all := sent(t, o, some)
+	if err := Get(t.Context(), o, all, state); err != nil {
+		t.Fatal(err)
+	}
+	same := func(name, content string) bool {
+		a, err := os.Stat(filepath.Join(state, filepath.FromSlash(name)))
+		b, err2 := os.Stat(filepath.Join(state, KeptFolder, sum(content)))
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		return os.SameFile(a, b)
+	}
+	if !same("knowledge/k/c/1.segment", "one") || same("knowledge/k/c/log", "a log") || same("fitted/c/x/same", "one") {
+		t.Error("what may change is linked, or what does not is copied")
+	}
+}
+
+// A process that has a file open which is replaced goes on with what it has.
+func TestOpenFile(t *testing.T) {
+	o, state := newObjects(), t.TempDir()
+	if err := Get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(filepath.Join(state, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := Get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(held); err != nil || string(got) != "before" {
+		t.Errorf("%q, %v", got, err)
+	}
+	check(t, state, map[string]string{"log": "after"})
+}
+
+// An upload that ends in the middle sends only the rest when it is begun again.
+func TestBrokenOff(t *testing.T) {
+	o := newObjects()
+	all := files(t, map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
+	killed := errors.New("killed")
+	begun := 0
+	o.putting = func(string) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if begun++; begun > 3 {
+			return killed
+		}
+		return nil
+	}
+	if _, err := Put(t.Context(), o, all); !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	before := len(o.content)
+	o.putting = nil
+	shipped, err := Put(t.Context(), o, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, s := range shipped {
+		if s.Moved {
+			n++
+		}
+	}
+	if before == 0 || n != 6-before || len(o.content) != 6 {
+		t.Errorf("%d were there, %d were sent, %d are there", before, n, len(o.content))
+	}
+	for digest, n := range o.puts {
+		if n != 1 {
+			t.Errorf("%s was sent %d times", digest, n)
+		}
+	}
+}
+
+// What comes damaged is refused, and loaded again; so is what was damaged on the worker's disk. Nothing
+// damaged gets a name.
+func TestDamaged(t *testing.T) {
+	o, state := newObjects(), t.TempDir()
+	all := sent(t, o, map[string]string{"a": "content"})
+	bad := 2
+	o.getting = func(_ string, b []byte) []byte {
+		if bad--; bad >= 0 {
+			return bytes.ToUpper(b)
+		}
+		return b
+	}
+	if err := Get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 3 {
+		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
+	}
+	check(t, state, map[string]string{"a": "content"})
+
+	kept := filepath.Join(state, KeptFolder, sum("content"))
+	if err := os.WriteFile(kept, []byte("CONTENT"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 4 {
+		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
+	}
+
+	bad = 99
+	other := t.TempDir()
+	if err := Get(t.Context(), o, all, other); !errors.Is(err, errDamaged) {
+		t.Errorf("always damaged: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(other, KeptFolder)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(other, "a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it got a name: %v", err)
+	}
+}
+
+// Workers that share the folder of kept files load each once.
+func TestTwoWorkers(t *testing.T) {
+	o := newObjects()
+	all := sent(t, o, some)
+	kept := Kept{filepath.Join(t.TempDir(), "kept")}
+	var working sync.WaitGroup
+	states := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	for _, state := range states {
+		working.Go(func() {
+			if err := kept.Get(t.Context(), o, all, state); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	working.Wait()
+	for _, state := range states {
+		check(t, state, some)
+	}
+	for digest, n := range o.gets {
+		if n != 1 {
+			t.Errorf("%s was loaded %d times", digest, n)
+		}
+	}
+}
+
+// Nothing leaves the state folder, whatever a definition says.
+func TestHostile(t *testing.T) {
+	o := newObjects()
+	good := sent(t, o, map[string]string{"a": "content"})[0]
+	for _, name := range []string{"", ".", "..", "../a", "/a", "b/../../a", "b/../a", "a/", "./a", "b//a"} {
+		state := t.TempDir()
+		bad := good
+		bad.Name = name
+		if err := Get(t.Context(), o, []Shipped{bad}, state); err == nil {
+			t.Errorf("the name %q was taken", name)
+		}
+	}
+	for _, digest := range []string{"", "../a", strings.Repeat("A", 64), strings.Repeat("a", 63), strings.Repeat("a", 63) + "/"} {
+		bad := good
+		bad.Digest = digest
+		if err := Get(t.Context(), o, []Shipped{bad}, t.TempDir()); err == nil || o.gets[digest] > 0 {
+			t.Errorf("the digest %q was taken", digest)
+		}
+	}
+}
+
+// What nobody has asked for goes; a state folder keeps what it has.
+func TestTrim(t *testing.T) {
+	o, state := newObjects(), t.TempDir()
+	kept := Kept{filepath.Join(state, KeptFolder)}
+	if err := kept.Trim(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Get(t.Context(), o, sent(t, o, some), state); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(filepath.Join(kept.Dir, sum("one")), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Trim(time.Now().Add(-24 * time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	check(t, state, some)
+	if _, err := kept.Path(sum("one")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an old file is there: %v", err)
+	}
+	if _, err := kept.Path(sum("two")); err != nil {
+		t.Errorf("a new file is gone: %v", err)
+	}
+}
+
+// The same files have the same folder in any order, others another one.
+func TestFolder(t *testing.T) {
+	a, b := Shipped{Name: "a", Digest: "1"}, Shipped{Name: "b", Digest: "2"}
+	name := Folder([]Shipped{a, b})
+	if name != Folder([]Shipped{b, a}) || name == Folder([]Shipped{a}) || name == Folder([]Shipped{a, {Name: "b", Digest: "3"}}) || len(name) != 16 {
+		t.Error(name)
+	}
+	if a.Moved = true; name != Folder([]Shipped{a, b}) {
+		t.Error("whether a file was sent counts")
+	}
+}
