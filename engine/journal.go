@@ -103,6 +103,9 @@ func (p *Pipeline) book(m, last manifest.Manifest, begun *Begun) (*journal.Journ
 			return nil, err
 		}
 		begun.Resumed, begun.Answered, begun.Changed = true, book.Known(), book.Changed
+		if err := settle(book, m.Cluster, how.Sync); err != nil {
+			return nil, errors.Join(err, book.Close(nil))
+		}
 		return book, nil
 	}
 	if last, left := kept.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
@@ -129,12 +132,15 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
 	}
-	path, err := filepath.Abs(p.InputPath())
-	if err != nil {
-		return m, err
-	}
-	if m.Input, err = manifest.NewFile(path); err != nil {
-		return m, err
+	m.Cluster = p.workspace.options.Cluster
+	if m.Input.Path = p.InputPath(); p.rereadable() {
+		path, err := filepath.Abs(p.InputPath())
+		if err != nil {
+			return m, err
+		}
+		if m.Input, err = manifest.NewFile(path); err != nil {
+			return m, err
+		}
 	}
 	m.Columns = p.InputColumns()
 	return m, nil

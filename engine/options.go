@@ -77,6 +77,9 @@ type Options struct {
 	// the run of another process in which this one takes part, as its Remote; nil: it has its own.
 	Remote Remote
 	Part   *Part
+	// Cluster says where Remote is, for the manifest of the run; a resumed run keeps the ID that it has
+	// there. nil: nobody needs to know.
+	Cluster *manifest.Cluster
 
 	Lists bool // what each retrieve and rerank stage found has texts
 

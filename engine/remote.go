@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
 )
 
@@ -49,9 +51,35 @@ func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, tw
 	}
 	if book != nil && resumed && !twice {
 		book.Index() // what is kept now is an answer when its row is read
-		b.Keep = book.Keep
+		b.Keep = lacking(book)
 	}
 	return remote.Begin(ctx, b)
+}
+
+// lacking keeps those results in a journal that it does not have.
+func lacking(book *journal.Journal) func([]outcome.Result) error {
+	return func(all []outcome.Result) error {
+		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
+			_, has := book.Answered(source.Row{Line: r.Line, ID: r.ID})
+			return has
+		})
+		return book.Keep(fresh)
+	}
+}
+
+// settle notes in the manifest of a resumed run where other machines answer its items, where that
+// is not as it was when it began.
+func settle(book *journal.Journal, now *manifest.Cluster, sync journal.Sync) error {
+	m := &book.Manifest
+	switch {
+	case now == nil || m.Cluster != nil && m.Cluster.Servers == now.Servers:
+		return nil
+	case m.Cluster == nil:
+		m.Cluster = now
+	default:
+		m.Cluster = &manifest.Cluster{Run: m.Cluster.Run, Servers: now.Servers}
+	}
+	return m.Write(book.Folder(), sync.Forces())
 }
 
 // passes tells other machines in which pass the run is.

@@ -57,9 +57,9 @@ func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
 	err := j.locked(lock.Open(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, private.FileMode))
 	if err == nil {
-		err = m.Write(dir, o.Sync.forces())
+		err = m.Write(dir, o.Sync.Forces())
 	}
-	if err == nil && o.Sync.forces() { // the names of the folder, and of those above that may be new
+	if err == nil && o.Sync.Forces() { // the names of the folder, and of those above that may be new
 		err = errors.Join(j.disk().syncFolder(dir), j.disk().syncFolder(filepath.Dir(dir)), j.disk().syncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
@@ -218,7 +218,7 @@ func (j *Journal) Close(end *Totals) error {
 	if end != nil {
 		var text []byte
 		if text, err = json.MarshalIndent(end, "", "  "); err == nil {
-			err = private.WriteFile(filepath.Join(j.dir, totalsFile), sealed.File(text), j.options.Sync.forces())
+			err = private.WriteFile(filepath.Join(j.dir, totalsFile), sealed.File(text), j.options.Sync.Forces())
 		}
 	}
 	for i := len(j.shelves) - 1; i >= 0; i-- { // the lock last

@@ -104,7 +104,7 @@ func (j *Journal) add(drafts *[Failed + 1]draft) error {
 		}
 		err := j.make(s, shelfFiles[status])
 		if err == nil {
-			err = s.append(d, j.options.Sync.forces())
+			err = s.append(d, j.options.Sync.Forces())
 		}
 		errs = append(errs, err)
 	}
@@ -119,7 +119,7 @@ func (j *Journal) make(s *shelf, name string) (err error) {
 		s.file = nil // an interface of a nil pointer is not nil
 		return err
 	}
-	if j.options.Sync.forces() {
+	if j.options.Sync.Forces() {
 		return j.disk().syncFolder(j.dir)
 	}
 	return nil

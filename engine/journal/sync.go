@@ -26,7 +26,8 @@ const (
 	SyncItem Sync = "item"
 )
 
-func (s Sync) forces() bool { return s == SyncBatch || s == SyncItem }
+// Forces reports whether anything is forced to the disk.
+func (s Sync) Forces() bool { return s == SyncBatch || s == SyncItem }
 
 // Keep says of which items the journal has what was seen of them.
 type Keep string

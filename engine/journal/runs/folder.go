@@ -143,6 +143,17 @@ func (r Runs) LastOf(file, pipeline string) (string, bool) {
 	return "", false
 }
 
+// Elsewhere names the run whose items other machines answer under an ID of theirs; false: there is none here.
+func (r Runs) Elsewhere(cluster string) (string, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		if m, err := r.Manifest(id); err == nil && m.Cluster != nil && m.Cluster.Run == cluster {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 // Last names the newest run of all; false: there is none.
 func (r Runs) Last() (string, bool) {
 	ids, _ := r.list()
