@@ -35,6 +35,7 @@ type Worker struct {
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
 	State string    `json:"state"`
+	Jobs  int       `json:"jobs,omitempty"`  // batches that it works on at a time; 0: not known
 	Lacks []string  `json:"lacks,omitempty"` // sentences that say what to do on Host
 	// What it has answered so far.
 	Batches int64   `json:"batches"`
@@ -59,7 +60,11 @@ type CallerState struct {
 	Items     int64     `json:"items"`     // in the batches of Total; 0: not known yet
 	// Detached: it has left, and everything is published: anyone may attach.
 	Detached bool `json:"detached,omitempty"`
-	// Began says for each part behind which result it began: results of earlier parts that were
-	// stored behind it do not count, since their items are in this part again. Of part 1 it is 0.
-	Began []uint64 `json:"began,omitempty"`
+	// Known is how many results of a detached run the caller has put at the servers itself, of items
+	// that nobody has to be asked about: at the positions of the part behind KnownSeq.
+	Known int64 `json:"known,omitempty"`
 }
+
+// KnownSeq is above the numbers of batches: results whose number is above it are the caller's own, of
+// which the first is KnownSeq+1.
+const KnownSeq = 1 << 40
