@@ -1,0 +1,115 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/mod/semver"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrNoRun    = errors.New("no such run at the servers")
+	ErrExists   = errors.New("a run of this ID is at the servers already")
+	ErrRevision = errors.New("somebody else wrote this key meanwhile")
+	ErrNobody   = errors.New("nobody serves this")
+)
+
+// Codes of JetStream's errors that nats.go has no names for (errors.json of nats-server).
+const (
+	codeUnavailable  jetstream.ErrorCode = 10008 // no leader of all streams
+	codeNotLeader    jetstream.ErrorCode = 10009
+	codeResources    jetstream.ErrorCode = 10002 // of the account
+	codeNoPeers      jetstream.ErrorCode = 10005 // not as many servers as replicas
+	codeStore        jetstream.ErrorCode = 10077 // could not be stored
+	takenDescription                     = "maximum messages per subject exceeded"
+)
+
+// unreachable says whether a first connection failed because nobody answers there, which may pass.
+func unreachable(err error) bool {
+	var network *net.OpError
+	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network) && !certificate(err)
+}
+
+func certificate(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) || errors.As(err, &unknown)
+}
+
+// passes says whether the servers may do later what they could not do now.
+func passes(err error) bool {
+	var api *jetstream.APIError
+	var failed jetstream.JetStreamError
+	if errors.As(err, &failed) && failed.APIError() != nil {
+		api = failed.APIError()
+	}
+	if api != nil || errors.As(err, &api) {
+		switch api.ErrorCode {
+		case codeUnavailable, codeNotLeader, codeResources:
+			return true
+		case codeNoPeers:
+			return strings.Contains(api.Description, "offline") || strings.Contains(api.Description, "storage")
+		case codeStore:
+			return !strings.Contains(api.Description, takenDescription)
+		}
+		return api.Code >= 500
+	}
+	for _, each := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat,
+		jetstream.ErrConsumerLeadershipChanged, jetstream.ErrServerShutdown, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrDisconnected, nats.ErrStaleConnection, errLost} {
+		if errors.Is(err, each) {
+			return true
+		}
+	}
+	return false
+}
+
+// taken says whether a message was refused since another stands under its subject.
+func taken(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeStore && strings.Contains(api.Description, takenDescription)
+}
+
+// advise says what to do about an error that does not pass.
+func (c *Conn) advise(err error) error {
+	advice := ""
+	switch {
+	case err == nil:
+		return nil
+	case certificate(err) || strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "x509:"):
+		advice = "compare the certificates: the servers' must name their hosts and come from the authority given here, and this machine's from one that the servers know"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		advice = "these servers do not speak TLS: write nats:// or switch it on there"
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		advice = "these servers want TLS: write tls://"
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		advice = "the servers do not know this account or user: check the credentials file, or the user and password"
+	case errors.Is(err, nats.ErrPermissionViolation):
+		advice = "the user's permissions do not allow this: package bus lists what callers and workers need"
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		advice = "this account has no JetStream: enable it for the account"
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
+		advice = "JetStream is off at these servers: start them with jetstream { ... } in their file, or with -js"
+	case unreachable(err):
+		advice = "nobody answers there: start the servers, or correct the addresses"
+	case errors.Is(err, nats.ErrMaxPayload):
+		advice = "raise max_payload at the servers"
+	default:
+		return fmt.Errorf("%s: %w", c.servers, err)
+	}
+	return fmt.Errorf("%s: %w; %s", c.servers, err, advice)
+}
+
+func older(version, than string) bool {
+	version, _, _ = strings.Cut(version, "-")
+	return semver.Compare("v"+version, "v"+than) < 0
+}

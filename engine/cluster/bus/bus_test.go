@@ -1,0 +1,316 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/cluster/natstest"
+)
+
+// patience bounds what a test waits for; it is never waited for in vain.
+const patience = 2 * time.Minute
+
+func connect(t *testing.T, url, name string, change ...func(*Options)) *Conn {
+	t.Helper()
+	o := Options{Servers: url, Name: name}
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := Connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func create(t *testing.T, c *Conn, config Config) *Run {
+	t.Helper()
+	return must(c.Create(bounded(t), config))(t)
+}
+
+// results reads n answers from a sequence on.
+func results(t *testing.T, r *Run, after uint64, n int) []Result {
+	t.Helper()
+	var all []Result
+	for result, err := range r.Results(bounded(t), after) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, result); len(all) == n {
+			return all
+		}
+	}
+	t.Fatalf("%d results in place of %d", len(all), n)
+	return nil
+}
+
+func TestBatchesAndResults(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	caller, worker := connect(t, s.URL(), "caller"), connect(t, s.URL(), "worker")
+	mine := create(t, caller, Config{ID: "a1", Definition: []byte("what it is")})
+	theirs := must(worker.Open(ctx, "a1"))(t)
+	if string(theirs.Definition()) != "what it is" {
+		t.Errorf("definition %q", theirs.Definition())
+	}
+	for seq := range 3 {
+		if err := mine.Publish(ctx, Position{1, seq + 1}, fmt.Appendf(nil, "batch %d", seq+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := mine.Publish(ctx, Position{1, 2}, []byte("again")); err != nil {
+		t.Fatal(err)
+	}
+	for seq := range 3 {
+		b := must(theirs.Take(ctx))(t)
+		if want := fmt.Sprintf("batch %d", seq+1); b.Position != (Position{1, seq + 1}) || string(b.Data) != want || b.Deliveries != 1 {
+			t.Errorf("taken: %v %q, delivery %d", b.Position, b.Data, b.Deliveries)
+		}
+		if first := must(theirs.Answer(ctx, b.Position, fmt.Appendf(nil, "answer %d", seq+1)))(t); !first {
+			t.Error("not the first answer")
+		}
+		if first := must(theirs.Answer(ctx, b.Position, []byte("late")))(t); first {
+			t.Error("a second first answer")
+		}
+		if err := b.Done(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := results(t, mine, 0, 3)
+	for i, result := range all {
+		if want := fmt.Sprintf("answer %d", i+1); result.Position != (Position{1, i + 1}) || string(result.Data) != want || result.Worker != "worker" {
+			t.Errorf("result %v %q of %s", result.Position, result.Data, result.Worker)
+		}
+	}
+	if d := cmp.Diff(all[1:], results(t, mine, all[0].Sequence, 2)); d != "" {
+		t.Error(d)
+	}
+	if n := must(mine.Stored(ctx))(t); n != all[2].Sequence {
+		t.Errorf("stored %d, last %d", n, all[2].Sequence)
+	}
+}
+
+func TestReturnAndDrop(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	publish := func(part int) {
+		if err := r.Publish(ctx, Position{part, 1}, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(1)
+	b := must(r.Take(ctx))(t)
+	if err := b.Return(); err != nil {
+		t.Fatal(err)
+	}
+	b = must(r.Take(ctx))(t)
+	if b.Position != (Position{1, 1}) || b.Deliveries != 2 {
+		t.Errorf("taken %v, delivery %d", b.Position, b.Deliveries)
+	}
+	if err := b.Return(); err != nil {
+		t.Fatal(err)
+	}
+	publish(2)
+	publish(3)
+	if err := r.Drop(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	if b = must(r.Take(ctx))(t); b.Position != (Position{3, 1}) {
+		t.Errorf("taken %v", b.Position)
+	}
+}
+
+func TestState(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
+		t.Error(value, revision, err)
+	}
+	changes := must(r.Follow(ctx, "worker."))(t)
+	first := must(r.Swap(ctx, "k", []byte("1"), 0))(t)
+	if _, err := r.Swap(ctx, "k", []byte("2"), 0); !errors.Is(err, ErrRevision) {
+		t.Error(err)
+	}
+	second := must(r.Swap(ctx, "k", []byte("2"), first))(t)
+	if value, revision, err := r.Get(ctx, "k"); string(value) != "2" || revision != second || err != nil {
+		t.Error(value, revision, err)
+	}
+	if err := r.Delete(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
+		t.Error(value, revision, err)
+	}
+	must(r.Swap(ctx, "k", []byte("3"), 0))(t)
+	must(r.Put(ctx, "worker.a", []byte("a")))(t)
+	must(r.Put(ctx, "worker.b", []byte("b")))(t)
+	if err := r.Delete(ctx, "worker.a"); err != nil {
+		t.Fatal(err)
+	}
+	all := must(r.All(ctx, "work"))(t)
+	if len(all) != 1 || string(all["worker.b"].Value) != "b" || time.Since(all["worker.b"].At).Abs() > time.Hour {
+		t.Error(all)
+	}
+	var last Change
+	for change := range changes {
+		if last = change; change.Key == "worker.a" && change.Deleted {
+			break
+		}
+	}
+	if !last.Deleted {
+		t.Error("a deletion is not followed")
+	}
+	for _, key := range []string{"", "a b", "a..b", ".a", "a.*", ">"} {
+		if _, err := r.Put(ctx, key, nil); err == nil {
+			t.Errorf("key %q is taken", key)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	if value := must(r.Answered(ctx, "k"))(t); value != nil {
+		t.Error(value)
+	}
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // more than max_payload
+	for i, want := range []string{"small", string(big)} {
+		key := fmt.Sprintf("k%d", i)
+		if stands := must(r.KeepAnswer(ctx, key, []byte(want)))(t); string(stands) != want {
+			t.Errorf("%d bytes stand", len(stands))
+		}
+		if stands := must(r.KeepAnswer(ctx, key, []byte("late")))(t); string(stands) != want {
+			t.Errorf("%d bytes stand", len(stands))
+		}
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	a, b := connect(t, s.URL(), "a"), connect(t, s.URL(), "b")
+	mine := create(t, a, Config{ID: "a1"})
+	theirs := must(b.Open(ctx, "a1"))(t)
+	if _, err := theirs.Ask(ctx, "q", nil); !errors.Is(err, ErrNobody) {
+		t.Error(err)
+	}
+	stop := must(mine.Serve("q", func(data []byte) []byte { return append([]byte("re: "), data...) }))(t)
+	big := strings.Repeat("x", 3<<20)
+	for _, question := range []string{"hello", big} {
+		if answer := must(theirs.Ask(ctx, "q", []byte(question)))(t); string(answer) != "re: "+question {
+			t.Errorf("%d bytes", len(answer))
+		}
+	}
+	stop()
+	heard := make(chan string, 1)
+	must(mine.Hear("news", func(data []byte) { heard <- string(data) }))(t)
+	if err := theirs.Tell("news", []byte("hi")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-heard; got != "hi" {
+		t.Error(got)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	c := connect(t, s.URL(), "x")
+	if _, err := c.Open(ctx, "none"); !errors.Is(err, ErrNoRun) {
+		t.Error(err)
+	}
+	ids := must(c.Watch(ctx))(t)
+	for _, id := range []string{"zz", "aa"} {
+		create(t, c, Config{ID: id, Definition: bytes.Repeat([]byte(id), 1<<20)})
+		if seen := <-ids; seen != id {
+			t.Errorf("seen %s, not %s", seen, id)
+		}
+	}
+	if _, err := c.Create(ctx, Config{ID: "aa"}); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+	r := must(c.Open(ctx, "aa"))(t)
+	if len(r.Definition()) != 2<<20 {
+		t.Errorf("%d bytes", len(r.Definition()))
+	}
+	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz", "aa"}) {
+		t.Error(got)
+	}
+	if err := r.Remove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz"}) {
+		t.Error(got)
+	}
+	for name, f := range map[string]func() error{
+		"take":    func() error { _, err := r.Take(ctx); return err },
+		"publish": func() error { return r.Publish(ctx, Position{1, 1}, nil) },
+		"answer":  func() error { _, err := r.Answer(ctx, Position{1, 1}, nil); return err },
+		"state":   func() error { _, _, err := r.Get(ctx, "k"); return err },
+		"open":    func() error { _, err := c.Open(ctx, "aa"); return err },
+	} {
+		if err := f(); !errors.Is(err, ErrNoRun) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	c := connect(t, s.URL(), "x")
+	for _, data := range []string{"", "small", strings.Repeat("0123456789", 300_000)} {
+		sum := sha256.Sum256([]byte(data))
+		digest := hex.EncodeToString(sum[:])
+		if err := c.GetFile(ctx, digest, new(bytes.Buffer)); !errors.Is(err, ErrNoFile) {
+			t.Error(err)
+		}
+		if err := c.PutFile(ctx, digest, strings.NewReader(data+"!")); err == nil || must(c.HasFile(ctx, digest))(t) {
+			t.Error("a file with another digest is stored", err)
+		}
+		if err := c.PutFile(ctx, digest, strings.NewReader(data)); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := c.GetFile(ctx, digest, &got); err != nil || got.String() != data {
+			t.Errorf("%d bytes, %v", got.Len(), err)
+		}
+		files := must(c.Files(ctx))(t)
+		if len(files) != 1 || files[0].Digest != digest || files[0].Size != int64(len(data)) {
+			t.Error(files)
+		}
+		if err := c.RemoveFile(ctx, digest); err != nil || must(c.HasFile(ctx, digest))(t) {
+			t.Error("not removed", err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Conn is a connection with the servers. It re-establishes itself until it is closed.
+type Conn struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	name    string
+	log     *slog.Logger
+	waits   *waits
+	denied  denials
+	servers string
+	streams sync.Map // handles by name
+
+	mu      sync.Mutex
+	lost    chan struct{} // closed when the connection is lost; another once it is back
+	closing bool
+}
+
+// Connect reaches the servers and checks that they keep streams. Servers that are not reachable, or whose streams are off, are
+// tried for ten seconds, or until ctx ends; what does not pass by itself, as a wrong certificate or account, is an error at once.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	urls, err := servers(o.Servers)
+	if err != nil {
+		return nil, err
+	}
+	options, err := o.dialOptions()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), lost: make(chan struct{})}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.denied.log = c.log
+	options = append(options, func(n *nats.Options) error {
+		for _, u := range urls {
+			n.Servers = append(n.Servers, u.String())
+		}
+		return nil
+	}, nats.DisconnectErrHandler(c.disconnected), nats.ReconnectHandler(c.reconnected), nats.ErrorHandler(c.denied.handle))
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for {
+		c.nc, err = nats.Connect("", options...)
+		if err == nil || !unreachable(err) || !sleep(ctx, reconnectWait) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, c.advise(err)
+	}
+	if err := c.check(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// check asks what would otherwise come out late and in the words of somebody else.
+func (c *Conn) check(ctx context.Context) (err error) {
+	if version := c.nc.ConnectedServerVersion(); older(version, oldestVersion) {
+		return fmt.Errorf("server %s is nats-server %s: racflow needs %s or later; install a newer one", c.nc.ConnectedUrlRedacted(), version, oldestVersion)
+	}
+	if c.js, err = jetstream.New(c.nc); err != nil {
+		return err
+	}
+	for {
+		err = c.attempt(ctx, attemptTimeout, []string{"$JS.API.INFO"}, func(ctx context.Context) error {
+			_, err := c.js.AccountInfo(ctx)
+			return err
+		})
+		off := errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders)
+		if !off && passes(err) {
+			return nil // streams are on and cannot be asked just now: whoever asks them waits
+		}
+		if !off || !sleep(ctx, reconnectWait) {
+			return c.advise(err)
+		}
+	}
+}
+
+// Name of this process, as other processes see it.
+func (c *Conn) Name() string { return c.name }
+
+// Close ends the connection, and whatever waits for it.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.nc.Close()
+}
+
+func (c *Conn) disconnected(_ *nats.Conn, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.lost:
+		return
+	default:
+		close(c.lost)
+	}
+	if !c.closing {
+		c.log.Warn("the connection with the servers is lost", "err", err)
+		c.waits.enter(fmt.Errorf("the connection with the servers is lost (%s)", c.servers))
+	}
+}
+
+func (c *Conn) reconnected(nc *nats.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.lost:
+		c.lost = make(chan struct{})
+	default:
+		return
+	}
+	c.log.Info("the connection with the servers is back", "server", nc.ConnectedUrlRedacted())
+	c.waits.leave()
+}
+
+// connected is a context that ends when the connection is lost: what was under way then did not arrive.
+func (c *Conn) connected(ctx context.Context) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	lost := c.lost
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// sleep is false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

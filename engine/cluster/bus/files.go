@@ -1,0 +1,219 @@
+package bus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"crypto/rand"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// File is a file at the servers.
+type File struct {
+	Digest string // SHA-256, hexadecimal
+	Size   int64
+	At     time.Time // when it was stored
+}
+
+const (
+	filesStream = "OBJ_" + filesBucket
+	filesMeta   = "$O." + filesBucket + ".M."
+	filesChunk  = "$O." + filesBucket + ".C."
+	chunkSize   = 1 << 20
+)
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// ErrNoFile: there is none of this digest.
+var ErrNoFile = errors.New("no such file at the servers")
+
+func checkDigest(digest string) error {
+	if !digestForm.MatchString(digest) {
+		return fmt.Errorf("digest %q: it is a SHA-256 in hexadecimal", digest)
+	}
+	return nil
+}
+
+func metaSubject(digest string) string {
+	return filesMeta + base64.URLEncoding.EncodeToString([]byte(digest))
+}
+
+// object is what is known of a file: nil where it is not there.
+func (c *Conn) object(ctx context.Context, digest string) (*jetstream.ObjectInfo, error) {
+	if err := checkDigest(digest); err != nil {
+		return nil, err
+	}
+	there, err := c.hasStream(ctx, filesStream)
+	if err != nil || !there {
+		return nil, err
+	}
+	m, err := c.last(ctx, filesStream, metaSubject(digest))
+	if m == nil || err != nil {
+		return nil, err
+	}
+	info := new(jetstream.ObjectInfo)
+	if err := json.Unmarshal(m.Data, info); err != nil {
+		return nil, fmt.Errorf("file %s: %w", digest, err)
+	}
+	if info.Deleted {
+		return nil, nil
+	}
+	return info, nil
+}
+
+// HasFile says whether a whole file of this digest is there.
+func (c *Conn) HasFile(ctx context.Context, digest string) (bool, error) {
+	info, err := c.object(ctx, digest)
+	return info != nil, err
+}
+
+// PutFile stores a file, in the form of NATS' object stores. It is there as a whole or not at all: when all has been read, and its
+// digest is this one.
+func (c *Conn) PutFile(ctx context.Context, digest string, r io.Reader) error {
+	there, err := c.HasFile(ctx, digest)
+	if there || err != nil {
+		return err
+	}
+	replicas := 1
+	if c.nc.ConnectedClusterName() != "" {
+		replicas = 3
+	}
+	err = c.createStream(ctx, jetstream.StreamConfig{Name: filesStream, Subjects: []string{filesMeta + ">", filesChunk + ">"},
+		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: replicas})
+	if err != nil {
+		return fmt.Errorf("store file %s: %w", digest, err)
+	}
+	unique := rand.Text()
+	info, err := c.putChunks(ctx, unique, digest, r)
+	if err == nil {
+		m := nats.NewMsg(metaSubject(digest))
+		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+		if m.Data, err = json.Marshal(info); err == nil {
+			_, err = c.swap(ctx, filesStream, m, 0, true)
+		}
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			_ = c.purge(ctx, filesStream, filesChunk+unique)
+		}
+		return fmt.Errorf("store file %s: %w", digest, err)
+	}
+	return nil
+}
+
+func (c *Conn) putChunks(ctx context.Context, unique, digest string, r io.Reader) (*jetstream.ObjectInfo, error) {
+	info := &jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: filesBucket, NUID: unique, ModTime: time.Now().UTC()}
+	sum, chunk, sequence := sha256.New(), make([]byte, min(chunkSize, c.room())), uint64(0)
+	for {
+		n, err := io.ReadFull(r, chunk)
+		if n > 0 {
+			sum.Write(chunk[:n])
+			m := nats.NewMsg(filesChunk + unique)
+			m.Data = chunk[:n]
+			if sequence, err = c.swap(ctx, filesStream, m, sequence, false); err != nil {
+				return nil, err
+			}
+			info.Size, info.Chunks = info.Size+uint64(n), info.Chunks+1
+			if n == len(chunk) {
+				continue
+			}
+			err = io.EOF
+		}
+		if !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		break
+	}
+	if found := hex.EncodeToString(sum.Sum(nil)); found != digest {
+		return nil, fmt.Errorf("what was read has the digest %s: it was changed meanwhile", found)
+	}
+	info.Digest = "SHA-256=" + base64.URLEncoding.EncodeToString(sum.Sum(nil))
+	return info, nil
+}
+
+// GetFile writes a file and checks its digest: where that fails, what was written is worth nothing. ErrNoFile: it is not there.
+func (c *Conn) GetFile(ctx context.Context, digest string, w io.Writer) error {
+	info, err := c.object(ctx, digest)
+	if err == nil && info == nil {
+		err = ErrNoFile
+	}
+	if err == nil {
+		err = c.getChunks(ctx, info, w)
+	}
+	if err != nil {
+		return fmt.Errorf("load file %s: %w", digest, err)
+	}
+	return nil
+}
+
+func (c *Conn) getChunks(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
+	sum, left := sha256.New(), int64(info.Size)
+	if left > 0 {
+		for m, err := range c.tail(ctx, filesStream, filesChunk+info.NUID, 0) {
+			if err != nil {
+				return err
+			}
+			sum.Write(m.data)
+			if _, err := w.Write(m.data); err != nil {
+				return err
+			}
+			if left -= int64(len(m.data)); left <= 0 {
+				break
+			}
+		}
+	}
+	if err := ctx.Err(); left > 0 && err != nil {
+		return err
+	}
+	if found := hex.EncodeToString(sum.Sum(nil)); found != info.Name {
+		return fmt.Errorf("it has the digest %s: what the servers keep is damaged; remove it there", found)
+	}
+	return nil
+}
+
+// RemoveFile removes a file, which may not be there.
+func (c *Conn) RemoveFile(ctx context.Context, digest string) error {
+	info, err := c.object(ctx, digest)
+	if info == nil || err != nil {
+		return err
+	}
+	if err = c.purge(ctx, filesStream, metaSubject(digest)); err == nil {
+		err = c.purge(ctx, filesStream, filesChunk+info.NUID)
+	}
+	if err != nil {
+		return fmt.Errorf("remove file %s: %w", digest, err)
+	}
+	return nil
+}
+
+// Files are all files at the servers.
+func (c *Conn) Files(ctx context.Context) ([]File, error) {
+	there, err := c.hasStream(ctx, filesStream)
+	if err != nil || !there {
+		return nil, err
+	}
+	entries, err := c.below(ctx, filesStream, filesMeta, "")
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	var files []File
+	for _, entry := range entries {
+		info := new(jetstream.ObjectInfo)
+		if err := json.Unmarshal(entry.Value, info); err != nil {
+			return nil, fmt.Errorf("list files: %w", err)
+		}
+		if !info.Deleted {
+			files = append(files, File{Digest: info.Name, Size: int64(info.Size), At: entry.At})
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,41 @@
+package bus
+
+// Role is what a process does with runs.
+type Role string
+
+// Roles.
+const (
+	Caller Role = "caller" // creates runs, publishes batches, reads results, removes runs
+	Worker Role = "worker" // reads runs, takes batches, writes results, answers and its own state
+)
+
+// Subjects that a user of NATS may publish and subscribe to. Of Deny nothing is allowed, whatever Publish says.
+type Subjects struct {
+	Publish, Deny, Subscribe []string
+	Respond                  bool // allow_responses: to questions that arrive
+}
+
+// Permissions are what a role needs at the servers, and nothing more.
+//
+// A worker's key allows what workers do for each other, too: it acknowledges any batch, answers any position that has no answer yet,
+// writes any worker's state, the keeper's ledger and, first, any key of the answers. It reads all runs. It can neither replace a result,
+// an answer or a definition, nor make, change or remove streams, consumers of queues, runs or files, nor publish batches.
+func Permissions(role Role) Subjects {
+	reading := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.MSG.NEXT.*.*", "$JS.ACK.>",
+		"$JS.API.CONSUMER.CREATE.*.*.$KV.>", "$JS.API.CONSUMER.CREATE.*.*.$O.>"}
+	if role == Worker {
+		return Subjects{
+			Publish: append(reading, "racflow.*.results.*.*", "racflow.*.pieces.*.*", "racflow.*.ask.>", "racflow.*.tell.>",
+				"$KV.*.answer.>", "$KV.*.worker.>", "$KV.*.keeper", "$KV.*.ledger", "$KV.*.lease.>"),
+			Deny:      []string{"$JS.API.CONSUMER.CREATE.*.workers.>"},
+			Subscribe: []string{"_INBOX.>", "racflow.*.ask.>", "racflow.*.tell.>"},
+			Respond:   true,
+		}
+	}
+	return Subjects{
+		Publish: append(reading, "$JS.API.CONSUMER.CREATE.*.*.racflow.>", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.DELETE.*", "$JS.API.STREAM.PURGE.*",
+			"racflow.>", "$KV.>", "$O."+filesBucket+".>"),
+		Subscribe: []string{"_INBOX.>", "racflow.*.ask.>", "racflow.*.tell.>"},
+		Respond:   true,
+	}
+}

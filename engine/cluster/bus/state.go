@@ -1,0 +1,184 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+// State is the value of a key.
+type State struct {
+	Value    []byte
+	At       time.Time // when it was stored, by the servers' clock
+	Revision uint64
+}
+
+// Get reads a key: nil, 0, nil where nothing is there.
+func (r *Run) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	if err := checkKey(key); err != nil {
+		return nil, 0, err
+	}
+	m, err := r.c.last(ctx, stateStream(r.id), statePrefix(r.id)+key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read %s: %w", key, err)
+	}
+	if m == nil || m.Header.Get(headerKV) != "" {
+		return nil, 0, nil
+	}
+	return notNil(m.Data), m.Sequence, nil
+}
+
+func notNil(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}
+
+// Put writes a key, whatever stood there. A value has to fit into one message of the servers (max_payload).
+func (r *Run) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return r.write(ctx, key, value, 0, true)
+}
+
+// Swap writes a key if its revision is this one; 0: if nothing is there. ErrRevision: it is another.
+func (r *Run) Swap(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if revision == 0 { // a deleted key has a revision of its own
+		m, err := r.c.last(ctx, stateStream(r.id), statePrefix(r.id)+key)
+		if err != nil {
+			return 0, fmt.Errorf("write %s: %w", key, err)
+		}
+		if m != nil && m.Header.Get(headerKV) != "" {
+			revision = m.Sequence
+		}
+	}
+	return r.write(ctx, key, value, revision, false)
+}
+
+func (r *Run) write(ctx context.Context, key string, value []byte, revision uint64, any bool) (uint64, error) {
+	if err := checkKey(key); err != nil {
+		return 0, err
+	}
+	m := nats.NewMsg(statePrefix(r.id) + key)
+	m.Data = value
+	stored, err := r.c.swap(ctx, stateStream(r.id), m, revision, any)
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", key, err)
+	}
+	return stored, nil
+}
+
+// Delete removes a key, which may not be there.
+func (r *Run) Delete(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	m := nats.NewMsg(statePrefix(r.id) + key)
+	m.Header.Set(headerKV, "DEL")
+	if _, err := r.c.swap(ctx, stateStream(r.id), m, 0, true); err != nil {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// All reads the keys that begin so.
+func (r *Run) All(ctx context.Context, prefix string) (map[string]State, error) {
+	all, err := r.c.below(ctx, stateStream(r.id), statePrefix(r.id), prefix)
+	if err != nil {
+		return nil, fmt.Errorf("read %s*: %w", prefix, err)
+	}
+	return all, nil
+}
+
+// below reads the keys of a bucket one by one from its leader: a consumer may read from a replica that lags.
+func (c *Conn) below(ctx context.Context, stream, bucket, prefix string) (map[string]State, error) {
+	var subjects map[string]uint64
+	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {
+		s, err := c.stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(bucket+words(prefix)))
+		if err == nil {
+			subjects = info.State.Subjects
+		}
+		return err
+	}})
+	if err != nil {
+		return nil, err
+	}
+	found := make(chan *jetstream.RawStreamMsg, len(subjects))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for subject := range subjects {
+		if strings.HasPrefix(subject, bucket+prefix) {
+			group.Go(func() error {
+				m, err := c.last(groupCtx, stream, subject)
+				if m != nil && m.Header.Get(headerKV) == "" {
+					found <- m
+				}
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	close(found)
+	all := map[string]State{}
+	for m := range found {
+		all[strings.TrimPrefix(m.Subject, bucket)] = State{Value: notNil(m.Data), At: m.Time, Revision: m.Sequence}
+	}
+	return all, nil
+}
+
+// words is what a server can filter by: whole words.
+func words(prefix string) string {
+	return prefix[:strings.LastIndex(prefix, ".")+1] + ">"
+}
+
+// Change of a key.
+type Change struct {
+	Key string
+	State
+	Deleted bool
+}
+
+// Follow gives the keys that begin so, as they are now and as they change, until ctx ends or the run is removed; then the channel is
+// closed. Of changes that follow each other closely it may give the last alone.
+func (r *Run) Follow(ctx context.Context, prefix string) (<-chan Change, error) {
+	if _, err := r.c.hasStream(ctx, stateStream(r.id)); err != nil {
+		return nil, err
+	}
+	changes := make(chan Change)
+	go func() {
+		defer close(changes)
+		there := map[string]bool{}
+		for m, err := range r.c.tail(ctx, stateStream(r.id), statePrefix(r.id)+words(prefix), 0) {
+			if err != nil {
+				if !errors.Is(err, ErrNoRun) {
+					r.c.log.Warn("the run's state cannot be followed", "err", err)
+				}
+				return
+			}
+			change := Change{Key: strings.TrimPrefix(m.subject, statePrefix(r.id)), State: State{notNil(m.data), m.at, m.sequence}, Deleted: m.header.Get(headerKV) != ""}
+			if !strings.HasPrefix(change.Key, prefix) || change.Deleted && !there[change.Key] {
+				continue
+			}
+			if there[change.Key] = true; change.Deleted {
+				delete(there, change.Key)
+			}
+			select {
+			case changes <- change:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return changes, nil
+}

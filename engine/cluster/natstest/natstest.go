@@ -1,0 +1,133 @@
+package natstest
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Servers run inside of the test's process, on 127.0.0.1, until the test ends.
+type Servers struct {
+	t       testing.TB
+	options []*server.Options
+	servers []*server.Server // nil: stopped
+}
+
+// ready bounds how long servers take until they keep streams; a cluster of three on a busy machine needs most of a minute.
+const ready = 2 * time.Minute
+
+// Start starts one server, or a cluster of three, that keep streams, and waits until they do. change may set more of a server's options
+// (accounts, TLS, limits), before it starts.
+func Start(t testing.TB, n int, change ...func(i int, o *server.Options)) *Servers {
+	t.Helper()
+	s := &Servers{t: t, servers: make([]*server.Server, n)}
+	ports := freePorts(t, 2*n)
+	var routes []*url.URL
+	for i := range n {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[n+i])})
+	}
+	for i := range n {
+		o := &server.Options{ServerName: fmt.Sprintf("s%d", i), Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+			JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 8 << 30}
+		if n > 1 {
+			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[n+i]}
+			o.Routes = routes
+		}
+		for _, f := range change {
+			f(i, o)
+		}
+		s.options = append(s.options, o)
+	}
+	for i := range n {
+		s.start(i)
+	}
+	t.Cleanup(func() {
+		for i := range n {
+			s.Stop(i)
+		}
+	})
+	s.Wait()
+	return s
+}
+
+// URL names all servers, as --on takes them.
+func (s *Servers) URL() string {
+	hosts := make([]string, len(s.options))
+	for i := range s.options {
+		hosts[i] = s.Host(i)
+	}
+	return "nats://" + strings.Join(hosts, ",")
+}
+
+// Host is host and port of one server.
+func (s *Servers) Host(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.options[i].Port) }
+
+// Stop ends a server as kill does, but for the process: connections break, and what it had stored stays. A stopped one stays stopped.
+func (s *Servers) Stop(i int) {
+	if s.servers[i] == nil {
+		return
+	}
+	s.servers[i].Shutdown()
+	s.servers[i].WaitForShutdown()
+	s.servers[i] = nil
+}
+
+// Start starts a stopped server on what it had stored, at the same address. It does not wait for the cluster: Wait does.
+func (s *Servers) Start(i int) {
+	s.t.Helper()
+	if s.servers[i] == nil {
+		s.start(i)
+	}
+}
+
+func (s *Servers) start(i int) {
+	s.t.Helper()
+	o := s.options[i].Clone()
+	srv, err := server.NewServer(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(ready) {
+		s.t.Fatalf("server %d does not start", i)
+	}
+	s.servers[i] = srv
+}
+
+// Server is one of them, nil if it is stopped.
+func (s *Servers) Server(i int) *server.Server { return s.servers[i] }
+
+// Wait waits until the servers that run keep streams: in a cluster, until they have a leader, which needs most of them.
+func (s *Servers) Wait() {
+	s.t.Helper()
+	for end := time.Now().Add(ready); ; time.Sleep(20 * time.Millisecond) {
+		for _, srv := range s.servers {
+			if srv != nil && (!srv.JetStreamEnabled() || srv.JetStreamIsLeader() || len(s.servers) == 1) {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			s.t.Fatal("the servers have no leader of their streams")
+		}
+	}
+}
+
+// freePorts are ports that nobody listens on. They are all held until the last is found, so that they differ.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
