@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds what a test waits for; it is never waited for in vain.
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 func connect(t *testing.T, url, name string, change ...func(*Options)) *Conn {
 	t.Helper()
@@ -173,6 +173,9 @@ func TestState(t *testing.T) {
 	must(r.Swap(ctx, "k", []byte("3"), 0))(t)
 	must(r.Put(ctx, "worker.a", []byte("a")))(t)
 	must(r.Put(ctx, "worker.b", []byte("b")))(t)
+	if change := <-changes; change.Key != "worker.a" || string(change.Value) != "a" {
+		t.Error(change)
+	}
 	if err := r.Delete(ctx, "worker.a"); err != nil {
 		t.Fatal(err)
 	}
