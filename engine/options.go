@@ -40,6 +40,12 @@ type Options struct {
 	Set      []pipeline.Override // arguments of blocks
 	Pipeline string              // the one to work with where the file holds several
 
+	// Away and Getenv are for work on a file of another machine: where something lies on this one that
+	// the file names (pipeline.Options.Away), and what it finds of the environment. nil: the file
+	// is of this machine; os.LookupEnv.
+	Away   func(path string) string
+	Getenv func(name string) (string, bool)
+
 	Input string // file of items in place of the input block's; "-": Stdin
 	// Columns are those of rows, by what they mean ("id", "text", "label", "context" or "gold"),
 	// in place of what the input and the knowledge made of rows name.

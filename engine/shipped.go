@@ -64,9 +64,12 @@ func StoreFolder(path string) string {
 	return "stores/" + hex.EncodeToString(sum[:8])
 }
 
+// PathsOf are the paths that arguments of a stage name, absolute, as the file has them.
+func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
+
 // StorePaths are the folders that the config of a store names; none: it keeps its collections in the state folder.
 func StorePaths(store *pipeline.Stage) (folders []string) {
-	for _, path := range pathsIn(store.Info.Arguments, store.Config.Public) {
+	for _, path := range PathsOf(store) {
 		if info, err := os.Stat(path); err != nil || info.IsDir() { // a folder that is not there is made
 			folders = append(folders, path)
 		}
@@ -84,7 +87,7 @@ func (s *shipment) collections(block *pipeline.Knowledge, collection, content st
 	}
 	note, err := s.collection(name, dir, collection)
 	switch {
-	case errors.Is(err, folder.ErrForeign) || errors.Is(err, fs.ErrNotExist) && block.Store.Program != nil:
+	case errors.Is(err, folder.ErrForeign) || errors.Is(err, fs.ErrNotExist) && (block.Store.Use != "local" || block.Store.Program != nil):
 		if err = s.folder(name, dir); errors.Is(err, fs.ErrNotExist) && len(named) == 0 {
 			return nil // it keeps nothing in a folder
 		}

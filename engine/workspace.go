@@ -90,6 +90,9 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 // Catalog knows the stages that files can use.
 func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
+// Options are those that the workspace was made with.
+func (w *Workspace) Options() Options { return w.options }
+
 // State is the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
 
@@ -166,9 +169,17 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}
 	prices, err := price.Open()
 	return pipeline.Options{
-		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: os.LookupEnv, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, Set: w.options.Set, Absent: w.options.Part != nil,
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, Set: w.options.Set, Absent: w.options.Part != nil,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
 	}, err
+}
+
+// getenv is what files find of the environment.
+func (w *Workspace) getenv(name string) (string, bool) {
+	if w.options.Getenv != nil {
+		return w.options.Getenv(name)
+	}
+	return os.LookupEnv(name)
 }
 
 // Load is Read for a file that will be used: errors are a *DiagnosticsError, and

@@ -52,13 +52,13 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				if v.raw == nil && !v.unknown {
 					continue
 				}
-				if given[name] = v.raw; l.off {
+				if given[name] = v.open; l.off {
 					given[name] = nil // variables of a stage that is off may have placeholders
 				}
 				if v.unknown {
 					continue
 				}
-				open[name], public[name] = v.raw, v.raw
+				open[name], public[name] = v.open, v.raw
 				if v.secret {
 					public[name], _ = json.Marshal(redact.Placeholder)
 				}

@@ -71,6 +71,7 @@ func elementOf(e hcl.Expression, step string) hcl.Expression {
 // configured is the value of an argument.
 type configured struct {
 	raw     json.RawMessage // nil: it is null, and so counts as left out, or unknown
+	open    json.RawMessage // the same as the stage opens with: a path is that of this machine
 	unknown bool            // it is wrong, and reported already, or of a stage that is off
 	secret  bool
 	secrets []string // that nobody may see
@@ -106,6 +107,10 @@ func (l *loader) configValue(w written) configured {
 	} else if out.raw, err = ctyjson.Marshal(converted, converted.Type()); err != nil {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
+	}
+	out.open = out.raw
+	if w.argument.Type == sdk.TypePath && l.Away != nil {
+		out.open, _ = json.Marshal(l.at(converted.AsString())) // texts always encode
 	}
 	l.Spend(w, len(out.raw)) // which is copied a few times
 	return out

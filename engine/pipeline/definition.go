@@ -25,12 +25,23 @@ type File struct {
 	Variables []Variable           // in file order
 	Required  []plugin.Requirement
 	Reads     []string // files, absolute, whose content expressions take
-	Limits    []*Limit
-	Cache     Cache
-	Knowledge []*Knowledge
-	Pipelines []*Pipeline
+	// Environment is what expressions take of the environment, also where it has no such variable.
+	Environment []Environment
+	Limits      []*Limit
+	Cache       Cache
+	Knowledge   []*Knowledge
+	Pipelines   []*Pipeline
 
 	loader *loader // has the values that expressions name
+}
+
+// Environment is a variable of the environment that a file reads.
+type Environment struct {
+	Name   string
+	Secret bool // with secret(), not with env()
+	Set    bool // the environment has it
+	// Default is what the file has in its place, where that is used.
+	Default string
 }
 
 // Cache is a cache block: bounds of what the state folder keeps. Results do not depend on it.

@@ -24,9 +24,9 @@ func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
 	case source.IsGlob(path) && source.Is(path):
 		return false
-	case document.Is(path):
+	case document.Is(a.at(path)):
 		return true
-	case !cut || source.Is(path) && !document.IsWorkbook(path) || !document.May(path):
+	case !cut || source.Is(path) && !document.IsWorkbook(path) || !document.May(a.at(path)):
 		return false
 	}
 	return !slices.ContainsFunc(rowArguments, func(name string) bool { return a.attrs[name] != nil })

@@ -30,7 +30,7 @@ func (l *loader) functions() map[string]function.Function {
 			if l.file != nil && !slices.Contains(l.file.Reads, at) {
 				l.file.Reads = append(l.file.Reads, at)
 			}
-			return readText(at)
+			return readText(l.at(at))
 		}),
 		"path": onPath(func(path string) (string, error) {
 			return absolute(path, l.dir), nil
@@ -61,6 +61,11 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			name := args[0].AsString()
 			value, ok := l.Getenv(name)
+			read := Environment{Name: name, Secret: what == "secret", Set: ok}
+			if !ok && len(args) == 2 {
+				read.Default = args[1].AsString()
+			}
+			l.note(read)
 			switch {
 			case len(args) > 2:
 				return cty.NilVal, errors.New("it takes a name and at most one default")
@@ -75,6 +80,13 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 				"the environment has no %s %s; set it, or give a default as the second argument", what, name)
 		},
 	})
+}
+
+// note remembers what of the environment was read.
+func (l *loader) note(e Environment) {
+	if l.file != nil && !slices.Contains(l.file.Environment, e) {
+		l.file.Environment = append(l.file.Environment, e)
+	}
 }
 
 func (l *loader) markSecret(v cty.Value) cty.Value {

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/plugin"
+	"github.com/racflow/racflow/engine/plugin/lock"
 	"github.com/racflow/racflow/engine/redact"
 )
 
@@ -32,6 +33,10 @@ type Options struct {
 	Catalog  Catalog
 	Prices   Prices          // of what the file does not say; nil: nobody knows
 	Secrets  *redact.Secrets // gets those of the file; may be nil
+	// Away says where something lies on this machine that the file names as it lies on another one, where it
+	// was opened first. The checked file has the paths of that machine, so that the same depends on it;
+	// but configs that stages open with have those of this one. nil: this is the machine.
+	Away func(path string) string
 }
 
 // Load reads and checks a pipeline file. The File is never nil, so that its
@@ -50,7 +55,7 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 	got, err := interrupt.Do(ctx, func() (loaded, error) {
 		src, err := o.Text, error(nil)
 		if src == nil {
-			src, err = bounded.ReadRegular(absolute(path, o.Dir), bounded.MaxSource)
+			src, err = bounded.ReadRegular(l.at(absolute(path, o.Dir)), bounded.MaxSource)
 		}
 		if err != nil {
 			return loaded{l.file, hcl.Diagnostics{{
@@ -136,9 +141,14 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 func (l *loader) require(blocks hcl.Blocks) {
 	required, diags := plugin.Read(blocks, l.dir)
 	l.add(diags)
+	for _, r := range required {
+		for i, path := range r.Allow.Read {
+			r.Allow.Read[i] = l.at(path)
+		}
+	}
 	l.file.Required = required
 	if c, ok := l.Catalog.(Requiring); ok {
-		l.Catalog = c.Require(l.dir, required)
+		l.Catalog = c.Require(filepath.Dir(l.at(filepath.Join(l.dir, lock.FileName))), required)
 	}
 }
 
@@ -218,6 +228,14 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 		kept = append(kept, b)
 	}
 	return kept
+}
+
+// at is where something lies that the file names.
+func (l *loader) at(path string) string {
+	if l.Away == nil || path == "" || path == "-" {
+		return path
+	}
+	return l.Away(path)
 }
 
 // absolute resolves a path against a folder. "-" (standard input) and the

@@ -75,7 +75,7 @@ func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
 	path = absolute(path, l.dir)
 	if path == "-" || source.IsGlob(path) || filepath.Ext(path) != ".jsonl" {
 		l.errorAt(named.Expr.Range(), "Invalid value", "People's decisions are written to one file of JSON lines: give it a name such as reviewed.jsonl.")
-	} else {
+	} else if !l.Absent {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", path)
 		}

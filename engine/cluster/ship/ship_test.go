@@ -23,7 +23,7 @@ type objects struct {
 	content map[string][]byte
 	puts    map[string]int
 	gets    map[string]int
-	putting func(digest string) error           // before an upload; may be nil
+	putting func(digest string) error            // before an upload; may be nil
 	getting func(digest string, b []byte) []byte // what is sent in place of an object; may be nil
 }
 
