@@ -50,9 +50,7 @@ func seen(r *outcome.Result) *Seen {
 		if s.Prompts == nil {
 			s.Prompts = map[string][]string{}
 		}
-		for _, prompt := range p.Prompts {
-			s.Prompts[p.Stage] = append(s.Prompts[p.Stage], Hash(prompt))
-		}
+		s.Prompts[p.Stage] = append(s.Prompts[p.Stage], Hashes(p)...)
 	}
 	for _, q := range r.Requests {
 		if s.Requests == nil {
@@ -64,6 +62,15 @@ func seen(r *outcome.Result) *Seen {
 		return nil
 	}
 	return &s
+}
+
+// Hashes are those of the prompts of a stage.
+func Hashes(p outcome.Prompted) []string {
+	all := p.Hashes
+	for _, prompt := range p.Prompts {
+		all = append(all[:len(all):len(all)], Hash(prompt))
+	}
+	return all
 }
 
 // Hash tells prompts apart: the first half of the SHA-256 of the prompt's JSON, in

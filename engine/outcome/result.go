@@ -101,6 +101,9 @@ type Bill struct {
 type Prompted struct {
 	Stage   string // as "prompt.classify"
 	Prompts []sdk.Prompt
+	// Hashes are journal.Hash of prompts that another machine has written and kept. Prompts is nil
+	// then.
+	Hashes []string
 }
 
 // Request is where the reply behind a sample is.

@@ -52,6 +52,12 @@ type Row struct {
 // is empty where the source is one.
 func (r Row) Place() (file string, line int) { return r.File, r.Line - r.before }
 
+// At returns the row with another Place: one that has travelled does not know its own.
+func (r Row) At(file string, line int) Row {
+	r.File, r.before = file, r.Line-line
+	return r
+}
+
 // Field is a column of a row.
 type Field struct {
 	Name  string

@@ -1,0 +1,167 @@
+package packet
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Metadata and fields are lists of numbers, three for each value: those of the texts of its
+// name and its value, and its type between them.
+const (
+	null = iota
+	no
+	yes
+	text
+	float    // as strconv has it, so that it may be none
+	number   // json.Number
+	document // json.RawMessage
+)
+
+func (w *writer) value(name string, value any) (all [3]int) {
+	all[0] = w.text(name)
+	kind, as := null, ""
+	switch v := value.(type) {
+	case nil:
+	case bool:
+		if kind = no; v {
+			kind = yes
+		}
+	case string:
+		kind, as = text, v
+	case float64:
+		kind, as = float, strconv.FormatFloat(v, 'g', -1, 64)
+	case json.Number:
+		kind, as = number, string(v)
+	case json.RawMessage:
+		kind, as = document, string(v)
+	default: // nothing that racflow reads; outputs have it as JSON
+		b, err := json.Marshal(value)
+		if err != nil && w.err == nil {
+			w.err = fmt.Errorf("%q cannot be sent to another machine: %w", name, err)
+		}
+		kind, as = document, string(b)
+	}
+	all[1], all[2] = kind, w.text(as)
+	return all
+}
+
+// value is that of three numbers.
+func (r *reader) value(from []int) (name string, value any) {
+	name, as := r.text(from[0]), r.text(from[2])
+	switch from[1] {
+	case null:
+	case no, yes:
+		value = from[1] == yes
+	case text:
+		value = as
+	case float:
+		x, err := strconv.ParseFloat(as, 64)
+		if err != nil {
+			r.fail("%q is no number", as)
+		}
+		value = x
+	case number:
+		value = json.Number(as)
+	case document:
+		value = json.RawMessage(as)
+	default:
+		r.fail("there is no type %d", from[1])
+	}
+	return name, value
+}
+
+func (w *writer) fields(fields []source.Field) []int {
+	if fields == nil {
+		return nil
+	}
+	all := make([]int, 0, 3*len(fields))
+	for _, f := range fields {
+		one := w.value(f.Name, f.Value)
+		all = append(all, one[:]...)
+	}
+	return all
+}
+
+func (r *reader) fields(from []int) []source.Field {
+	if from == nil || !r.tuples("fields", from, 3) {
+		return nil
+	}
+	all := make([]source.Field, 0, len(from)/3)
+	for one := range slices.Chunk(from, 3) {
+		name, value := r.value(one)
+		all = append(all, source.Field{Name: name, Value: value})
+	}
+	return all
+}
+
+// meta is the number of metadata, from 1; 0: there is none.
+func (w *writer) meta(m sdk.Meta) int {
+	if m == nil {
+		return 0
+	}
+	at := reflect.ValueOf(m).Pointer()
+	if n, ok := w.byMap[at]; ok { // stages share the metadata of an entry
+		return n
+	}
+	all := make([]int, 0, 3*len(m))
+	var key []byte
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		one := w.value(name, m[name])
+		all = append(all, one[:]...)
+		for _, n := range one {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+	}
+	n, ok := w.byText[string(key)]
+	if !ok {
+		w.metas = append(w.metas, all)
+		n = len(w.metas)
+		w.byText[string(key)] = n
+	}
+	w.byMap[at] = n
+	return n
+}
+
+// madeMeta is metadata that was read, which all that have it share.
+type madeMeta struct {
+	sdk.Meta
+	is bool
+}
+
+func (r *reader) meta(n int) sdk.Meta {
+	if n == 0 {
+		return nil
+	}
+	if n < 0 || n > len(r.metas) {
+		r.fail("there is no metadata %d", n)
+		return nil
+	}
+	if r.made == nil {
+		r.made = make([]madeMeta, len(r.metas))
+	}
+	if made := &r.made[n-1]; !made.is && r.tuples("metadata", r.metas[n-1], 3) {
+		made.Meta, made.is = sdk.Meta{}, true
+		for one := range slices.Chunk(r.metas[n-1], 3) {
+			name, value := r.value(one)
+			made.Meta[name] = value
+		}
+	}
+	return r.made[n-1].Meta
+}
+
+// tuples reports whether a list is one of tuples of n.
+func (r *reader) tuples(what string, list []int, n int) bool {
+	if len(list)%n != 0 {
+		r.fail("%s of %d numbers, which is no multiple of %d", what, len(list), n)
+		return false
+	}
+	return true
+}
