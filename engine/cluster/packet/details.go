@@ -10,10 +10,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// decided is an outcome.Decision; At is a time as it marshals itself: its offset is written, too.
+// decided is an outcome.Decision; At is a text, with its offset.
 type decided struct {
-	By int    `json:"by,omitempty"`
-	At []byte `json:"at,omitempty"`
+	By int `json:"by,omitempty"`
+	At int `json:"at,omitempty"`
 }
 
 func (w *writer) decided(d *outcome.Decision) *decided {
@@ -22,11 +22,11 @@ func (w *writer) decided(d *outcome.Decision) *decided {
 	}
 	out := &decided{By: w.text(d.By)}
 	if d.At != (time.Time{}) {
-		at, err := d.At.MarshalBinary()
+		at, err := d.At.MarshalText()
 		if err != nil && w.err == nil {
 			w.err = err
 		}
-		out.At = at
+		out.At = w.text(string(at))
 	}
 	return out
 }
@@ -36,8 +36,8 @@ func (r *reader) decided(in *decided) *outcome.Decision {
 		return nil
 	}
 	out := &outcome.Decision{By: r.text(in.By)}
-	if len(in.At) > 0 {
-		if err := out.At.UnmarshalBinary(in.At); err != nil {
+	if in.At != 0 {
+		if err := out.At.UnmarshalText([]byte(r.text(in.At))); err != nil {
 			r.fail("%v", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -101,8 +102,8 @@ func (w *writer) result(r *outcome.Result, row source.Row) *item {
 		Failure: w.failure(r.Failure), Skipped: each(r.Skipped, w.failure), Missing: each(r.Missing, w.failure), Latency: r.Latency,
 		Rules: w.rules(r.Rules), Retries: w.retries(r.Retries), Unasked: billOf(r.Unasked), Asked: billOf(r.Asked),
 	}
-	if r.Agreement != 0 || r.Confidence != 0 || r.Cost != 0 {
-		out.Sure = floatsOf(r.Agreement, r.Confidence, r.Cost)
+	if sure := [3]float64{r.Agreement, r.Confidence, r.Cost}; sure != [3]float64{} || math.Signbit(sure[0]) || math.Signbit(sure[1]) || math.Signbit(sure[2]) {
+		out.Sure = floatsOf(sure[:]...)
 	}
 	if r.Usage != (sdk.Usage{}) {
 		out.Usage = tokens(r.Usage)

@@ -1,0 +1,53 @@
+package packet
+
+import (
+	"slices"
+
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Trim returns answers without what nobody reads where the journal keeps what was seen of some
+// items (engine.Options.Keep; empty: notable ones) and, unless lists is set, nothing reads
+// the texts of lists (engine.Options.Lists). The given answers stay as they are.
+func Trim(a run.Answers, keep journal.Keep, lists bool) run.Answers {
+	if lists {
+		return a
+	}
+	a.Results = slices.Clone(a.Results)
+	for i := range a.Results {
+		trim(&a.Results[i], keep == journal.KeepAll)
+	}
+	return a
+}
+
+func trim(r *outcome.Result, all bool) {
+	if !r.RetrievalOnly {
+		r.Candidates = nil
+	}
+	if !all && !journal.Notable(r) {
+		r.Lists, r.Prompts, r.Requests, r.Rules, r.Retries = nil, nil, nil, nil, nil
+		return
+	}
+	given := r.Lists
+	r.Lists = slices.Clone(given)
+	for i := range r.Lists {
+		l := &r.Lists[i]
+		switch {
+		case l.Whole && len(l.Candidates) > 0: // the journal keeps that there are some
+			l.Candidates = bare(l.Candidates[:1])
+		case r.RetrievalOnly && same(l.Candidates, r.Candidates): // they have their texts anyway
+		default:
+			l.Candidates = bare(l.Candidates)
+		}
+	}
+}
+
+// bare are candidates with what a journal keeps of them.
+func bare(all []sdk.Candidate) []sdk.Candidate {
+	return each(all, func(c sdk.Candidate) sdk.Candidate {
+		return sdk.Candidate{ID: c.ID, Score: c.Score, Dense: c.Dense, Lexical: c.Lexical}
+	})
+}
