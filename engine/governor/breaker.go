@@ -54,6 +54,14 @@ type breaker struct {
 	coolDown    time.Duration
 	retry       time.Time // when an open circuit admits a trial call
 	trying      bool      // the trial call is in flight
+
+	// Of an endpoint that is called by other Governors as well:
+	shared    bool
+	permitted time.Time // until when the trial call is for this one to make
+	asked     time.Time // since when permission for it is wanted; zero: it is not
+	asking    bool      // and that was not said yet
+	elsewhere time.Time // until when another's trial call may be in flight
+	said      time.Time // when the others last heard of a failure
 }
 
 // ready reports whether a call may be sent: both results are zero. Otherwise the call
@@ -63,7 +71,7 @@ func (b *breaker) ready(now time.Time) (time.Duration, error) {
 		if wait := b.retry.Sub(now); wait > 0 {
 			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is tried again in %s; see to the service, or give the stage a fallback", b.name, b.because(), wait.Round(time.Second)))
 		}
-		if b.trying {
+		if b.trying || b.shared && !b.mayTry(now) {
 			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is being tried again; see to the service, or give the stage a fallback", b.name, b.because()))
 		}
 	}
@@ -94,9 +102,9 @@ func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 		return 0, errors.New(b.allBusy(now) + "; a quota may be spent, or the limit too high")
 	case !b.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", b.name, b.paused.Sub(now).Round(time.Second))
-	case now.Sub(b.since) >= maxWait && !b.trying && !b.answered:
+	case now.Sub(b.since) >= maxWait && !b.beingTried(now) && !b.answered:
 		return 0, fmt.Errorf("%s has never answered, in %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
-	case now.Sub(b.since) >= maxWait && !b.trying:
+	case now.Sub(b.since) >= maxWait && !b.beingTried(now):
 		return 0, fmt.Errorf("%s has been down for %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
 	}
 	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
@@ -116,7 +124,7 @@ func (b *breaker) unavailable(err error) error {
 
 // begin records an admitted call, and reports whether it is a trial call.
 func (b *breaker) begin() (trial bool) {
-	b.trying = b.open
+	b.trying, b.permitted = b.open, time.Time{}
 	return b.open
 }
 
@@ -176,7 +184,7 @@ func (b *breaker) down(now, began time.Time, trial bool) {
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:
 		b.open, b.coolDown = true, firstCoolDown
-		b.log.Warn("a service is down: until it is back, calls that something can take over fail and others wait", "endpoint", b.name, "failed_in_a_row", b.downs, "error", b.why)
+		b.warnDown()
 	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
 		// It may only be restarting: without a pause many items would use up their retries.
 		b.paused = now.Add(backoff.Backoff{First: downPause, Max: downPause}.Delay(1))
@@ -190,9 +198,13 @@ func (b *breaker) down(now, began time.Time, trial bool) {
 	}
 }
 
+func (b *breaker) warnDown() {
+	b.log.Warn("a service is down: until it is back, calls that something can take over fail and others wait", "endpoint", b.name, "failed_in_a_row", b.downs, "error", b.why)
+}
+
 func (b *breaker) close() {
 	if b.open {
-		b.open = false
+		b.open, b.asked, b.elsewhere = false, time.Time{}, time.Time{}
 		b.log.Warn("a service is back", "endpoint", b.name)
 	}
 }

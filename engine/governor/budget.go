@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -71,11 +72,17 @@ func (b *budget) spend(cost float64, tokens int64) {
 
 // spent is the error of a run whose budget has no room for a call.
 func (b *budget) spent(e estimate) error {
-	of, spent, next := Money(b.Cost), Money(b.cost), Money(e.cost)
-	if b.Tokens > 0 && (b.tokens >= b.Tokens || b.tokens+e.tokens > b.Tokens) {
-		of, spent, next = fmt.Sprintf("%d tokens", b.Tokens), fmt.Sprint(b.tokens), fmt.Sprint(e.tokens)
+	text := Spent(Amount{b.Cost, b.Budget.Tokens}, Amount{b.cost, b.tokens}, b.calls, Amount{e.cost, e.tokens})
+	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(text)}
+}
+
+// Spent says that a budget has no room for the next call.
+func Spent(budget, spent Amount, calls int, next Amount) string {
+	of, had, needs := Money(budget.Cost), Money(spent.Cost), Money(next.Cost)
+	if budget.Tokens > 0 && (spent.Tokens >= budget.Tokens || spent.Tokens+next.Tokens > budget.Tokens) {
+		of, had, needs = fmt.Sprintf("%d tokens", budget.Tokens), fmt.Sprint(spent.Tokens), fmt.Sprint(next.Tokens)
 	}
-	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, spent, b.calls, next)}
+	return fmt.Sprintf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, calls, needs)
 }
 
 // Money shows an amount: small ones with the digits that matter.

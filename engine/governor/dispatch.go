@@ -21,18 +21,14 @@ type waiter struct {
 
 	began           time.Time
 	request, tokens *use
+	use             *tally // where the limit is held together with others
 	trial           bool
 }
 
 // enqueue puts a call into its queue. The caller holds mu.
 func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
-	e := c.breakers[call.Endpoint]
-	if e == nil {
-		e = &breaker{name: call.Endpoint, log: c.options.Log}
-		c.breakers[call.Endpoint] = e
-	}
 	w := &waiter{
-		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: e, call: call,
+		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: c.breakerOf(call.Endpoint), call: call,
 		estimate: estimateOf(call, h.priceOf(call)), verdict: make(chan error, 1), queued: true, queuedAt: time.Now(),
 	}
 	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
@@ -40,8 +36,18 @@ func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
 		c.options.Log.Warn("no call says what it takes at most: the run may exceed its budget by what the calls in flight take", "stage", h.name)
 	}
 	w.limiter.queue(h.stage).add(w)
+	w.limiter.crowd()
 	c.dispatch()
 	return w
+}
+
+func (c *Governor) breakerOf(endpoint string) *breaker {
+	b := c.breakers[endpoint]
+	if b == nil {
+		b = &breaker{name: endpoint, log: c.options.Log, shared: c.together != nil}
+		c.breakers[endpoint] = b
+	}
+	return b
 }
 
 // withdraw takes back a call that its caller no longer wants.
@@ -55,8 +61,9 @@ func (c *Governor) withdraw(w *waiter) {
 	case <-w.verdict == nil:
 		w.limiter.requests.correct(w.request, 0) // it was not sent
 		w.limiter.tokens.correct(w.tokens, 0)
+		c.correct(w, -1, -float64(w.call.Tokens))
 		c.release(w)
-		w.end(sdk.Result{Status: sdk.StatusLeft})
+		c.end(w, sdk.Result{Status: sdk.StatusLeft})
 		c.dispatch()
 	}
 }
@@ -66,6 +73,9 @@ func (c *Governor) withdraw(w *waiter) {
 func (c *Governor) dispatch() {
 	now := time.Now()
 	var next time.Duration
+	if c.together != nil {
+		c.together.short = nil
+	}
 	for _, g := range c.limiters {
 		for {
 			wait, again := c.dispatchOne(g, now)
@@ -104,6 +114,9 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 			return 0, true
 		}
 		pause, err := w.breaker.ready(now)
+		if w.breaker.asks() {
+			c.together.want()
+		}
 		waits := pause > 0
 		switch {
 		case waits && w.call.Alternative:
@@ -126,14 +139,16 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 			continue
 		}
 		switch {
-		case !c.budget.fits(w.estimate) && c.inFlight > 0:
+		case c.budgeted(w, now):
+		case c.inFlight > 0 || c.together != nil:
 			return 0, false
-		case !c.budget.fits(w.estimate):
+		default:
 			c.spent = c.budget.spent(w.estimate)
 			c.refuse(c.spent, func(*stage) bool { return true })
 			return 0, true
 		}
 		if pause, ok := g.room(now, w); !ok && !w.call.Batch {
+			g.given.wait(g.inFlight)
 			return pause, false
 		}
 		c.admit(g, at, now)
@@ -149,10 +164,15 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	if !w.call.Batch { // which is under way for hours, and bounded by its service in other ways
 		w.request = g.requests.take(now, 1)
 		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
+		w.use = g.given.take(now, w.call.Tokens)
 		w.trial = w.breaker.begin()
+		if w.trial {
+			c.say(Event{Endpoint: w.breaker.name, Trying: true})
+		}
 		g.inFlight++
 	}
 	c.budget.reserve(w.estimate)
+	c.together.reserve(w.estimate)
 	c.inFlight++
 	w.host.stage.InFlight++
 	w.verdict <- nil
@@ -164,6 +184,7 @@ func (c *Governor) release(w *waiter) {
 	delete(c.flying, w)
 	if !w.call.Batch {
 		w.limiter.inFlight--
+		w.limiter.given.left(w.limiter.inFlight)
 	}
 	w.host.stage.InFlight--
 	c.budget.release(w.estimate)
@@ -173,8 +194,13 @@ func (c *Governor) release(w *waiter) {
 }
 
 // end tells the breaker how a call ended. That of a batch says nothing of the service now.
-func (w *waiter) end(o sdk.Result) {
-	if !w.call.Batch {
-		w.breaker.end(time.Now(), w.began, w.trial, o)
+func (c *Governor) end(w *waiter, o sdk.Result) {
+	if w.call.Batch {
+		return
+	}
+	now, before := time.Now(), *w.breaker
+	w.breaker.end(now, w.began, w.trial, o)
+	if c.together != nil {
+		c.learn(now, w, &before, o)
 	}
 }

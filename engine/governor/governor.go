@@ -31,6 +31,9 @@ type Options struct {
 	Profiles *profile.Store
 	Mode     Mode
 	Budget   pipeline.Budget
+	// Together says that the limits and the budget are held together with other Governors: nothing
+	// is admitted but what Grant lets through, and Learnt and Hear tell of endpoints.
+	Together bool
 	Log      *slog.Logger // gets services that are down, and back
 	// Waiting hears of calls that were answered; may be nil. The Governor's Waits are for it.
 	Waiting *waiting.Reporter
@@ -50,15 +53,20 @@ type Governor struct {
 	breakers map[string]*breaker
 	stages   map[string]*stage
 	wake     *time.Timer
+	together *together // nil: the limits are the Governor's own
 }
 
 // New makes the Governor of a run. Once ctx ends it admits no call, not even one that
 // waits for another to be cancelled.
 func New(ctx context.Context, o Options) *Governor {
-	return &Governor{
+	c := &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
 		flying: map[*waiter]bool{}, breakers: map[string]*breaker{}, stages: map[string]*stage{},
 	}
+	if o.Together {
+		c.together = newTogether()
+	}
+	return c
 }
 
 // How many calls of a stage are denied in a row until it is stopped: further calls would
@@ -129,7 +137,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) observe.Reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release(w)
-	w.end(o)
+	c.end(w, o)
 	c.noteTrouble(w, o.Status)
 	plausible := w.call.Believes(o.Usage)
 	if !plausible {
@@ -140,6 +148,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) observe.Reply {
 	took := estimate{cost: price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
 	if took.tokens > 0 {
 		w.limiter.tokens.correct(w.tokens, float64(took.tokens))
+		c.correct(w, 0, float64(took.tokens-int64(w.call.Tokens)))
 		w.breaker.reports = true
 	} else if !plausible || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.breaker.reports {
 		// Its cost is unknown, and it may have to be paid for.

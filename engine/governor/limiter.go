@@ -17,7 +17,8 @@ type limiter struct {
 	inFlight         int
 	admitted         time.Time // the last call
 	queues           []*queue
-	turn             int // the queue that is first
+	turn             int    // the queue that is first
+	given            *given // where the limit is held together with others; nil: concurrency, requests and tokens hold
 }
 
 // limiterOf returns the limiter of a stage's call.
@@ -26,13 +27,14 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	if h.limit != nil {
 		block, endpoint = h.limit.Name, ""
 	}
-	for _, g := range c.limiters {
-		if g.block == block && g.endpoint == endpoint {
-			return g
-		}
+	if g := c.find(block, endpoint); g != nil {
+		return g
 	}
 	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
-	if h.limit != nil {
+	switch {
+	case c.together != nil:
+		g.given = newGiven(c.together, h.limit)
+	case h.limit != nil:
 		now := time.Now()
 		g.concurrency = h.limit.Concurrency
 		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
@@ -41,9 +43,22 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	return g
 }
 
+// find returns a limiter; nil: no call needed it yet.
+func (c *Governor) find(block, endpoint string) *limiter {
+	for _, g := range c.limiters {
+		if g.block == block && g.endpoint == endpoint {
+			return g
+		}
+	}
+	return nil
+}
+
 // room reports whether a call may be sent and, if not, after which wait; 0: when another
 // call has ended.
 func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
+	if l.given != nil {
+		return 0, l.given.allows(now, l.inFlight, w)
+	}
 	if l.inFlight >= l.concurrency {
 		return 0, false
 	}

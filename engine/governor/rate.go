@@ -7,11 +7,17 @@ import (
 
 // window is a minute plus what calls may differ in latency: calls sent within it must not
 // arrive within one minute.
-const window = time.Minute + 500*time.Millisecond
+const window = Window
+
+// Window is how long uses count towards a limit per minute.
+const Window = time.Minute + 500*time.Millisecond
 
 // burst is the share of a minute's amount that may be used at once after a rest. Services
 // count over less than a minute, and a run that used all at once would then stand still.
-const burst = 1.0 / 6
+const burst = Burst
+
+// Burst is that share.
+const Burst = 1.0 / 6
 
 // rate bounds the calls or tokens used within any window: by a log of the last window, and
 // by a token bucket that spreads them evenly.

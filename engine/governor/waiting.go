@@ -30,13 +30,15 @@ func (c *Governor) Waits(now time.Time, say func(waiting.Wait)) {
 		case b != nil && b.keeps(now, calls+s.InFlight):
 			say(b.wait(name, now, calls, s.InFlight))
 		case w != nil:
-			if pause, ok := g.room(now, w); !ok && pause > 0 {
+			if why := c.lacks(g, w, now); why != "" {
+				say(waiting.Wait{Stage: name, Calls: calls, Why: why, Since: w.queuedAt, After: waiting.Late})
+			} else if pause, ok := g.room(now, w); !ok && pause > 0 {
 				since := g.admitted
 				if w.queuedAt.After(since) {
 					since = w.queuedAt
 				}
 				say(waiting.Wait{Stage: name, Calls: calls, Why: g.allows(), Since: since, Next: now.Add(pause), After: waiting.Soon})
-			} else if !c.budget.fits(w.estimate) {
+			} else if c.together == nil && !c.budget.fits(w.estimate) {
 				say(waiting.Wait{Stage: name, Calls: calls, Why: "the budget has no room until calls under way have ended", Since: w.queuedAt, After: waiting.Late})
 			}
 		}
@@ -75,11 +77,11 @@ func (c *Governor) oldest(s *stage) (oldest *waiter) {
 // allows says what the limiter lets through.
 func (l *limiter) allows() string {
 	var rates []string
-	if l.requests != nil {
-		rates = append(rates, terminal.Plural(int(l.requests.limit), "request"))
+	if n := l.perMinute(false); n > 0 {
+		rates = append(rates, terminal.Plural(n, "request"))
 	}
-	if l.tokens != nil {
-		rates = append(rates, terminal.Plural(int(l.tokens.limit), "token"))
+	if n := l.perMinute(true); n > 0 {
+		rates = append(rates, terminal.Plural(n, "token"))
 	}
 	return fmt.Sprintf("limit %q lets %s through in a minute", l.block, strings.Join(rates, " and "))
 }
