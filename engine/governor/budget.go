@@ -51,6 +51,18 @@ func (b *budget) fits(e estimate) bool {
 	return costs && (b.Tokens == 0 || b.tokens < b.Tokens && b.tokens+b.reserved.tokens+e.tokens <= b.Tokens)
 }
 
+// least makes the estimate of a call that costs nothing so small an amount that is granted: once
+// nothing is left, no call is admitted.
+func (b *budget) least(e estimate) estimate {
+	if b.Cost > 0 {
+		e.cost = max(e.cost, b.Cost*rounding)
+	}
+	if b.Tokens > 0 {
+		e.tokens = max(e.tokens, 1)
+	}
+	return e
+}
+
 func (b *budget) reserve(e estimate) {
 	b.reserved.cost += e.cost
 	b.reserved.tokens += e.tokens

@@ -22,7 +22,7 @@ type Need struct {
 	Peak     int    `json:"peak,omitempty"` // the most of both together since the Demand before
 	Requests Credit `json:"requests,omitzero"`
 	Tokens   Credit `json:"tokens,omitzero"`
-	Tally    int64  `json:"tally,omitempty"` // the number of the uses that are added to now
+	Tally    int64  `json:"tally,omitempty"` // the number of the uses that calls are added to from now on
 	Uses     []Use  `json:"uses,omitempty"`  // that have changed, each as a whole
 }
 
@@ -66,7 +66,7 @@ func (c *Governor) Demand(since uint64) Demand {
 	t.demand++
 	d := Demand{Number: t.demand}
 	for _, l := range c.limiters {
-		d.Limiters = append(d.Limiters, l.need(since, over, &d.Budget))
+		d.Limiters = append(d.Limiters, l.need(now, since, over, &d.Budget))
 	}
 	if c.budget.limited() {
 		b, s := &c.budget, &d.Budget
@@ -90,7 +90,7 @@ func (c *Governor) Demand(since uint64) Demand {
 }
 
 // need is what the calls of a limiter need; what they need of the budget is added.
-func (l *limiter) need(since uint64, over bool, budget *Spending) Need {
+func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending) Need {
 	g := l.given
 	n := Need{Block: l.block, Endpoint: l.endpoint, InFlight: l.inFlight, Requests: g.requests.credit(over), Tokens: g.tokens.credit(over)}
 	if !over {
@@ -115,7 +115,9 @@ func (l *limiter) need(since uint64, over bool, budget *Spending) Need {
 	n.Peak = max(g.peak, n.Waiting+n.InFlight)
 	g.peak = 0
 	if k := len(g.tallies); k > 0 {
-		n.Tally = g.tallies[k-1].Number
+		if n.Tally = g.tallies[k-1].Number; now.Sub(g.tallies[k-1].began) >= tallyFor {
+			n.Tally++
+		}
 	}
 	for _, t := range g.tallies {
 		if t.changed >= since {

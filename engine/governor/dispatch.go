@@ -31,6 +31,9 @@ func (c *Governor) enqueue(h *host, call sdk.Call) *waiter {
 		host: h, limiter: c.limiterOf(h, call.Endpoint), breaker: c.breakerOf(call.Endpoint), call: call,
 		estimate: estimateOf(call, h.priceOf(call)), verdict: make(chan error, 1), queued: true, queuedAt: time.Now(),
 	}
+	if c.together != nil {
+		w.estimate = c.budget.least(w.estimate)
+	}
 	if c.budget.limited() && !bounded(call) && !h.stage.unbounded {
 		h.stage.unbounded = true
 		c.options.Log.Warn("no call says what it takes at most: the run may exceed its budget by what the calls in flight take", "stage", h.name)

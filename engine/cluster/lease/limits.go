@@ -16,6 +16,8 @@ type Limits struct {
 	Budget   Amount `json:"budget,omitzero"` // 0: any
 	// Spent is what counts towards the budget already: what building the knowledge took, say.
 	Spent Amount `json:"spent,omitzero"`
+	// Part is that of the run, from 1: what an earlier one spent does not count.
+	Part int `json:"part,omitempty"`
 }
 
 // Limit is a limit block.
@@ -26,14 +28,8 @@ type Limit struct {
 	Tokens      int    `json:"tokens,omitempty"`   // per minute, in and out; 0: any number
 }
 
-// Amount is money, in that of the file's prices, and tokens, in and out.
-type Amount struct {
-	Cost   float64 `json:"cost,omitempty"`
-	Tokens int64   `json:"tokens,omitempty"`
-}
-
 // LimitsOf returns the limits of a pipeline's calls. What the budget leaves open is the pipeline's
-// own. Spent is for the caller to set.
+// own. Spent and Part are for the caller to set.
 func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 	limits := Limits{Endpoint: grammar.DefaultConcurrency, Budget: Amount{
 		Cost: cmp.Or(budget.Cost, p.Budget.Cost), Tokens: cmp.Or(budget.Tokens, p.Budget.Tokens),
