@@ -8,7 +8,7 @@ import (
 
 // given is the part that a limiter has of a limit that is held together with others.
 type given struct {
-	of               *together
+	of               *joint
 	share            int
 	requests, tokens ceiling
 	tallies          []*tally // of the last window, oldest first
@@ -45,7 +45,7 @@ type Use struct {
 // tallyFor is for how long calls are counted together.
 const tallyFor = time.Second
 
-func newGiven(of *together, l *pipeline.Limit) *given {
+func newGiven(of *joint, l *pipeline.Limit) *given {
 	g := &given{of: of}
 	if l != nil {
 		g.requests.limit, g.tokens.limit = float64(l.Requests), float64(l.Tokens)
@@ -151,7 +151,7 @@ func (c *Governor) correct(w *waiter, requests, tokens float64) {
 }
 
 // reserve counts an admitted call.
-func (t *together) reserve(e estimate) {
+func (t *joint) reserve(e estimate) {
 	if t != nil {
 		t.taken.Cost += e.cost
 		t.taken.Tokens += e.tokens

@@ -53,7 +53,7 @@ type Governor struct {
 	breakers map[string]*breaker
 	stages   map[string]*stage
 	wake     *time.Timer
-	together *together // nil: the limits are the Governor's own
+	together *joint // nil: the limits are the Governor's own
 }
 
 // New makes the Governor of a run. Once ctx ends it admits no call, not even one that
@@ -64,7 +64,7 @@ func New(ctx context.Context, o Options) *Governor {
 		flying: map[*waiter]bool{}, breakers: map[string]*breaker{}, stages: map[string]*stage{},
 	}
 	if o.Together {
-		c.together = newTogether()
+		c.together = newJoint()
 	}
 	return c
 }

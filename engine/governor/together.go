@@ -32,8 +32,8 @@ type Given struct {
 	Tokens   float64 `json:"tokens,omitempty"`
 }
 
-// together is the state of a Governor whose limits are given from outside.
-type together struct {
+// joint is the state of a Governor whose limits are given from outside.
+type joint struct {
 	until  time.Time     // of the grant
 	budget Amount        // granted
 	taken  Amount        // reserved, in all that was ever admitted
@@ -44,18 +44,18 @@ type together struct {
 	events chan Event
 }
 
-func newTogether() *together {
-	return &together{wants: make(chan struct{}, 1), events: make(chan Event, 1024)}
+func newJoint() *joint {
+	return &joint{wants: make(chan struct{}, 1), events: make(chan Event, 1024)}
 }
 
 // over reports whether nothing is granted any more. The time of day is looked at, too: the other
 // clock stands still while a machine sleeps.
-func (t *together) over(now time.Time) bool {
+func (t *joint) over(now time.Time) bool {
 	return !now.Before(t.until) || !now.Round(0).Before(t.until.Round(0))
 }
 
 // want asks for another grant soon.
-func (t *together) want() {
+func (t *joint) want() {
 	select {
 	case t.wants <- struct{}{}:
 	default:
