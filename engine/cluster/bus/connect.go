@@ -82,7 +82,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 			return err
 		})
 		off := errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders)
-		if !off && passes(err) {
+		if !off && !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) && passes(err) || err == nil {
 			return nil // streams are on and cannot be asked just now: whoever asks them waits
 		}
 		if !off || !sleep(ctx, reconnectWait) {
