@@ -31,6 +31,10 @@ type Services struct {
 	// its place, such as one that several machines share (governor.Shared); nil: the one of the state
 	// folder does.
 	Responses func(local *cache.Cache) governor.Responses
+	// Governed is given what all calls share before the first of them, so that limits can be held
+	// together with other processes; nil: they are this one's. Its error is that of the stage that
+	// was to start.
+	Governed func(*governor.Governor) error
 
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
@@ -112,8 +116,14 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 			o.Budget.Tokens = p.Budget.Tokens
 		}
 	}
-	v.control = governor.New(w.ctx, o)
-	return v.control, nil
+	control := governor.New(w.ctx, o)
+	if v.Governed != nil {
+		if err := v.Governed(control); err != nil {
+			return nil, err
+		}
+	}
+	v.control = control
+	return control, nil
 }
 
 // vectors says where the vectors of passages are kept between builds.
