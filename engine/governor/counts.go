@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -118,5 +119,19 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 		s.Stages[i].subtract(before[s.Stages[i].Stage])
 	}
 	s.Total.subtract(earlier.Total)
+	return s
+}
+
+// And returns the sum of two snapshots, of governors of which one came after the other.
+func (s Snapshot) And(o Snapshot) Snapshot {
+	s.Stages = slices.Clone(s.Stages)
+	for _, stage := range o.Stages {
+		at, found := slices.BinarySearchFunc(s.Stages, stage.Stage, func(c StageCounts, name string) int { return cmp.Compare(c.Stage, name) })
+		if !found {
+			s.Stages = slices.Insert(s.Stages, at, StageCounts{Stage: stage.Stage})
+		}
+		s.Stages[at].add(stage.Counts)
+	}
+	s.Total.add(o.Total)
 	return s
 }

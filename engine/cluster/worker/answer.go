@@ -1,0 +1,95 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/engine/cluster/packet"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+const (
+	// elsewhere is how often a batch is given back because stages cannot go on here. If it still
+	// comes, they cannot anywhere, and the run has to know.
+	elsewhere = 2
+	// most is how often a batch is given out to be answered.
+	most = 10
+)
+
+// answer takes a batch through the stages, and gives it back where it has no answer that the servers
+// keep.
+func (p *part) answer(life context.Context, b batch) (answered bool) {
+	order, err := packet.DecodeOrder(b.Data)
+	if err != nil {
+		p.fail(b, fmt.Errorf("batch %s cannot be read: %w", b.Position, err))
+		return false
+	}
+	rows := order.Rows
+	if b.Deliveries > most {
+		p.log.Warn("a batch was given out too often: its items fail", "batch", b.Position, "times", b.Deliveries-1)
+		order = refused(order, b.Deliveries-1)
+	}
+	answers, err := p.pipeline.Take(life, order)
+	if err != nil {
+		p.fail(b, fmt.Errorf("the stages cannot answer: %w", err))
+		return false
+	}
+	trouble := p.pipeline.Trouble(answers)
+	if trouble != nil && b.Deliveries <= elsewhere {
+		p.fail(b, trouble)
+		return false
+	}
+	data, err := packet.EncodeAnswers(rows, answers)
+	if err == nil {
+		_, err = p.room.Answer(life, b.Position, data) // another's may stand already: it is as good
+	}
+	if err != nil {
+		p.fail(b, fmt.Errorf("the answers of a batch cannot be kept: %w", err))
+		return false
+	}
+	p.done(life, b)
+	failed := 0
+	for _, r := range answers.Results {
+		if r.Failure != nil {
+			failed++
+		}
+	}
+	p.status.count(len(rows), failed)
+	if trouble != nil {
+		p.leave(trouble)
+	}
+	return true
+}
+
+// done acknowledges a batch that is answered.
+func (p *part) done(life context.Context, b batch) {
+	if err := b.Done(life); err != nil {
+		p.log.Debug("a batch that is answered could not be acknowledged, and comes again", "batch", b.Position, "error", err)
+	}
+}
+
+// fail gives a batch back that has no answer here, and takes no more of them. Where taking has
+// ended already, it was cut short.
+func (p *part) fail(b batch, why error) {
+	p.leave(why)
+	p.giveBack(b)
+}
+
+func (p *part) giveBack(b batch) {
+	if err := b.Return(); err != nil {
+		p.log.Debug("a batch could not be given back, and goes to another once its claim has ended", "batch", b.Position, "error", err)
+	}
+}
+
+// refused is an order whose rows fail: no stage sees them.
+func refused(o run.Order, times int) run.Order {
+	o.Rows = slices.Clone(o.Rows)
+	for i := range o.Rows {
+		if o.Rows[i].Err == nil {
+			o.Rows[i].Err = fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(times, "time"))
+		}
+	}
+	return o
+}

@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Workers that share a folder share the files that runs brought, and nothing else.
+func TestFolderShared(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	open := func() *folder {
+		t.Helper()
+		f, err := openFolder(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first, second := open(), open()
+	if first.own == second.own || first.Files() != second.Files() {
+		t.Fatalf("%s and %s, files in %s and %s", first.own, second.own, first.Files(), second.Files())
+	}
+	dir, err := first.Run("abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := second.Run("abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir == other {
+		t.Fatalf("both work in %s", dir)
+	}
+	if err := first.Remove("abc"); err != nil {
+		t.Fatal(err)
+	}
+	if there(dir) || !there(other) {
+		t.Errorf("removed for one worker: %s is there: %t; the other's: %t", dir, there(dir), there(other))
+	}
+	if info, err := os.Stat(first.own); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := second.held.Close(); err != nil { // as if it was killed
+		t.Fatal(err)
+	}
+	third := open()
+	if third.own != second.own || !there(other) {
+		t.Errorf("%s: the part of one that died, %s, does not serve again", third.own, second.own)
+	}
+	gone, err := third.Run("gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := third.clear([]string{"abc"}); err != nil {
+		t.Fatal(err)
+	}
+	if there(gone) || !there(other) {
+		t.Errorf("a run that is over is there: %t; one that goes on: %t", there(gone), there(other))
+	}
+	for _, f := range []*folder{first, third} {
+		if err := f.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if again := open(); again.own != first.own {
+		t.Errorf("a part that was given back is not used again: %s", again.own)
+	}
+}

@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// follower takes part in a run, again and again.
+type follower struct {
+	*worker
+	id       string
+	room     room
+	status   *status
+	log      *slog.Logger
+	failures int
+	lacks    []string // that were told last
+}
+
+// follow takes part in a run until that is over or ctx ends. enter waits for its turn.
+func (w *worker) follow(ctx context.Context, id string, enter func(context.Context) error) {
+	if enter(ctx) != nil {
+		return
+	}
+	r := w.look(ctx, id)
+	if r == nil {
+		w.places.leave()
+		if ctx.Err() == nil {
+			w.drop(id)
+		}
+		return
+	}
+	f := &follower{worker: w, id: id, room: r, status: newStatus(w.name), log: w.log.With("run", id)}
+	// The state is told until the last batch has ended, also where that takes a while.
+	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var tells sync.WaitGroup
+	tells.Go(func() { f.status.keep(telling, r) })
+	for f.once(ctx) && w.places.enter(ctx) == nil {
+	}
+	stop()
+	tells.Wait()
+	if ctx.Err() == nil {
+		w.drop(id)
+	}
+}
+
+// drop removes what is kept of a run that is over.
+func (w *worker) drop(id string) {
+	if err := w.gone(id); err != nil {
+		w.log.Warn("what a run has left that is over stays", "run", id, "error", err)
+	}
+}
+
+// look opens a run as soon as the servers let it; nil: it is over, or ctx has ended.
+func (w *worker) look(ctx context.Context, id string) room {
+	for failures := 1; ; failures++ {
+		r, err := w.at.Room(ctx, id)
+		if err == nil {
+			return r
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("a run cannot be looked at", "run", id, "error", err)
+		}
+		if backoff.Sleep(ctx, pauses.Delay(failures)) != nil {
+			return nil
+		}
+	}
+}
+
+// once opens the pipeline and works until there is a reason to leave, with a place that it gives
+// back. It returns when the next attempt is due; false: there is none.
+func (f *follower) once(ctx context.Context) (again bool) {
+	began := time.Now()
+	why := f.partake(ctx)
+	f.places.leave()
+	var needs *lacksError
+	pause := lookAgain
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(why, errOver):
+		return false
+	case errors.Is(why, errIdle):
+		f.status.set(definition.Joining)
+		return true
+	case errors.As(why, &needs):
+		f.lack(needs.what)
+	default:
+		if time.Since(began) > steady {
+			f.failures = 0
+		}
+		f.failures++
+		pause = pauses.Delay(f.failures)
+		f.log.Warn("the run's pipeline cannot go on here, and is opened again", "error", why, "after", pause.Round(time.Second))
+		f.lack([]string{why.Error()})
+	}
+	return f.wait(ctx, pause)
+}
+
+// lack tells what keeps the worker from the run; people only where that is news.
+func (f *follower) lack(what []string) {
+	f.status.set(definition.Lacks, what...)
+	if slices.Equal(f.lacks, what) {
+		return
+	}
+	f.lacks = slices.Clone(what)
+	f.say("run %s: this worker takes no part in it:", f.id)
+	for _, one := range what {
+		f.say("  %s", one)
+	}
+}
+
+// wait waits until something may have changed; false: the run is over, or ctx has ended.
+func (f *follower) wait(ctx context.Context, pause time.Duration) bool {
+	within, stop := context.WithTimeout(ctx, pause)
+	rung := f.again.next()
+	woken := make(chan struct{})
+	go func() {
+		defer close(woken)
+		select {
+		case <-rung:
+			stop()
+		case <-within.Done():
+		}
+	}()
+	over := f.room.Over(within) == nil
+	stop()
+	<-woken
+	return !over && ctx.Err() == nil
+}
+
+// partake opens the pipeline, and works.
+func (f *follower) partake(ctx context.Context) error {
+	d, err := f.readable()
+	if err != nil {
+		return err
+	}
+	// Batches outlive the end of ctx, and the pipeline with them; its opening does not.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	opening, opened := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	watches.Go(func() {
+		switch over := f.room.Over(opening) == nil; {
+		case over:
+			end(errOver)
+		case ctx.Err() != nil:
+			end(ctx.Err())
+		}
+	})
+	p, err := f.open(life, f.room, d)
+	opened()
+	watches.Wait()
+	if err != nil {
+		if cause := context.Cause(life); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	defer p.Close()
+	f.status.opened(p)
+	defer f.status.closed()
+	f.lacks = nil
+	f.status.set(definition.Working)
+	f.say("joined run %s of %s", f.id, d.Caller)
+	part := &part{worker: f.worker, room: f.room, pipeline: p, status: f.status, log: f.log}
+	why := part.work(ctx)
+	f.say("left run %s: %s", f.id, said(ctx, why))
+	return why
+}
+
+// said is why a run was left, for people.
+func said(ctx context.Context, why error) string {
+	if ctx.Err() != nil {
+		return "this worker ends"
+	}
+	return why.Error()
+}
+
+// readable is the run's definition, if this racflow is the one that wrote it.
+func (f *follower) readable() (*definition.Definition, error) {
+	d, err := definition.Decode(f.room.Definition())
+	switch {
+	case err != nil:
+		return nil, &lacksError{[]string{err.Error()}}
+	case d.Version != f.version:
+		return nil, &lacksError{[]string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
+	}
+	return d, nil
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/sdk/backoff"
+)
+
+// lookOver is how often a worker looks whether a run is over. Following the run's state would bring
+// every worker what all others say.
+const lookOver = 2 * time.Second
+
+// natsServers are servers by a connection.
+type natsServers struct{ *bus.Conn }
+
+// Room implements servers.
+func (s natsServers) Room(ctx context.Context, id string) (room, error) {
+	r, err := s.Open(ctx, id)
+	if errors.Is(err, bus.ErrNoRun) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	n := &natsRoom{r, definition.WorkerPrefix + s.Name()}
+	over, err := n.over(ctx)
+	if over || err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// natsRoom is a run at servers.
+type natsRoom struct {
+	*bus.Run
+	key string // of this worker's state
+}
+
+// over reports whether the run is over.
+func (n *natsRoom) over(ctx context.Context) (bool, error) {
+	end, _, err := n.Get(ctx, definition.EndKey)
+	if errors.Is(err, bus.ErrNoRun) {
+		return true, nil
+	}
+	return end != nil, err
+}
+
+// Over implements room.
+func (n *natsRoom) Over(ctx context.Context) error {
+	for {
+		if over, _ := n.over(ctx); over {
+			return nil
+		}
+		if err := backoff.Sleep(ctx, lookOver); err != nil {
+			return err
+		}
+	}
+}
+
+// Take implements room.
+func (n *natsRoom) Take(ctx context.Context) (batch, error) {
+	b, err := n.Run.Take(ctx)
+	if err != nil {
+		return batch{}, err
+	}
+	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return}, nil
+}
+
+// Tell implements room.
+func (n *natsRoom) Tell(ctx context.Context, state definition.Worker) error {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	_, err = n.Put(ctx, n.key, text)
+	return err
+}
+
+// Forget implements room.
+func (n *natsRoom) Forget(ctx context.Context) error { return n.Delete(ctx, n.key) }

@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/engine/cluster/packet"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
+)
+
+// patience bounds what a test waits for.
+const patience = time.Minute
+
+func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
+	t.Helper()
+	c, err := bus.Connect(t.Context(), bus.Options{Servers: s.URL(), Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// begin makes a run, as a caller does.
+func begin(t *testing.T, c *bus.Conn, d definition.Definition, claim time.Duration) *bus.Run {
+	t.Helper()
+	d.Format = definition.Format
+	text, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// publish sends batches of one item each.
+func publish(t *testing.T, r *bus.Run, from, to int) {
+	t.Helper()
+	for seq := from; seq <= to; seq++ {
+		data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: seq * 100, Text: "t"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Publish(t.Context(), bus.Position{Part: 1, Seq: seq}, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// results reads n results, which have to be of different positions.
+func results(t *testing.T, r *bus.Run, n int) map[bus.Position]bus.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	all := map[bus.Position]bus.Result{}
+	for result, err := range r.Results(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := all[result.Position]; twice {
+			t.Errorf("batch %s has two results", result.Position)
+		}
+		if all[result.Position] = result; len(all) == n {
+			return all
+		}
+	}
+	t.Fatalf("%d of %d results", len(all), n)
+	return nil
+}
+
+// state waits until the state of a worker is as it should be; nil: it is forgotten.
+func state(t *testing.T, r *bus.Run, name string, is func(*definition.Worker) bool) {
+	t.Helper()
+	var last *definition.Worker
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(10 * time.Millisecond) {
+		value, _, err := r.Get(t.Context(), definition.WorkerPrefix+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = nil; value != nil {
+			last = &definition.Worker{}
+			if err := json.Unmarshal(value, last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is(last) {
+			return
+		}
+	}
+	t.Fatalf("%s: %+v", name, last)
+}
+
+// faked starts a worker at real servers whose stages are fakes. end has it drain, and waits for that.
+func faked(t *testing.T, c *bus.Conn, f *fakeRoom) (end func()) {
+	t.Helper()
+	f.place, f.size = &place{t: t}, 2
+	o := Options{Engine: engine.Options{Log: slog.New(slog.DiscardHandler)}}
+	w := o.worker(c, func(context.Context, room, *definition.Definition) (joined, error) { return &fake{f}, nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.until(ctx, nil) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// Two workers share a run; one is told to end, and the other does the rest. When the run is over, both
+// have left, and nobody speaks of them any more.
+func TestServers(t *testing.T) {
+	s := natstest.Start(t, 1)
+	caller := connect(t, s, "caller")
+	r := begin(t, caller, definition.Definition{Run: "a1", Version: engine.Version()}, 0)
+	publish(t, r, 1, 20)
+	first, second := &fakeRoom{id: "first"}, &fakeRoom{id: "second"}
+	endFirst := faked(t, connect(t, s, "first"), first)
+	state(t, r, "first", func(w *definition.Worker) bool { return w != nil && w.State == definition.Working && w.Batches == 20 })
+	results(t, r, 20)
+	endFirst()
+	state(t, r, "first", func(w *definition.Worker) bool { return w == nil })
+	publish(t, r, 21, 40)
+	faked(t, connect(t, s, "second"), second)
+	for at, result := range results(t, r, 40) {
+		if want := map[bool]string{true: "first", false: "second"}[at.Seq <= 20]; result.Worker != want {
+			t.Errorf("batch %s was answered by %s", at, result.Worker)
+		}
+	}
+	if _, err := r.Put(t.Context(), definition.EndKey, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	state(t, r, "second", func(w *definition.Worker) bool { return w == nil })
+	if got := second.noted("close"); got != "close second" {
+		t.Errorf("its pipeline stays open: %q", got)
+	}
+	if got := first.noted("return") + second.noted("return"); got != "" {
+		t.Errorf("given back: %s", got)
+	}
+}
+
+// A run that is removed is left.
+func TestRemoved(t *testing.T) {
+	s := natstest.Start(t, 1)
+	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "a1", Version: engine.Version()}, 0)
+	f := &fakeRoom{id: "a1"}
+	end := faked(t, connect(t, s, "worker"), f)
+	state(t, r, "worker", func(w *definition.Worker) bool { return w != nil && w.State == definition.Working })
+	if err := r.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); f.noted("close") == ""; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatal("it does not notice that the run is gone")
+		}
+	}
+	end()
+}
+
+// A worker of another version says so where the run is, and takes no batch.
+func TestAnotherVersion(t *testing.T) {
+	s := natstest.Start(t, 1)
+	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "a1", Version: "0.0.1"}, 0)
+	publish(t, r, 1, 1)
+	f := &fakeRoom{id: "a1"}
+	faked(t, connect(t, s, "worker"), f)
+	state(t, r, "worker", func(w *definition.Worker) bool {
+		return w != nil && w.State == definition.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "racflow 0.0.1")
+	})
+	if b, err := r.Take(t.Context()); err != nil || b.Deliveries != 1 {
+		t.Errorf("the batch was taken: %v, %v", b, err)
+	}
+}
+
+// A worker that has lost its claim and answers late changes nothing.
+func TestLate(t *testing.T) {
+	s := natstest.Start(t, 1)
+	caller := connect(t, s, "caller")
+	r := begin(t, caller, definition.Definition{Run: "a1", Version: engine.Version()}, 0)
+	publish(t, r, 1, 1)
+	gate, begun := make(chan struct{}), make(chan struct{})
+	slow := &fakeRoom{id: "slow", work: func(*fake, batch) error {
+		close(begun)
+		<-gate
+		return nil
+	}}
+	faked(t, connect(t, s, "slow"), slow)
+	<-begun
+	other, err := packet.EncodeAnswers(nil, run.Answers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another one was given the batch meanwhile, and has answered.
+	if first, err := r.Answer(t.Context(), bus.Position{Part: 1, Seq: 1}, other); err != nil || !first {
+		t.Fatalf("%v, %v", first, err)
+	}
+	close(gate)
+	state(t, r, "slow", func(w *definition.Worker) bool { return w != nil && w.Batches == 1 })
+	if result := results(t, r, 1)[bus.Position{Part: 1, Seq: 1}]; result.Worker != "caller" {
+		t.Errorf("the answer of %s stands", result.Worker)
+	}
+}
