@@ -38,6 +38,15 @@ func (c *Cache) KeepCopied(source string, n uint64) error {
 	return os.Rename(path+draft, path)
 }
 
+// ForgetCopied forgets how far a source was copied into a folder: it is not there any more.
+func ForgetCopied(dir, source string) error {
+	err := os.Remove(filepath.Join(dir, copiedPrefix+source))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // forgetCopied forgets how far sources were copied into a folder that holds nothing any more.
 func forgetCopied(dir string) {
 	paths, _ := filepath.Glob(filepath.Join(dir, copiedPrefix+"*")) // at worst they stay

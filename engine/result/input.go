@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result/columnar"
 	"github.com/racflow/racflow/engine/source"
 )
@@ -122,4 +123,9 @@ func (k kind) typed(value any) any {
 		return strconv.FormatBool(v)
 	}
 	return value
+}
+
+// See looks at a result of a run in the place of its row, which is not here.
+func (in *Input) See(r outcome.Result) {
+	in.Add(source.Row{Label: r.Expected, Fields: r.Fields})
 }

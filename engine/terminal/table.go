@@ -14,6 +14,8 @@ func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 
 func Plural(n int, name string) string {
 	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok && !strings.HasSuffix(stem, "a") { // but 2 days
 		name = stem + "ies"
+	} else if n != 1 && strings.HasSuffix(name, "ch") {
+		name += "es"
 	} else if n != 1 {
 		name += "s"
 	}

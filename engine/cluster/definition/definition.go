@@ -34,7 +34,7 @@ type Definition struct {
 	Files    []ship.Shipped    `json:"files"` // of the caller's state folder
 	Limits   lease.Limits      `json:"limits"`
 
-	Keep  journal.Keep  `json:"keep,omitempty"`  // of which items the journal has what was seen; empty: as the file says
+	Keep  journal.Keep  `json:"keep,omitempty"`  // of which items the journal has what was seen
 	Lists bool          `json:"lists,omitempty"` // what each search found has texts
 	Spend spend.Limit   `json:"spend,omitzero"`  // what may be spent where it counts: the caller decides for which items
 	Mode  governor.Mode `json:"mode,omitempty"`  // how the cache of answers is used

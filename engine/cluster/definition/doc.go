@@ -9,6 +9,7 @@
 //
 //	caller        CallerState, put by the caller as it works
 //	worker.NAME   Worker, put by each worker every WorkerEvery
+//	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //
 // It holds values, and neither reads nor writes them at the servers: packages caller and worker do.

@@ -8,9 +8,10 @@ import (
 
 // Keys of a run's state.
 const (
-	CallerKey    = "caller"  // CallerState
-	WorkerPrefix = "worker." // with the name of a worker behind it: Worker
-	EndKey       = "end"     // present: the run is over, and workers leave
+	CallerKey    = "caller"   // CallerState
+	WorkerPrefix = "worker."  // with the name of a worker behind it: Worker
+	AttachedKey  = "attached" // the name of who attached to the run last, a JSON text
+	EndKey       = "end"      // present: the run is over, and workers leave
 )
 
 // WorkerEvery is how often a worker puts its state. Who has not put it for WorkerGone is not there

@@ -1,0 +1,325 @@
+package caller_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/caller"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/engine/cluster/packet"
+	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk"
+)
+
+var builtin = engine.Serve(append(enginetest.Stages(), echo()))
+
+// echo is a voter whose answer is the text.
+func echo() sdk.Stage {
+	return sdk.SampleStage("echo", "A voter of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) {
+		return repeats{}, nil
+	}, sdk.Reads(sdk.ColumnText))
+}
+
+type repeats struct{}
+
+func (repeats) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i, it := range b.Items {
+		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Text, Weight: 1}}}}
+	}
+	return samples, nil
+}
+
+const pipelineFile = `
+pipeline "p" {
+  input { path = "items.tsv" }
+  batch = 8
+  sample "echo" { use = "echo" }
+  elect "e" {
+    use  = "majority"
+    flag = "answer contains '7'"
+  }
+}
+`
+
+// world is a server, a pipeline file, and what a run on this machine makes of it.
+type world struct {
+	t       *testing.T
+	servers *natstest.Servers
+	dir     string
+	want    string // the output of a run on this machine
+	items   int
+}
+
+func newWorld(t *testing.T, items int) *world {
+	t.Helper()
+	w := &world{t: t, servers: natstest.Start(t, 1), dir: t.TempDir(), items: items}
+	var rows strings.Builder
+	rows.WriteString("id\ttext\tnote\n")
+	for i := range items {
+		text := fmt.Sprintf("item %d", i)
+		if i%50 == 49 {
+			text = " " // it cannot be used
+		}
+		fmt.Fprintf(&rows, "i%d\t%s\tnote %d\n", i, text, i)
+	}
+	for name, content := range map[string]string{"p.hcl": pipelineFile, "items.tsv": rows.String()} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out *engine.Outcome
+	var err error
+	if w.want, out, err = w.work(t.Context(), engine.Options{State: w.state("here")}, nil); err != nil || out.Items != items {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	return w
+}
+
+func (w *world) state(name string) string { return filepath.Join(w.dir, name) }
+
+// open opens the pipeline.
+func (w *world) open(o engine.Options) *engine.Pipeline {
+	w.t.Helper()
+	o.Builtin, o.Journal, o.Dir = builtin, o.Part == nil, w.dir
+	p, err := engine.Open(w.t.Context(), filepath.Join(w.dir, "p.hcl"), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// lines writes results as JSONL.
+func (w *world) lines(to *bytes.Buffer) (write func([]outcome.Result) error, finish func(error) error) {
+	out, err := result.NewWriter(to, result.JSONL, result.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func(all []outcome.Result) error {
+		for _, one := range all {
+			if err := out.Write(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(err error) error { return errors.Join(err, out.Close()) }
+}
+
+// work takes the input through the pipeline, and returns the output. each hears of batches as they are
+// written.
+func (w *world) work(ctx context.Context, o engine.Options, each func(written int)) (string, *engine.Outcome, error) {
+	w.t.Helper()
+	p := w.open(o)
+	defer p.Close()
+	var text bytes.Buffer
+	write, finish := w.lines(&text)
+	written := 0
+	out, err := p.Work(ctx, func(all []outcome.Result) error {
+		if written += len(all); each != nil {
+			each(written)
+		}
+		return write(all)
+	}, finish)
+	return text.String(), out, err
+}
+
+// connect is another connection to the servers.
+func (w *world) connect(name string) *bus.Conn {
+	w.t.Helper()
+	conn, err := bus.Connect(w.t.Context(), bus.Options{Servers: w.servers.URL(), Name: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(conn.Close)
+	return conn
+}
+
+// said collects sentences.
+type said struct {
+	mu   sync.Mutex
+	all  []string
+	some chan struct{}
+}
+
+func (s *said) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, fmt.Sprintf(format, args...))
+	if s.some != nil {
+		close(s.some)
+		s.some = nil
+	}
+}
+
+func (s *said) has(part string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(strings.Join(s.all, "\n"), part)
+}
+
+// wait waits until something is said.
+func (s *said) wait(t *testing.T, part string) {
+	t.Helper()
+	late := time.After(patience)
+	for !s.has(part) {
+		s.mu.Lock()
+		if s.some == nil {
+			s.some = make(chan struct{})
+		}
+		some := s.some
+		s.mu.Unlock()
+		if s.has(part) {
+			return
+		}
+		select {
+		case <-some:
+		case <-late:
+			t.Fatalf("nobody said %q, but:\n%s", part, strings.Join(s.all, "\n"))
+		}
+	}
+}
+
+const patience = time.Minute
+
+// caller makes a caller.
+func (w *world) caller(o caller.Options) (*caller.Caller, *said) {
+	w.t.Helper()
+	s := &said{}
+	o.Servers, o.Say = w.servers.URL(), s.say
+	c, err := caller.New(w.connect("caller"), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c, s
+}
+
+// options are those of a run with a caller.
+func (w *world) options(state string, c *caller.Caller) engine.Options {
+	return engine.Options{State: w.state(state), Remote: c, Cluster: &manifest.Cluster{Run: c.Run(), Servers: w.servers.URL()}}
+}
+
+// worker answers batches of all runs, as package worker does, until the test ends or stop is called. before is
+// called with each batch, and says whether it is answered.
+func (w *world) worker(before func(*bus.Batch) bool) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	conn := w.connect("worker")
+	ids, err := conn.Watch(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		for id := range ids {
+			done.Add(1)
+			go func() {
+				defer done.Done()
+				err := w.takePart(ctx, conn, id, before)
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				if _, gone := conn.Open(ctx, id); !errors.Is(gone, bus.ErrNoRun) && ctx.Err() == nil {
+					w.t.Errorf("worker: %v", err)
+				}
+			}()
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		done.Wait()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) takePart(ctx context.Context, conn *bus.Conn, id string, before func(*bus.Batch) bool) error {
+	run, err := conn.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	d, err := definition.Decode(run.Definition())
+	if err != nil {
+		return err
+	}
+	p := w.open(engine.Options{State: filepath.Join(w.t.TempDir(), "worker"), Part: &engine.Part{Manifest: d.Manifest, Spend: d.Spend}})
+	defer p.Close()
+	if err := p.Join(ctx); err != nil {
+		return err
+	}
+	for {
+		b, err := run.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if before != nil && !before(b) {
+			if err := b.Return(); err != nil {
+				return err
+			}
+			continue
+		}
+		order, err := packet.DecodeOrder(b.Data)
+		if err != nil {
+			return err
+		}
+		a, err := p.Take(ctx, order)
+		if err != nil {
+			return err
+		}
+		data, err := packet.EncodeAnswers(order.Rows, a)
+		if err != nil {
+			return err
+		}
+		if _, err := run.Answer(ctx, b.Position, data); err != nil {
+			return err
+		}
+		if err := b.Done(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// gone reports whether the servers have nothing of any run.
+func (w *world) gone() bool {
+	w.t.Helper()
+	ids, err := w.connect("looker").Runs(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(ids) == 0
+}
+
+// The output of a run on other machines is that of one on this machine, and nothing is left of it at the
+// servers.
+func TestRun(t *testing.T) {
+	w := newWorld(t, 1000)
+	w.worker(nil)
+	w.worker(nil)
+	c, _ := w.caller(caller.Options{})
+	got, out, err := w.work(t.Context(), w.options("far", c), nil)
+	if err != nil || got != w.want || out.Failed != 20 {
+		t.Fatalf("%v, %+v: %d bytes, want %d", err, out, len(got), len(w.want))
+	}
+	if !w.gone() {
+		t.Error("the run is at the servers")
+	}
+	if m, err := runs.Of(w.state("far")).Manifest(out.Run); err != nil || m.Cluster == nil || m.Cluster.Run != c.Run() {
+		t.Errorf("%+v, %v", m.Cluster, err)
+	}
+}

@@ -1,0 +1,262 @@
+package caller_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/caller"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/run"
+)
+
+// deadly is a caller that dies without a word, once so many batches were answered or on the way.
+type deadly struct {
+	*caller.Caller
+	left atomic.Int64
+	kill context.CancelFunc
+}
+
+func (d *deadly) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
+	if d.left.Add(-1) == 0 {
+		d.kill()
+	}
+	return d.Caller.Answer(ctx, o)
+}
+
+// End of a dead process does not happen.
+func (d *deadly) End(context.Context, error) error { return nil }
+
+// Whenever the caller dies, a resumed run gives the same output, and each item is answered once but for
+// those that were under way.
+func TestResume(t *testing.T) {
+	times := 20
+	if testing.Short() {
+		times = 5
+	}
+	w := newWorld(t, 600)
+	var mu sync.Mutex
+	deliveries := map[bus.Position]int{}
+	w.worker(func(b *bus.Batch) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		deliveries[b.Position]++
+		return true
+	})
+	draw := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // of a test
+	for range times {
+		at := draw.Int64N(75) + 1
+		mu.Lock()
+		clear(deliveries)
+		mu.Unlock()
+		state := filepath.Join(t.TempDir(), "state")
+		ctx, kill := context.WithCancel(t.Context())
+		c, _ := w.caller(caller.Options{})
+		dead := &deadly{Caller: c, kill: kill}
+		dead.left.Store(at)
+		o := w.options("", c)
+		o.State, o.Remote = state, dead
+		if _, _, err := w.work(ctx, o, nil); !errors.Is(err, context.Canceled) {
+			t.Fatalf("killed at %d: %v", at, err)
+		}
+		kill()
+		second, said := w.caller(caller.Options{})
+		o = w.options("", second)
+		o.State, o.Resume = state, engine.Newest
+		got, out, err := w.work(t.Context(), o, nil)
+		if err != nil || got != w.want || out.Items != w.items {
+			t.Fatalf("killed at %d: %v, %+v\n%s", at, err, out, strings.Join(said.all, "\n"))
+		}
+		if second.Run() != c.Run() {
+			t.Errorf("run %s became %s", c.Run(), second.Run())
+		}
+		for position, n := range deliveries {
+			if n > 1 {
+				t.Errorf("batch %s was delivered %d times", position, n)
+			}
+		}
+		if !w.gone() {
+			t.Fatal("the run is at the servers")
+		}
+	}
+}
+
+// interrupted begins a run that nobody answers, and ends it early.
+func (w *world) interrupted(o caller.Options) *caller.Caller {
+	w.t.Helper()
+	ctx, interrupt := context.WithCancel(w.t.Context())
+	defer interrupt()
+	c, said := w.caller(o)
+	answer := &deadly{Caller: c, kill: interrupt}
+	answer.left.Store(30)
+	options := w.options("far", c)
+	options.Remote = ender{answer}
+	if _, _, err := w.work(ctx, options, nil); !errors.Is(err, context.Canceled) {
+		w.t.Fatal(err)
+	}
+	if !said.has("run " + c.Run() + " stays at ") {
+		w.t.Errorf("said %q", said.all)
+	}
+	return c
+}
+
+// ender is deadly, but for its end.
+type ender struct{ *deadly }
+
+func (e ender) End(ctx context.Context, err error) error { return e.Caller.End(ctx, err) }
+
+// A run that ended early is resumed with what workers have answered meanwhile, although the caller has not
+// seen it.
+func TestResumeTakesWhatIsThere(t *testing.T) {
+	w := newWorld(t, 600)
+	c := w.interrupted(caller.Options{})
+	stop := w.worker(nil)
+	look := w.connect("looker")
+	there, err := look.Open(t.Context(), c.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range there.Results(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 10 {
+			break
+		}
+	}
+	stop()
+	second, said := w.caller(caller.Options{})
+	o := w.options("far", second)
+	o.Resume = engine.Newest
+	w.worker(nil)
+	got, out, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || out.Earlier < 78 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	if !said.has(" items answered so far at ") || !w.gone() {
+		t.Errorf("said %q", said.all)
+	}
+}
+
+// A run that differs from what is at the servers begins anew there, under its ID, and keeps what it has.
+func TestResumeChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, o *engine.Options)
+		ended  bool
+	}{
+		"the file": {change: func(w *world, o *engine.Options) {
+			text := strings.Replace(pipelineFile, "contains '7'", "contains '8'", 1)
+			if err := os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+			o.ResumeAnyway = true
+		}},
+		"it was over": {change: func(*world, *engine.Options) {}, ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 300)
+			c := w.interrupted(caller.Options{})
+			there, err := w.connect("looker").Open(t.Context(), c.Run())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := there.Definition()
+			if test.ended {
+				if _, err := there.Put(t.Context(), definition.EndKey, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second, _ := w.caller(caller.Options{})
+			o := w.options("far", second)
+			o.Resume = engine.Newest
+			test.change(w, &o)
+			parts := map[int]bool{}
+			w.worker(func(b *bus.Batch) bool {
+				parts[b.Part] = true
+				return true
+			})
+			same := make(chan bool, 1)
+			got, out, err := w.work(t.Context(), o, func(written int) {
+				if again, err := w.connect("looker").Open(t.Context(), c.Run()); err == nil && len(same) == 0 {
+					same <- string(again.Definition()) == string(before)
+				}
+			})
+			if err != nil || out.Items != 300 || (got == w.want) != test.ended {
+				t.Fatalf("%v, %+v", err, out)
+			}
+			if len(parts) != 1 || !parts[1] || second.Run() != c.Run() || !w.gone() {
+				t.Errorf("parts %v", parts)
+			}
+		})
+	}
+}
+
+// Of a run that is not at the servers any more, what the journal lacks is asked again.
+func TestResumeRemoved(t *testing.T) {
+	w := newWorld(t, 300)
+	c := w.interrupted(caller.Options{})
+	there, err := w.connect("looker").Open(t.Context(), c.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := there.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.worker(nil)
+	second, said := w.caller(caller.Options{})
+	o := w.options("far", second)
+	o.Resume = engine.Newest
+	got, _, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || !said.has("is not at "+w.servers.URL()+" any more") {
+		t.Fatalf("%v, said %q", err, said.all)
+	}
+}
+
+// A caller whose run another one has taken over leaves it.
+func TestTakenOver(t *testing.T) {
+	w := newWorld(t, 300)
+	c, _ := w.caller(caller.Options{})
+	o := w.options("far", c)
+	held := make(chan struct{})
+	var once sync.Once
+	w.worker(func(*bus.Batch) bool {
+		once.Do(func() { close(held) })
+		select {
+		case <-w.t.Context().Done():
+		default:
+		}
+		return false
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := w.work(t.Context(), o, nil)
+		ended <- err
+	}()
+	<-held
+	there, err := w.connect("other").Open(t.Context(), c.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
+		t.Fatal(err)
+	}
+	if _, err := w.connect("other").Open(t.Context(), c.Run()); err != nil {
+		t.Errorf("it took the run with it: %v", err)
+	}
+	if end := runs.Of(w.state("far")).End("run-000001"); end == nil || end.Complete {
+		t.Errorf("%+v", end)
+	}
+}
