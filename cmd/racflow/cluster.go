@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/cluster/bus"
 )
 
 // Variables of the environment that say what the flags of clusterFlags do not. Servers may name a user and a password
@@ -38,6 +41,37 @@ func (f *clusterFlags) register(c *cobra.Command, what string) {
 			panic(err) // the flag is there
 		}
 	}
+}
+
+// connect reaches the servers. say is given sentences for people, such as that the servers are waited
+// for.
+func (f *clusterFlags) connect(ctx context.Context, say func(format string, args ...any)) (*bus.Conn, error) {
+	if err := f.resolve(); err != nil {
+		return nil, err
+	}
+	log, err := newLog()
+	if err != nil {
+		return nil, err
+	}
+	return bus.Connect(ctx, bus.Options{
+		Servers: f.servers, Name: processName(), Credentials: f.credentials, CA: f.ca, Certificate: f.cert, Key: f.key, Log: log,
+		Waiting: func(why error) {
+			if why == nil {
+				say("the servers are back")
+			} else {
+				say("waiting: %v", why)
+			}
+		},
+	})
+}
+
+// processName names this process among those of all machines.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
 // given reports whether the command line names servers. Where a verb has nothing to do without any,

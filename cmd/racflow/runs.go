@@ -62,6 +62,7 @@ func runOf(state, name string) (runs.Runs, string, error) {
 
 func newRunsList() *cobra.Command {
 	var state string
+	var on clusterFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
@@ -74,9 +75,14 @@ to its end; the tokens and the cost of these answers; and its state. That is one
   unfinished    it was killed or interrupted, broke off, or has provisional answers
   failed items  its input is worked through, and some items failed
   at work       a process is working on it
-  damaged       what says what was run cannot be read, or was changed`,
+  damaged       what says what was run cannot be read, or was changed
+
+With --on SERVERS they are the runs at servers of NATS, with what workers do now.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if on.given() {
+				return on.list(c, asJSON)
+			}
 			all := runs.Of(state).List()
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
@@ -99,6 +105,7 @@ to its end; the tokens and the cost of these answers; and its state. That is one
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
 	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object for each run")
+	on.register(c, "list the runs that workers answer")
 	return c
 }
 

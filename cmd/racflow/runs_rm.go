@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,15 @@ import (
 
 func newRunsRm() *cobra.Command {
 	var state string
+	var on clusterFlags
 	c := &cobra.Command{
-		Use:        "rm ID...",
-		Short:      "Remove runs, which cannot be resumed or looked into then",
+		Use:   "rm ID...",
+		Short: "Remove runs, which cannot be resumed or looked into then",
+		Long: `Remove runs, which cannot be resumed or looked into then.
+
+With --on SERVERS, what servers of NATS have of a run is removed: workers leave it, and
+what they answered and its caller has not taken is lost. A run whose caller is at work is
+not removed: end that first. What a caller keeps in its --state stays.`,
 		SuggestFor: []string{"remove", "delete"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -24,10 +31,19 @@ func newRunsRm() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
+			remove := runs.Of(state).Remove
+			if slices.ContainsFunc(ids, on.has) {
+				conn, err := on.connect(c.Context(), saying(c))
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				remove = func(id string) error { return removeAt(c.Context(), conn, id) }
+			}
 			var removed []string
 			var failed []error
 			for _, id := range ids {
-				if err := runs.Of(state).Remove(id); err != nil {
+				if err := remove(id); err != nil {
 					failed = append(failed, err)
 				} else {
 					removed = append(removed, id)
@@ -40,6 +56,7 @@ func newRunsRm() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
+	on.register(c, "remove runs that workers answer")
 	return c
 }
 

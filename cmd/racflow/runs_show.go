@@ -18,13 +18,17 @@ import (
 
 func newRunsShow() *cobra.Command {
 	var state string
+	var on clusterFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show what was run and what came of it",
 		Long: `Show what was run and what came of it: file, variables, input, knowledge and stages;
 how many items were answered, what that took, and the accuracy where the input
-says what is expected. ID may be newest. racflow explain shows what made one answer.`,
+says what is expected. ID may be newest. racflow explain shows what made one answer.
+
+With --on SERVERS, or where ID is that of a run at servers of NATS and
+` + serversVariable + ` names them: who works at it now and what they lack, what waits, and what it costs.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one run, or newest; racflow runs list shows them")
@@ -32,6 +36,9 @@ says what is expected. ID may be newest. racflow explain shows what made one ans
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if on.has(args[0]) {
+				return on.show(c, args[0], asJSON)
+			}
 			kept, id, err := runOf(state, args[0])
 			if err != nil {
 				return err
@@ -52,6 +59,7 @@ says what is expected. ID may be newest. racflow explain shows what made one ans
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	on.register(c, "show a run that workers answer")
 	return c
 }
 
@@ -122,6 +130,9 @@ func (s *runShown) write(w io.Writer, folder string) error {
 	line("started", "%s%s", startedAt(m.Started), took)
 	line("file", "%s, pipeline %s", shownPath(m.File), m.Pipeline)
 	line("input", "%s", shownPath(m.Input.Path))
+	if m.Cluster != nil {
+		line("workers", "run %s at %s: racflow runs show %[1]s --on %[2]s", m.Cluster.Run, m.Cluster.Servers)
+	}
 	for _, v := range m.Variables {
 		line("variable", "%s = %s (%s)", v.Name, v.Value, v.From)
 	}
