@@ -2,8 +2,6 @@ package bus
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -38,12 +36,15 @@ func unreachable(err error) bool {
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network) && !certificate(err)
 }
 
+// certificate says whether one side refused the other's. A server that refuses just ends the connection, after the handshake; nats.go has
+// no error of its own for that.
 func certificate(err error) bool {
-	var verify *tls.CertificateVerificationError
-	var alert tls.AlertError
-	var record tls.RecordHeaderError
-	var unknown x509.UnknownAuthorityError
-	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) || errors.As(err, &unknown)
+	for _, words := range []string{"tls:", "tls error", "x509:"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 // passes says whether the servers may do later what they could not do now.
@@ -85,13 +86,14 @@ func (c *Conn) advise(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case certificate(err) || strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "x509:"):
+	case certificate(err):
 		advice = "compare the certificates: the servers' must name their hosts and come from the authority given here, and this machine's from one that the servers know"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		advice = "these servers do not speak TLS: write nats:// or switch it on there"
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		advice = "these servers want TLS: write tls://"
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired),
+		errors.Is(err, nats.ErrNkeysNotSupported):
 		advice = "the servers do not know this account or user: check the credentials file, or the user and password"
 	case errors.Is(err, nats.ErrPermissionViolation):
 		advice = "the user's permissions do not allow this: package bus lists what callers and workers need"

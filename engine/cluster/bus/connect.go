@@ -25,6 +25,7 @@ type Conn struct {
 
 	mu      sync.Mutex
 	lost    chan struct{} // closed when the connection is lost; another once it is back
+	back    chan struct{} // closed while there is a connection, or will never be one again
 	closing bool
 }
 
@@ -39,7 +40,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), lost: make(chan struct{})}
+	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), lost: make(chan struct{}), back: make(chan struct{})}
+	close(c.back)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -49,7 +51,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			n.Servers = append(n.Servers, u.String())
 		}
 		return nil
-	}, nats.DisconnectErrHandler(c.disconnected), nats.ReconnectHandler(c.reconnected), nats.ErrorHandler(c.denied.handle))
+	}, nats.DisconnectErrHandler(c.disconnected), nats.ReconnectHandler(c.reconnected), nats.ClosedHandler(c.closed), nats.ErrorHandler(c.denied.handle))
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	for {
@@ -82,7 +84,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 			return err
 		})
 		off := errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders)
-		if !off && passes(err) {
+		if !off && !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) && passes(err) || err == nil {
 			return nil // streams are on and cannot be asked just now: whoever asks them waits
 		}
 		if !off || !sleep(ctx, reconnectWait) {
@@ -100,50 +102,6 @@ func (c *Conn) Close() {
 	c.closing = true
 	c.mu.Unlock()
 	c.nc.Close()
-}
-
-func (c *Conn) disconnected(_ *nats.Conn, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.lost:
-		return
-	default:
-		close(c.lost)
-	}
-	if !c.closing {
-		c.log.Warn("the connection with the servers is lost", "err", err)
-		c.waits.enter(fmt.Errorf("the connection with the servers is lost (%s)", c.servers))
-	}
-}
-
-func (c *Conn) reconnected(nc *nats.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.lost:
-		c.lost = make(chan struct{})
-	default:
-		return
-	}
-	c.log.Info("the connection with the servers is back", "server", nc.ConnectedUrlRedacted())
-	c.waits.leave()
-}
-
-// connected is a context that ends when the connection is lost: what was under way then did not arrive.
-func (c *Conn) connected(ctx context.Context) (context.Context, context.CancelFunc) {
-	c.mu.Lock()
-	lost := c.lost
-	c.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // sleep is false when ctx ended first.

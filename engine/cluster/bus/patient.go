@@ -45,6 +45,9 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if c.nc.IsClosed() {
+			return c.ended()
+		}
 		absent := errors.Is(err, jetstream.ErrStreamNotFound)
 		if !absent && o.stream != "" && (errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)) {
 			absent = c.absent(ctx, o.stream)
@@ -58,13 +61,16 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			if !passes(err) {
 				return c.advise(err)
 			}
-			if slow := errors.Is(err, context.DeadlineExceeded); !waiting && (again || slow) {
+			if errors.Is(err, errLost) { // which is told already
+				pause = firstPause
+			} else if slow := errors.Is(err, context.DeadlineExceeded); !waiting && (again || slow) {
 				waiting = true
 				c.waits.enter(reason(err))
 			}
 			c.log.Debug("the servers could not", "stream", o.stream, "err", err)
 		}
 		sleep(ctx, pause/2+mrand.N(pause/2))
+		c.awaitBack(ctx)
 		pause = min(2*pause, longestPause)
 	}
 }
@@ -84,13 +90,23 @@ func (c *Conn) attempt(ctx context.Context, timeout time.Duration, uses []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	ctx, end := c.connected(ctx)
+	defer end()
 	ctx, done := c.denied.watch(ctx, uses)
 	defer done()
 	err := do(ctx)
-	if refused := context.Cause(ctx); err != nil && errors.Is(refused, nats.ErrPermissionViolation) {
-		return refused
+	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, nats.ErrPermissionViolation) || errors.Is(cause, errLost)) {
+		return cause
 	}
 	return err
+}
+
+// ended says why there is no connection any more.
+func (c *Conn) ended() error {
+	if err := c.nc.LastError(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return c.advise(fmt.Errorf("%w: %w", nats.ErrConnectionClosed, err))
+	}
+	return nats.ErrConnectionClosed
 }
 
 // reason says for people why the servers cannot do what is asked of them now.

@@ -68,8 +68,8 @@ func (c *Conn) reader(ctx context.Context, stream, filter string, after uint64) 
 
 // read gives messages until something may be lost, and false where nobody wants more.
 func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint64, yield func(stored, error) bool) bool {
-	ctx, cancel := c.connected(ctx)
-	defer cancel()
+	ctx, end := c.connected(ctx)
+	defer end()
 	messages, err := reader.Messages(jetstream.PullMaxMessagesWithBytesLimit(readMost, readBytes), jetstream.PullExpiry(readTime),
 		jetstream.PullHeartbeat(readAlive), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {

@@ -76,8 +76,6 @@ func (r *Run) Take(ctx context.Context) (*Batch, error) {
 
 // pull asks for one batch. Where ctx ends first, a batch that arrives all the same goes back at once.
 func (r *Run) pull(ctx context.Context, queue jetstream.Consumer) (jetstream.Msg, error) {
-	ctx, cancel := r.c.connected(ctx)
-	defer cancel()
 	got, err := queue.Fetch(1, jetstream.FetchMaxWait(pullTime), jetstream.FetchHeartbeat(pullAlive))
 	if err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func (r *Run) pull(ctx context.Context, queue jetstream.Consumer) (jetstream.Msg
 				_ = m.Nak() // where that does not arrive, its claim ends
 			}
 		}()
-		return nil, errLost
+		return nil, ctx.Err()
 	}
 }
 

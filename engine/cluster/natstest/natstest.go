@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Servers run inside of the test's process, on 127.0.0.1, until the test ends.
@@ -99,6 +102,9 @@ func (s *Servers) start(i int) {
 	s.servers[i] = srv
 }
 
+// Options of a server, for its next start.
+func (s *Servers) Options(i int) *server.Options { return s.options[i] }
+
 // Server is one of them, nil if it is stopped.
 func (s *Servers) Server(i int) *server.Server { return s.servers[i] }
 
@@ -130,4 +136,55 @@ func freePorts(t testing.TB, n int) []int {
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports
+}
+
+// JetStream is a connection of its own, for what tests want to know of streams. It has no user.
+func (s *Servers) JetStream(t testing.TB) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// WaitStreams waits until all replicas of these streams have what their leaders have: whoever loses another server before that has lost two.
+func (s *Servers) WaitStreams(ctx context.Context, names ...string) {
+	s.t.Helper()
+	js := s.JetStream(s.t)
+	for _, name := range names {
+		for !current(ctx, js, name) {
+			if ctx.Err() != nil {
+				s.t.Fatalf("the replicas of %s do not catch up", name)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+func current(ctx context.Context, js jetstream.JetStream, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return false
+	}
+	cluster := stream.CachedInfo().Cluster
+	if cluster == nil {
+		return true
+	}
+	if cluster.Leader == "" || len(cluster.Replicas) != stream.CachedInfo().Config.Replicas-1 {
+		return false
+	}
+	for _, replica := range cluster.Replicas {
+		if !replica.Current || replica.Offline {
+			return false
+		}
+	}
+	return true
 }

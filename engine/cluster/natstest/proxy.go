@@ -1,0 +1,134 @@
+package natstest
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy stands between processes and one server, and takes the network away from them.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	mu     sync.Mutex
+	cut    bool
+	frozen chan struct{} // closed: bytes flow
+	conns  map[net.Conn]bool
+}
+
+// Proxy begins one for a server, until the test ends. In a cluster set NoAdvertise of the servers' cluster options, else clients learn of
+// the ways around it.
+func (s *Servers) Proxy(i int) *Proxy { return newProxy(s.t, s.Host(i)) }
+
+func newProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, target: target, frozen: make(chan struct{}), conns: map[net.Conn]bool{}}
+	close(p.frozen)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(c)
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		p.Cut()
+		p.thaw()
+	})
+	return p
+}
+
+// URL of the server behind it.
+func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
+
+// Cut ends all connections and takes no others until Heal.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Freeze lets connections stand and nothing flow, either way, until Heal.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.frozen:
+		p.frozen = make(chan struct{})
+	default:
+	}
+}
+
+// Heal ends Cut and Freeze.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	p.cut = false
+	p.mu.Unlock()
+	p.thaw()
+}
+
+func (p *Proxy) thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.frozen:
+	default:
+		close(p.frozen)
+	}
+}
+
+func (p *Proxy) serve(in net.Conn) {
+	defer in.Close()
+	out, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	p.mu.Lock()
+	if p.cut {
+		p.mu.Unlock()
+		return
+	}
+	p.conns[in], p.conns[out] = true, true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, in)
+		delete(p.conns, out)
+	}()
+	done := make(chan struct{}, 2)
+	pass := func(to, from net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			p.mu.Lock()
+			frozen := p.frozen
+			p.mu.Unlock()
+			<-frozen
+			if n > 0 {
+				if _, err := to.Write(buffer[:n]); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		done <- struct{}{}
+	}
+	go pass(in, out)
+	go pass(out, in)
+	<-done
+}
