@@ -94,7 +94,10 @@ func (c *Governor) Grant(g Grant) {
 			}
 		}
 	}
-	if g.Spent != "" && c.spent == nil {
+	switch {
+	case g.Spent == "":
+		c.spent = nil // another part of the run may have begun
+	case c.spent == nil:
 		c.spent = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(g.Spent)}
 		c.refuse(c.spent, func(*stage) bool { return true })
 	}

@@ -6,13 +6,19 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 )
 
-// Terms are how long things hold.
+// terms are how long things hold.
 type terms struct {
 	lease time.Duration // a grant, from when its report was sent
 	every time.Duration // between reports
+	claim time.Duration // of the keeper; renewed thrice as often
 }
 
-func usual() terms { return terms{lease: 10 * time.Second, every: 200 * time.Millisecond} }
+func usual() terms {
+	return terms{lease: 10 * time.Second, every: 200 * time.Millisecond, claim: 6 * time.Second}
+}
+
+// asking is how long an answer to a report is waited for.
+func (t terms) asking() time.Duration { return t.lease / 10 }
 
 // book has what all holders have, and decides what they get. It knows no clock and no servers.
 type book struct {

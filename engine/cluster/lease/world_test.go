@@ -172,7 +172,7 @@ type post struct {
 	seenAt time.Time
 }
 
-const claim, renewal = 6 * time.Second, 2 * time.Second
+const claimed, renewal = 6 * time.Second, 2 * time.Second
 
 // tick renews or takes the claim.
 func (p *post) tick() {
@@ -190,18 +190,18 @@ func (p *post) tick() {
 			p.book = nil
 			return
 		}
-		if p.until.Sub(w.now) <= claim-renewal {
+		if p.until.Sub(w.now) <= claimed-renewal {
 			w.revision++
-			p.rev, p.until = w.revision, w.now.Add(claim)
+			p.rev, p.until = w.revision, w.now.Add(claimed)
 		}
 		return
 	}
 	if p.seen != w.revision || p.seenAt.IsZero() {
 		p.seen, p.seenAt = w.revision, w.now
 	}
-	if w.revision == 0 || w.now.Sub(p.seenAt) > claim {
+	if w.revision == 0 || w.now.Sub(p.seenAt) > claimed {
 		w.revision++
-		p.rev, p.until = w.revision, w.now.Add(claim)
+		p.rev, p.until = w.revision, w.now.Add(claimed)
 		p.book = takeOver(w.now, fmt.Sprint(p.name, p.rev), w.ledger, w.limits, w.now.Sub(w.wrote), usual())
 		w.fence++
 		p.fence = w.fence

@@ -1,0 +1,222 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	mrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/governor"
+)
+
+// Holder reports what the calls of a Governor need, and grants it what it gets.
+type Holder struct {
+	run    *bus.Run
+	g      *governor.Governor
+	o      Options
+	terms  terms
+	id     string
+	log    *slog.Logger
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	stops  []func()
+
+	keeper string // whom to ask; empty: it is not known
+
+	mu      sync.Mutex
+	heard   time.Time // when it was last answered, or began
+	yielded time.Time // when the caller last asked to keep the book
+}
+
+// Hold has the Governor, which was made with Options.Together, keep to what the run is limited by,
+// together with all others, until Close or until ctx ends. Where nobody hands that out, it does,
+// until the caller wants to.
+func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*Holder, error) {
+	h := &Holder{run: run, g: g, o: o, terms: o.lasting(), id: o.Name + "." + rand.Text(), log: o.Log, heard: time.Now()}
+	for subject, hear := range map[string]func([]byte){breakers: h.hear, yields: func([]byte) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.yielded = time.Now()
+	}} {
+		stop, err := run.Hear(subject, hear)
+		if err != nil {
+			h.stop()
+			return nil, err
+		}
+		h.stops = append(h.stops, stop)
+	}
+	ctx, h.cancel = context.WithCancel(ctx)
+	for _, loop := range []func(context.Context){h.report, h.tell, h.watch} {
+		h.all.Go(func() { loop(ctx) })
+	}
+	return h, nil
+}
+
+func (h *Holder) stop() {
+	for _, stop := range h.stops {
+		stop()
+	}
+}
+
+// Close gives back what was granted: no call is admitted any more. Calls that are under way count
+// until they would have been over.
+func (h *Holder) Close() {
+	h.cancel()
+	h.all.Wait()
+	h.stop()
+	h.g.Grant(governor.Grant{})
+	ctx, done := context.WithTimeout(context.Background(), h.terms.asking())
+	defer done()
+	r := report{Holder: h.id, Leaving: true, Demand: h.g.Demand(0)}
+	for _, n := range r.Limiters {
+		if n.InFlight > 0 {
+			return
+		}
+	}
+	if _, err := h.ask(ctx, r); err != nil {
+		h.log.Debug("limits are not given back before their lease is over", "error", err)
+	}
+}
+
+// report asks for grants, again and again.
+func (h *Holder) report(ctx context.Context) {
+	acked, every := uint64(0), h.terms.every
+	for ctx.Err() == nil {
+		asked := time.Now()
+		d := h.g.Demand(acked)
+		bounded, done := context.WithTimeout(ctx, h.terms.asking())
+		a, err := h.ask(bounded, report{Holder: h.id, Demand: d})
+		done()
+		switch {
+		case err != nil:
+			h.log.Debug("no limits are granted", "error", err)
+			asked = time.Now() // not again at once
+		default:
+			acked, every = d.Number, max(a.Every, h.terms.every)
+			h.mu.Lock()
+			h.heard = time.Now()
+			h.mu.Unlock()
+			h.g.Grant(governor.Grant{Until: asked.Add(a.Lease), Limiters: a.Limiters, Budget: a.Budget, Spent: a.Spent, Trials: a.Trials})
+		}
+		if sleep(ctx, every/10-time.Since(asked)) != nil {
+			return
+		}
+		due := time.NewTimer(every - time.Since(asked))
+		select {
+		case <-due.C:
+		case <-h.g.Wants():
+		case <-ctx.Done():
+		}
+		due.Stop()
+	}
+}
+
+func (h *Holder) ask(ctx context.Context, r report) (a answer, err error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return a, err
+	}
+	if h.keeper == "" {
+		value, revision, err := h.run.Get(ctx, claimKey)
+		if err != nil {
+			return a, err
+		}
+		var c Claim
+		if revision == 0 {
+			return a, errNobody
+		}
+		if err := json.Unmarshal(value, &c); err != nil {
+			return a, err
+		}
+		h.keeper = c.ID
+	}
+	data, err = h.run.Ask(ctx, reports+h.keeper, data)
+	if err == nil && len(data) == 0 {
+		err = errLost
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	if err != nil { // another may have taken its place
+		h.keeper = ""
+	}
+	return a, err
+}
+
+var errNobody = errors.New("no process hands out the limits of the run")
+
+// told is an event with who tells it.
+type told struct {
+	Holder string `json:"holder"`
+	governor.Event
+}
+
+// tell tells the others what the Governor learns of endpoints.
+func (h *Holder) tell(ctx context.Context) {
+	for {
+		select {
+		case e := <-h.g.Learnt():
+			data, err := json.Marshal(told{h.id, e})
+			if err == nil {
+				err = h.run.Tell(breakers, data)
+			}
+			if err != nil {
+				h.log.Debug("what was learnt of a service is not told", "endpoint", e.Endpoint, "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *Holder) hear(data []byte) {
+	var t told
+	if err := json.Unmarshal(data, &t); err != nil {
+		h.log.Debug("what another learnt of a service cannot be read", "error", err)
+		return
+	}
+	if t.Holder != h.id {
+		h.g.Hear(t.Event)
+	}
+}
+
+// watch takes the claim over where nobody answers.
+func (h *Holder) watch(ctx context.Context) {
+	k := newKeeper(h.run, h.o.Limits, h.o)
+	for sleep(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
+		h.mu.Lock()
+		waits := time.Since(h.heard) < h.terms.claim/3 || time.Since(h.yielded) < h.terms.claim
+		h.mu.Unlock()
+		if waits {
+			continue
+		}
+		bounded, done := context.WithTimeout(ctx, h.terms.claim/3)
+		mine, err := k.claim.take(bounded)
+		done()
+		if err != nil {
+			h.log.Debug("the limits of the run are not taken over", "error", err)
+		}
+		if mine {
+			h.log.Info("nobody hands out the limits of the run: this process does")
+			err := h.stand(ctx, k)
+			h.log.Info("this process hands out the limits of the run no more", "reason", err)
+		}
+	}
+}
+
+// stand keeps the book until the caller wants to.
+func (h *Holder) stand(ctx context.Context, k *Keeper) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop, err := h.run.Hear(yields, func([]byte) { cancel(errYield) })
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return k.reign(ctx)
+}
