@@ -30,8 +30,8 @@ const (
 // sayEvery is how often the others hear that an endpoint goes on failing.
 const sayEvery = 200 * time.Millisecond
 
-// Learnt gets what the others have to Hear. It is nil where Options.Together is not set. An event
-// is lost where too many are left there.
+// Learnt gets what the others have to Hear. It is nil before Together. An event is
+// lost where too many are left there.
 func (c *Governor) Learnt() <-chan Event {
 	if c.together == nil {
 		return nil

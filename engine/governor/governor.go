@@ -31,9 +31,6 @@ type Options struct {
 	Profiles *profile.Store
 	Mode     Mode
 	Budget   pipeline.Budget
-	// Together says that the limits and the budget are held together with other Governors: nothing
-	// is admitted but what Grant lets through, and Learnt and Hear tell of endpoints.
-	Together bool
 	Log      *slog.Logger // gets services that are down, and back
 	// Waiting hears of calls that were answered; may be nil. The Governor's Waits are for it.
 	Waiting *waiting.Reporter
@@ -59,14 +56,10 @@ type Governor struct {
 // New makes the Governor of a run. Once ctx ends it admits no call, not even one that
 // waits for another to be cancelled.
 func New(ctx context.Context, o Options) *Governor {
-	c := &Governor{
+	return &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
 		flying: map[*waiter]bool{}, breakers: map[string]*breaker{}, stages: map[string]*stage{},
 	}
-	if o.Together {
-		c.together = newJoint()
-	}
-	return c
 }
 
 // How many calls of a stage are denied in a row until it is stopped: further calls would

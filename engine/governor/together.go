@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -44,14 +45,20 @@ type joint struct {
 	events chan Event
 }
 
-func newJoint() *joint {
-	return &joint{wants: make(chan struct{}, 1), events: make(chan Event, 1024)}
-}
-
 // over reports whether nothing is granted any more. The time of day is looked at, too: the other
 // clock stands still while a machine sleeps.
 func (t *joint) over(now time.Time) bool {
 	return !now.Before(t.until) || !now.Round(0).Before(t.until.Round(0))
+}
+
+// Together makes the Governor one of several that hold their limits and a budget together, before
+// its first call: from then on nothing is admitted but what Grant lets through, Demand says what the
+// calls need, and Learnt and Hear tell of endpoints. The budget is that of all.
+func (c *Governor) Together(b pipeline.Budget) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.together = &joint{wants: make(chan struct{}, 1), events: make(chan Event, 1024)}
+	c.budget.Budget = b
 }
 
 // want asks for another grant soon.
@@ -63,7 +70,7 @@ func (t *joint) want() {
 }
 
 // Wants has an element when calls have begun to wait for more than was granted, or a share that
-// was made smaller is met: Demand is worth telling now. It is nil where Options.Together is not set.
+// was made smaller is met: Demand is worth telling now. It is nil before Together.
 func (c *Governor) Wants() <-chan struct{} {
 	if c.together == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Holder reports what the calls of a Governor need, and grants it what it gets.
@@ -33,11 +34,12 @@ type Holder struct {
 	yielded time.Time // when the caller last asked to keep the book
 }
 
-// Hold has the Governor, which was made with Options.Together, keep to what the run is limited by,
-// together with all others, until Close or until ctx ends. Where nobody hands that out, it does,
-// until the caller wants to.
+// Hold has a Governor, before its first call, keep to what the run is limited by, together with all
+// others, until Close or until ctx ends. Where nobody hands that out, it does, until the caller
+// wants to.
 func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*Holder, error) {
 	h := &Holder{run: run, g: g, o: o, terms: o.lasting(), id: o.Name + "." + rand.Text(), log: o.Log, heard: time.Now()}
+	g.Together(pipeline.Budget(o.Limits.Budget))
 	for subject, hear := range map[string]func([]byte){breakers: h.hear, yields: func([]byte) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

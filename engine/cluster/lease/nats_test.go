@@ -78,7 +78,7 @@ type machine struct {
 
 func (p *place) join(name string) *machine {
 	p.t.Helper()
-	g := governor.New(p.t.Context(), governor.Options{Together: true, Log: p.log(), Budget: pipeline.Budget(p.limits.Budget)})
+	g := governor.New(p.t.Context(), governor.Options{Log: p.log()})
 	h, err := Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms})
 	if err != nil {
 		p.t.Fatal(err)
