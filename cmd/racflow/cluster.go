@@ -85,6 +85,9 @@ func (f *clusterFlags) resolve() error {
 			return errors.New("--on names a user or a password, which everybody on this machine could read: name a file with --on-credentials, or all of it in " + serversVariable)
 		}
 	}
+	if all := os.Getenv(serversVariable); f.servers != "" && withoutUsers(all) == f.servers {
+		f.servers = all // with the user and the password
+	}
 	for _, of := range []struct {
 		flag     *string
 		variable string
@@ -106,4 +109,19 @@ func (f *clusterFlags) resolve() error {
 		}
 	}
 	return nil
+}
+
+// withoutUsers is a list of servers without users and passwords.
+func withoutUsers(servers string) string {
+	all := strings.Split(servers, ",")
+	for i, server := range all {
+		scheme, rest, ok := strings.Cut(server, "://")
+		if !ok {
+			scheme, rest = "", server
+		} else {
+			scheme += "://"
+		}
+		all[i] = scheme + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	return strings.Join(all, ",")
 }

@@ -22,6 +22,7 @@ func TestClusterFlags(t *testing.T) {
 		"flags win":              {flags: clusterFlags{servers: "nats://a", credentials: file}, env: map[string]string{serversVariable: "nats://b", credentialsVariable: "nowhere"}, want: clusterFlags{servers: "nats://a", credentials: file}},
 		"environment":            {env: map[string]string{serversVariable: "nats://user:secret@b", caVariable: file}, want: clusterFlags{servers: "nats://user:secret@b", ca: file}},
 		"nowhere":                {refused: "name the servers"},
+		"the user of these":      {flags: clusterFlags{servers: "nats://a:1,b"}, env: map[string]string{serversVariable: "nats://user:se@cret@a:1,b"}, want: clusterFlags{servers: "nats://user:se@cret@a:1,b"}},
 		"a password for all":     {flags: clusterFlags{servers: "nats://a,nats://user:secret@b"}, refused: "everybody on this machine could read"},
 		"half a certificate":     {flags: clusterFlags{servers: "nats://a", cert: file}, refused: "belong together"},
 		"a file that is missing": {flags: clusterFlags{servers: "nats://a", credentials: file + "x"}, refused: "--on-credentials: "},

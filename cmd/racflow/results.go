@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,29 @@ type results struct {
 // and a file that is not to be replaced. resume is the run that is resumed; empty: a new one
 // begins.
 func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume string) (r *results, err error) {
-	file, err := output.Open(f.name, c.OutOrStdout(), p.Reads()...)
+	return f.openOf(c, a.Workspace, resultsOf{
+		reads: p.Reads(), resume: func() (string, error) {
+			if resume != engine.Newest {
+				return resume, nil
+			}
+			path, err := filepath.Abs(p.File().Path)
+			newest, _ := a.Runs().Newest(path, p.Definition().Name)
+			return cmp.Or(newest.ID, resume), err
+		}, reaches: p.Reaches, columns: p.Columns,
+	})
+}
+
+// resultsOf says whose results are written.
+type resultsOf struct {
+	reads   []string                                      // files that are not to be written over
+	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
+	reaches func(n int64) (bool, error)                   // there may be so many results
+	columns func(types bool) (in result.Input, err error) // of the input
+}
+
+// openOf is open for any run.
+func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultsOf) (r *results, err error) {
+	file, err := output.Open(f.name, c.OutOrStdout(), of.reads...)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +90,13 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume 
 		return nil, err
 	}
 	if file.Target() != "" && !f.overwrite {
-		if err := r.keep(a, p, resume, format, compression); err != nil {
+		if err := r.keep(w, of, format, compression); err != nil {
 			return nil, err
 		}
 	}
 	o := result.Options{Columns: f.columns, Compression: compression, Live: file.Target() == "", More: "--output FILE keeps them all"}
 	if f.columns != nil || format == result.TSV || format == result.CSV || format == result.Parquet {
-		if o.Input, err = p.Columns(format == result.Parquet); err != nil {
+		if o.Input, err = of.columns(format == result.Parquet); err != nil {
 			return nil, err
 		}
 	}
@@ -105,18 +128,14 @@ func (f *resultFlags) formatOf(file *output.File, terminal bool) (format, compre
 
 // keep refuses to replace a file with more results than there will be, and results that a run
 // left that ended early.
-func (r *results) keep(a *app, p *engine.Pipeline, resume, format, compression string) error {
+func (r *results) keep(w *engine.Workspace, of resultsOf, format, compression string) error {
 	name, part := r.file.Name(), r.file.Part()
+	resume, err := of.resume()
+	if err != nil {
+		return err
+	}
 	if r.file.Left() > 0 {
-		left, known := a.Runs().Writing(r.file.Target())
-		if resume == engine.Newest {
-			path, err := filepath.Abs(p.File().Path)
-			if err != nil {
-				return err
-			}
-			newest, _ := a.Runs().Newest(path, p.Definition().Name)
-			resume = newest.ID
-		}
+		left, known := w.Runs().Writing(r.file.Target())
 		switch {
 		case known && left.ID != resume:
 			return fmt.Errorf("%s holds results of %s, which ended early: --resume=%s completes it, --overwrite begins anew, and another name keeps both", part, left.ID, left.ID)
@@ -137,7 +156,7 @@ func (r *results) keep(a *app, p *engine.Pipeline, resume, format, compression s
 	if r.before == 0 || resume != "" { // a run that is resumed has as many as when it began
 		return nil
 	}
-	if enough, err := p.Reaches(r.before); err != nil || enough {
+	if enough, err := of.reaches(r.before); err != nil || enough {
 		return err
 	}
 	return r.fewer("this run would have fewer: choose another name, or")

@@ -24,6 +24,7 @@ import (
 func newRun() *cobra.Command {
 	var flags fileFlags
 	var to resultFlags
+	var on remoteRun
 	var noJournal bool
 	c := &cobra.Command{
 		Use:   "run FILE",
@@ -103,7 +104,17 @@ from the knowledge, such as hashing, does so anew: once that has grown or shrunk
 a fifth. Where a voter or election has learnt from the changed knowledge, or the
 file has changed, everything is answered anew; what models said comes from the response
 cache where they are asked the same. Items that failed before are answered anew, too.
-Items whose text a person has decided about (a source with reviewed = true) are answered by that.`,
+Items whose text a person has decided about (a source with reviewed = true) are answered by that.
+
+With --on SERVERS, the items are answered by other machines: by each racflow worker that is
+connected to these NATS servers and has what the file needs. This process reads the
+input, brings the knowledge up to date, keeps the journal, and writes results in
+order: report and output are those of a run without --on. What a worker lacks is said
+here, with the name of its machine. Workers may come and go; where the servers cannot be
+reached, or cannot store anything, the run waits. --resume goes on after any death of
+this process, with what workers have answered meanwhile; --on none goes on without them.
+--detach hands over the whole input and leaves: racflow runs attach comes back for the
+results, from any machine. No secret goes to the servers: workers have their own.`,
 		// A file and, for --resume ID or --again ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
 			isRun := func(a string) bool { return a == engine.Newest || runs.IsID(a) }
@@ -134,12 +145,23 @@ Items whose text a person has decided about (a source with reviewed = true) are 
 			if err := to.check(); err != nil { // before anything starts
 				return err
 			}
+			if err := on.check(&flags, &to); err != nil {
+				return err
+			}
 			flags.more.Journal, flags.more.Output = !noJournal, output.Target(to.name, c.OutOrStdout())
 			var err error
 			if flags.more.Command, err = commandOf(c); err != nil {
 				return err
 			}
+			if err := on.open(c, &flags, file); err != nil {
+				return err
+			}
+			defer on.close()
 			return flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+				on.shows(a.display)
+				if on.detach {
+					return on.leave(c, p)
+				}
 				results, err := to.open(c, a, p, flags.more.Resume)
 				if err != nil {
 					return err
@@ -162,6 +184,7 @@ Items whose text a person has decided about (a source with reviewed = true) are 
 	flags.registerTelemetry(c)
 	flags.registerSpend(c)
 	to.register(c)
+	on.register(c)
 	return c
 }
 

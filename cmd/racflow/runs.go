@@ -43,7 +43,7 @@ removes old ones says which.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsRm())
+	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRm())
 	return c
 }
 

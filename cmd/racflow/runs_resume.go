@@ -18,7 +18,7 @@ import (
 )
 
 // anew are flags of run that a resumed run is given in its own way, or not at all.
-var anew = []string{"resume", "again", "resume-anyway", "state", "no-journal", "overwrite", "metrics", "trace", "trace-texts"}
+var anew = []string{"resume", "again", "resume-anyway", "state", "no-journal", "overwrite", "metrics", "trace", "trace-texts", "detach"}
 
 // commandOf is the command that a person has given, as a run keeps it.
 func commandOf(c *cobra.Command) (*manifest.Command, error) {

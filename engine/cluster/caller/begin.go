@@ -65,6 +65,9 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 		Manifest: m, Labels: b.Labels, Bundle: packed, Limits: lease.LimitsOf(b.Pipeline.Definition(), c.o.Budget),
 		Keep: cmp.Or(c.o.Keep, journal.Keep(b.Pipeline.Definition().Journal.Keep)), Lists: c.o.Lists, Spend: c.o.Spend, Mode: c.o.Mode,
 	}
+	if !d.Spend.IsSet() {
+		d.Spend = m.Spend // of a resumed run that is not given another
+	}
 	if d.Started.IsZero() {
 		d.Started = time.Now().UTC().Truncate(time.Millisecond)
 	}
