@@ -1,0 +1,147 @@
+package ship
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/natstest"
+)
+
+func connect(t testing.TB, s *natstest.Servers) *bus.Conn {
+	t.Helper()
+	c, err := bus.Connect(context.Background(), bus.Options{Servers: s.URL(), Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// noise writes a file that nothing makes smaller.
+func noise(t testing.TB, dir, name string, size int64) engine.ShipFile {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	f, err := os.Create(path)
+	if err == nil {
+		_, err = io.CopyN(f, rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32.32s", name)))), size)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return engine.ShipFile{Name: "knowledge/k/" + name, Path: path, Fixed: true}
+}
+
+// Over real servers: what is sent arrives, the second time nothing is sent or loaded, and what no run names is swept
+// once it is old.
+func TestServers(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	caller, worker := connect(t, servers), connect(t, servers)
+	dir, state := t.TempDir(), t.TempDir()
+	files := []engine.ShipFile{noise(t, dir, "a.segment", 3<<20), noise(t, dir, "b.segment", 1<<20), noise(t, dir, "log", 100), noise(t, dir, "empty", 0)}
+	shipped, err := Put(t.Context(), caller, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Get(t.Context(), worker, shipped, state); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shipped {
+		digest, _, err := digestOf(filepath.Join(state, filepath.FromSlash(s.Name)))
+		if want, _, _ := digestOf(files[i].Path); err != nil || digest != want || !s.Moved {
+			t.Errorf("%s: %v, sent: %v", s.Name, err, s.Moved)
+		}
+	}
+	again, err := Put(t.Context(), caller, files)
+	for _, s := range again {
+		if s.Moved {
+			t.Errorf("%s was sent again", s.Name)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	named := map[string]bool{shipped[0].Digest: true}
+	now := time.Now()
+	if s, err := Sweep(t.Context(), caller, named, now); err != nil || s.Files != 0 {
+		t.Errorf("what is young: %+v, %v", s, err)
+	}
+	if s, err := Sweep(t.Context(), caller, named, now.Add(Young+time.Minute)); err != nil || s != (Swept{3, 1<<20 + 100}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	left, err := caller.Files(t.Context())
+	if err != nil || len(left) != 1 || left[0].Digest != shipped[0].Digest {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+	if err := Get(t.Context(), worker, shipped, state); err != nil { // it has them
+		t.Error(err)
+	}
+	if err := Get(t.Context(), worker, shipped, t.TempDir()); err == nil {
+		t.Error("what was removed was loaded")
+	}
+}
+
+// An upload that is killed in the middle sends only the rest when it is begun again.
+func TestKilled(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	dir := t.TempDir()
+	var files []engine.ShipFile
+	for i := range 12 {
+		files = append(files, noise(t, dir, fmt.Sprintf("%d.segment", i), 1<<20))
+	}
+	first := connect(t, servers)
+	ctx, kill := context.WithCancel(t.Context())
+	arrived := &counting{Objects: first, after: 4, do: kill}
+	if _, err := Put(ctx, arrived, files); err == nil {
+		t.Fatal("it was not killed")
+	}
+	first.Close()
+	second := connect(t, servers)
+	there, err := second.Files(t.Context())
+	if err != nil || len(there) < 4 || len(there) == len(files) {
+		t.Fatalf("%d files are there, %v", len(there), err)
+	}
+	shipped, err := Put(t.Context(), second, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, s := range shipped {
+		if s.Moved {
+			sent++
+		}
+	}
+	if sent != len(files)-len(there) {
+		t.Errorf("%d were there of %d, and %d were sent", len(there), len(files), sent)
+	}
+}
+
+// counting calls do when so many files have arrived.
+type counting struct {
+	Objects
+	after int32
+	do    func()
+	seen  atomic.Int32
+}
+
+func (c *counting) PutFile(ctx context.Context, digest string, r io.Reader) error {
+	err := c.Objects.PutFile(ctx, digest, r)
+	if err == nil {
+		if c.seen.Add(1) == c.after {
+			c.do()
+		}
+	}
+	return err
+}
