@@ -1,0 +1,477 @@
+package bundle_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bundle"
+	"github.com/racflow/racflow/engine/cluster/ship"
+	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/identity"
+	"github.com/racflow/racflow/sdk"
+)
+
+var builtin engine.Builtin
+
+func TestMain(m *testing.M) {
+	builtin = engine.Serve(append(enginetest.Stages(), teller()))
+	os.Exit(m.Run())
+}
+
+type telling struct {
+	Key      string   `config:"api_key,secret" doc:"Key."`
+	Template sdk.Path `config:"template" doc:"Template."`
+	Model    sdk.Path `config:"model" doc:"Folder of a model."`
+	Cert     sdk.Path `config:"cert" affects_output:"false" doc:"Key file."`
+	System   string   `config:"system" doc:"Text."`
+	Region   string   `config:"region" affects_output:"false" doc:"Where."`
+}
+
+// teller is a voter that is only opened.
+func teller() sdk.Stage {
+	return sdk.SampleStage("teller", "Tells nothing.", func(context.Context, sdk.Setup, telling) (sdk.Sampler, error) {
+		return nil, errors.New("nobody asks it")
+	})
+}
+
+const file = `
+variable "topic" {}
+variable "place" { default = "here" }
+variable "depth" { default = 1 }
+variable "notes" { type = path }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "memory" }
+}
+knowledge "pages" {
+  source { path = "pages" }
+  embed { use = "hashing" }
+  store { use = "memory" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "tell" {
+    use = "teller"
+    config {
+      api_key  = secret("TELLER_KEY", "none-at-all")
+      template = "templates/a.tmpl"
+      model    = "models/m"
+      system   = "${file("../shared/system.txt")} ${file(var.notes)} ${var.topic} ${var.place} ${var.depth}"
+      region   = env("TELLER_REGION", "nowhere")
+    }
+  }
+  elect "e" { use = "soft" }
+}
+pipeline "other" {
+  sample "tell" {
+    use = "teller"
+    config { template = "templates/b.tmpl" }
+  }
+  elect "e" { use = "soft" }
+}
+`
+
+// world is a caller's machine.
+type world struct {
+	t    *testing.T
+	root string
+	o    engine.Options
+	env  map[string]string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, root: t.TempDir(), env: map[string]string{"RACFLOW_VAR_place": "Bergen"}}
+	for name, content := range map[string]string{
+		"project/p.hcl": file, "project/rows.tsv": "text\tlabel\na\tb\n", "project/items.tsv": "text\na\n", "project/pages/a.md": "# A\n",
+		"project/templates/a.tmpl": "A template", "project/templates/b.tmpl": "B template", "shared/system.txt": "Be brief.", "desk/notes.txt": "A note.",
+		"desk/vars.hcl": "depth = 2 # deeper\n", "project/models/m/config.json": `{"model_type":"bert"}`, "project/models/m/model.safetensors": "weights",
+	} {
+		w.write(name, content)
+	}
+	w.o = engine.Options{
+		Builtin: builtin, State: filepath.Join(w.root, "state"), Dir: filepath.Join(w.root, "desk"), Pipeline: "p", VarFiles: []string{"vars.hcl"},
+		Vars: map[string]string{"topic": "cheese", "notes": "notes.txt"},
+	}
+	w.o.Getenv = func(name string) (string, bool) {
+		value, ok := w.env[name]
+		return value, ok
+	}
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.root, filepath.FromSlash(name)) }
+
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(w.path(name)), 0o755), os.WriteFile(w.path(name), []byte(content), 0o644)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) open() *engine.Pipeline {
+	w.t.Helper()
+	p, err := engine.Open(w.t.Context(), w.path("project/p.hcl"), w.o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(p.Close)
+	return p
+}
+
+// bundled is the bundle as it arrives at a worker.
+func (w *world) bundled() bundle.Bundle {
+	w.t.Helper()
+	b, err := bundle.Of(w.open())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var arrived bundle.Bundle
+	if err := json.Unmarshal(text, &arrived); err != nil {
+		w.t.Fatal(err)
+	}
+	return arrived
+}
+
+// gone makes the caller's machine another one.
+func (w *world) gone() {
+	w.t.Helper()
+	if err := os.Rename(w.root, w.root+".gone"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// objects are files at servers.
+type objects map[string][]byte
+
+func (o objects) HasFile(_ context.Context, digest string) (bool, error) {
+	_, ok := o[digest]
+	return ok, nil
+}
+
+func (o objects) PutFile(_ context.Context, digest string, r io.Reader) (err error) {
+	o[digest], err = io.ReadAll(r)
+	return err
+}
+
+func (o objects) GetFile(_ context.Context, digest string, w io.Writer) error {
+	if o[digest] == nil {
+		return errors.New("there is no such object")
+	}
+	_, err := w.Write(o[digest])
+	return err
+}
+
+// worker is a machine with a model, that is called otherwise there, and without variables.
+func worker(t *testing.T) (bundle.Place, map[string]string) {
+	t.Helper()
+	models := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(models, "theirs"), 0o755), os.WriteFile(filepath.Join(models, "theirs", "model.safetensors"), []byte("weights"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(sdk.ModelsVariable, t.TempDir())
+	env := map[string]string{}
+	return bundle.Place{State: filepath.Join(t.TempDir(), "state"), Models: []string{models}, Getenv: func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	}}, env
+}
+
+// configOf is what a stage opens with, with the contents of files in the place of their paths.
+func configOf(t *testing.T, p *engine.Pipeline) map[string]string {
+	t.Helper()
+	var config map[string]string
+	for _, s := range p.Definition().Stages {
+		if s.Name == "tell" {
+			if err := json.Unmarshal(s.Config.Open, &config); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, value := range config {
+		if name == "model" {
+			value = filepath.Join(value, "model.safetensors")
+		}
+		if content, err := os.ReadFile(value); err == nil {
+			config[name] = string(content)
+		}
+	}
+	return config
+}
+
+// A worker that has nothing of the caller's disk opens the same pipeline: all that results depend on is the same, and
+// stages open with files that have the same content. What the worker's environment has counts only where the
+// caller had it, or kept it secret.
+func TestSamePipeline(t *testing.T) {
+	w := newWorld(t)
+	before := w.open()
+	parts, config := identity.Parts(before.Definition()), configOf(t, before)
+	b := w.bundled()
+	w.gone()
+	at, env := worker(t)
+	env["RACFLOW_VAR_place"], env["RACFLOW_VAR_depth"], env["TELLER_REGION"], env["TELLER_KEY"] = "Oslo", "7", "north", "their own key"
+	path, o, err := b.Unpack(t.Context(), objects{}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Builtin, o.Part = builtin, &engine.Part{}
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if diff := cmp.Diff(parts, identity.Parts(p.Definition())); diff != "" {
+		t.Errorf("what results depend on (-caller +worker):\n%s", diff)
+	}
+	config["api_key"] = "their own key"
+	if diff := cmp.Diff(config, configOf(t, p)); diff != "" {
+		t.Errorf("the config (-caller +worker):\n%s", diff)
+	}
+	if got := p.File().Knowledge[1].Documents(); got == nil || got.Path != w.path("project/pages") {
+		t.Errorf("the folder of pages: %+v", got)
+	}
+	for k, before := range before.File().Knowledge {
+		if identity.Block(before) != identity.Block(p.File().Knowledge[k]) {
+			t.Errorf("knowledge %q differs", before.Name)
+		}
+	}
+	err = filepath.WalkDir(at.State, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 && path != at.State {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Large files are objects, which are sent and loaded once.
+func TestLarge(t *testing.T) {
+	w := newWorld(t)
+	large := strings.Repeat("A large template. ", 10_000)
+	w.write("project/templates/a.tmpl", large)
+	b, err := bundle.Of(w.open())
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := objects{}
+	if err := b.Put(t.Context(), servers); err != nil {
+		t.Fatal(err)
+	}
+	if len(servers) != 1 || !slices.Equal(b.Digests(), slices.Collect(func(yield func(string) bool) {
+		for digest := range servers {
+			yield(digest)
+		}
+	})) {
+		t.Errorf("%d objects, %v", len(servers), b.Digests())
+	}
+	if text, _ := json.Marshal(b); len(text) > 20_000 {
+		t.Errorf("the definition has %d bytes", len(text))
+	}
+	at, env := worker(t)
+	env["RACFLOW_VAR_place"] = "Bergen"
+	for range 2 {
+		path, o, err := b.Unpack(t.Context(), servers, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Builtin, o.Part = builtin, &engine.Part{}
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if configOf(t, p)["template"] != large {
+			t.Error("another template")
+		}
+		p.Close()
+		clear(servers) // the second time nothing is loaded
+	}
+	w.write("project/templates/a.tmpl", large+"more")
+	if err := b.Put(t.Context(), objects{}); err == nil || !strings.Contains(err.Error(), "has changed since") {
+		t.Errorf("a file that was changed: %v", err)
+	}
+}
+
+// No secret leaves the caller's machine, wherever it stands; what a worker then needs, it is told.
+func TestSecrets(t *testing.T) {
+	const key = "sk-8db2f01c"
+	configure := func(argument string) func(*world) {
+		return func(w *world) {
+			w.write("project/p.hcl", strings.Replace(file, `secret("TELLER_KEY", "none-at-all")`, argument, 1))
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*world)
+		lacks   string // of a worker
+		refused string
+	}{
+		"in the environment":  {func(w *world) { w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
+		"env() in its place":  {func(w *world) { configure(`env("TELLER_KEY")`)(w); w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
+		"no secret, of env()": {func(w *world) { w.env["TELLER_REGION"] = key }, "the environment has no TELLER_REGION", ""},
+		"in the file":         {configure(`"` + key + `"`), "", "a secret is written in"},
+		"short, in the file":  {configure(`"` + key[:4] + `"`), "", "a secret is written in"},
+		"a variable":          {func(w *world) { configure("var.topic")(w); w.o.Vars["topic"] = key }, "the environment has no RACFLOW_VAR_topic", ""},
+		"a file's variable": {func(w *world) {
+			configure("var.topic")(w)
+			delete(w.o.Vars, "topic")
+			w.write("desk/vars.hcl", "depth = 2\ntopic = \""+key+"\"\n")
+		}, "the environment has no RACFLOW_VAR_topic", ""},
+		"a variable, secretly": {func(w *world) {
+			delete(w.o.Vars, "topic")
+			w.env["TOPIC"] = key
+			w.write("desk/vars.hcl", "depth = 2\ntopic = secret(\"TOPIC\")\n")
+		}, "the environment has no TOPIC", ""},
+		"a file": {func(w *world) { configure(`chomp(file("key.txt"))`)(w); w.write("project/key.txt", key+"\n") }, "key.txt is not here and does not travel, because it holds a secret", ""},
+		"a private key": {func(w *world) {
+			w.write("project/p.hcl", strings.Replace(file, "region ", "cert = \"key.pem\"\n region ", 1))
+			w.write("project/key.pem", "-----BEGIN EC PRIVATE KEY-----\n"+key)
+		}, "key.pem is not here and does not travel, because it is a private key", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.change(w)
+			b, err := bundle.Of(w.open())
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || strings.Contains(err.Error(), key) {
+					t.Errorf("%v; want %q", err, c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers := objects{}
+			if err := b.Put(t.Context(), servers); err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := [][]byte{text}
+			for _, f := range b.Files {
+				all = append(all, f.Content)
+			}
+			for _, o := range servers {
+				all = append(all, o)
+			}
+			for _, sent := range all {
+				if bytes.Contains(sent, []byte(key)) {
+					t.Errorf("the secret travels: %s", sent)
+				}
+			}
+			w.gone()
+			at, env := worker(t)
+			var lacks *bundle.LacksError
+			if _, _, err = b.Unpack(t.Context(), servers, at); !errors.As(err, &lacks) || len(lacks.Lacks) != 1 || !strings.Contains(lacks.Lacks[0], c.lacks) {
+				t.Fatalf("%v; want %q alone", err, c.lacks)
+			}
+			if variable, ok := strings.CutPrefix(c.lacks, "the environment has no "); ok {
+				env[variable] = "their own"
+				path, o, err := b.Unpack(t.Context(), servers, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Builtin, o.Part = builtin, &engine.Part{}
+				p, err := engine.Open(t.Context(), path, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				if got := fmt.Sprint(configOf(t, p)); !strings.Contains(got, "their own") {
+					t.Errorf("the worker's own is not used: %s", got)
+				}
+			}
+		})
+	}
+}
+
+// What is not here is told, each with what to do.
+func TestLacks(t *testing.T) {
+	w := newWorld(t)
+	w.env["TELLER_REGION"] = "west"
+	b := w.bundled()
+	b.Plugins = []bundle.Plugin{{Name: "mine", Version: "1.2", Hash: "sha256:" + strings.Repeat("a", 64)}, {Name: "new", Hash: "x", Development: true}}
+	b.Models = append(b.Models, bundle.Model{Name: "minilm", Digest: "d", Size: 1})
+	w.gone()
+	at, _ := worker(t)
+	at.Models = nil
+	_, _, err := b.Unpack(t.Context(), objects{}, at)
+	var lacks *bundle.LacksError
+	if !errors.As(err, &lacks) {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		"the environment has no TELLER_REGION, which the file reads: set it",
+		"model m, which the file has as " + w.path("project/models/m") + ", is not here, or has other weights: racflow model pull",
+		"model minilm is not here: racflow model pull minilm",
+		`the plugin "mine", version 1.2, has no program for`,
+		`the plugin "new" is being developed`,
+	} {
+		if len(lacks.Lacks) <= i || !strings.Contains(lacks.Lacks[i], want) {
+			t.Errorf("%q is missing: %q", want, lacks.Lacks)
+		}
+	}
+}
+
+// A bundle writes nothing outside of its folder, and nothing that is not what it says.
+func TestHostile(t *testing.T) {
+	w := newWorld(t)
+	good := w.bundled()
+	for name, change := range map[string]func(*bundle.Bundle){
+		"up":            func(b *bundle.Bundle) { b.Files[0].Path = "/a/../../../up" },
+		"relative":      func(b *bundle.Bundle) { b.Files[0].Path = "relative" },
+		"up, relative":  func(b *bundle.Bundle) { b.Files[0].Path = "../up" },
+		"empty":         func(b *bundle.Bundle) { b.Files[0].Path = "" },
+		"root":          func(b *bundle.Bundle) { b.Files[0].Path = "/" },
+		"source":        func(b *bundle.Bundle) { b.Sources[0].Path = "/../../up" },
+		"another":       func(b *bundle.Bundle) { b.Files[0].Content = []byte("another content") },
+		"digest":        func(b *bundle.Bundle) { b.Files[0].Content, b.Files[0].Digest = nil, "../../up" },
+		"object":        func(b *bundle.Bundle) { b.Files[0].Content = nil },
+		"no such thing": func(b *bundle.Bundle) { b.Files[0].Content, b.Files[0].Digest = nil, strings.Repeat("a", 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := good
+			b.Files, b.Sources = slices.Clone(good.Files), slices.Clone(good.Sources)
+			change(&b)
+			at, env := worker(t)
+			env["RACFLOW_VAR_place"] = "Bergen"
+			outer := filepath.Dir(at.State)
+			_, _, err := b.Unpack(t.Context(), objects{strings.Repeat("a", 64): []byte("something else")}, at)
+			var lacks *bundle.LacksError
+			if err == nil || errors.As(err, &lacks) {
+				t.Errorf("it was taken: %v", err)
+			}
+			if left, err := os.ReadDir(outer); err != nil || len(left) != 1 {
+				t.Errorf("left outside: %v, %v", left, err)
+			}
+			kept, _ := os.ReadDir(filepath.Join(at.State, ship.KeptFolder))
+			if len(kept) > 0 {
+				t.Errorf("kept: %v", kept)
+			}
+		})
+	}
+}
