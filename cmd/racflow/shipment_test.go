@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/bundle"
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/engine/cluster/ship"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/plugins/store/local"
+)
+
+const shippedFile = `
+variable "where" { default = "" }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store {
+    use = "local"
+    STORE
+  }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" {
+    from = knowledge.k
+    mode = "hybrid"
+  }
+  sample "knn" { use = "neighbours" }
+  sample "linear" { use = "linear" }
+  elect "e" { use = "majority" }
+}
+`
+
+// elsewhere has a pipeline in another state folder answer, which has nothing of the first one's disk but what is
+// shipped.
+type elsewhere struct {
+	t       *testing.T
+	conn    *bus.Conn
+	state   string
+	sent    []string // names of what was uploaded
+	part    *engine.Pipeline
+	hide    string // folder of the file's sources
+	entries int
+}
+
+func (e *elsewhere) Begin(ctx context.Context, b engine.Beginning) error {
+	files, err := b.Pipeline.Shipment()
+	if err != nil {
+		return err
+	}
+	shipped, err := ship.Put(ctx, e.conn, files)
+	if err != nil {
+		return err
+	}
+	for _, s := range shipped {
+		if s.Moved {
+			e.sent = append(e.sent, s.Name)
+		}
+	}
+	packed, err := bundle.Of(b.Pipeline)
+	if err != nil {
+		return err
+	}
+	path, o, err := packed.Unpack(ctx, e.conn, bundle.Place{State: e.state})
+	if err == nil {
+		err = ship.Get(ctx, e.conn, shipped, e.state)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(e.hide, e.hide+".gone"); err != nil {
+		return err
+	}
+	defer os.Rename(e.hide+".gone", e.hide) //nolint:errcheck // the test fails then
+	o.Builtin, o.Part = builtin, &engine.Part{Manifest: b.Manifest}
+	if e.part, err = engine.Open(ctx, path, o); err != nil {
+		return err
+	}
+	return e.part.Join(ctx)
+}
+
+func (e *elsewhere) Window(int) int { return 2 }
+
+func (e *elsewhere) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
+	return e.part.Take(ctx, o)
+}
+
+func (e *elsewhere) End(context.Context, error) error {
+	if e.part != nil {
+		e.part.Close()
+	}
+	return nil
+}
+
+// resultsOf runs a file and returns its results as JSON lines, without how long they took.
+func resultsOf(t *testing.T, path string, o engine.Options) string {
+	t.Helper()
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var all strings.Builder
+	_, err = p.Work(t.Context(), func(batch []outcome.Result) error {
+		for _, one := range batch {
+			line, err := json.Marshal(result.Of(one, p.Definition().Cost))
+			if err != nil {
+				return err
+			}
+			all.Write(append(line, '\n'))
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// TestShipment: a local knowledge is taken to another state folder, by its segments and its log up to the last commit; what
+// answers there is the same, also what stages have learnt. What both have is not sent again, once the knowledge
+// changes.
+func TestShipment(t *testing.T) {
+	rows := 17_000 // more than a log keeps
+	if testing.Short() {
+		rows = 300
+	}
+	for name, store := range map[string]string{"in the state folder": "", "in a folder of its own": `config { path = "collections" }`} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "project")
+			table := func(from, to int) {
+				var text strings.Builder
+				text.WriteString("id\ttext\tlabel\n")
+				for i := from; i < to; i++ {
+					fmt.Fprintf(&text, "%d\tsomebody asks for thing %d of kind %d\tkind %d\n", i, i, i%7, i%7)
+				}
+				writeFile(t, filepath.Join(dir, "rows.tsv"), text.String())
+			}
+			writeFile(t, filepath.Join(dir, "p.hcl"), strings.Replace(shippedFile, "STORE", store, 1))
+			writeFile(t, filepath.Join(dir, "items.tsv"), "text\nthing 4 of kind 4\nsomebody asks for kind 2\nthing 250\nkind 0\n")
+			path, state := filepath.Join(dir, "p.hcl"), filepath.Join(t.TempDir(), "worker")
+			servers := natstest.Start(t, 1)
+			conn, err := bus.Connect(t.Context(), bus.Options{Servers: servers.URL(), Name: "test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			home := filepath.Join(t.TempDir(), "state")
+			work := func() (sent []string) {
+				t.Helper()
+				o := engine.Options{Builtin: builtin, State: home}
+				want := resultsOf(t, path, o)
+				remote := &elsewhere{t: t, conn: conn, state: state, hide: dir}
+				o.Remote = remote
+				if diff := cmp.Diff(want, resultsOf(t, path, o)); diff != "" {
+					t.Errorf("(-here +elsewhere):\n%s", diff)
+				}
+				return remote.sent
+			}
+			table(0, rows)
+			if sent := work(); len(sent) < 3 {
+				t.Errorf("sent: %v", sent)
+			}
+			if sent := work(); len(sent) > 0 {
+				t.Errorf("sent again: %v", sent)
+			}
+			table(5, rows+20)
+			sent := strings.Join(work(), " ")
+			if strings.Contains(sent, ".segment") || !strings.Contains(sent, "/log") {
+				t.Errorf("sent after a change: %v", sent)
+			}
+			sound(t, state, rows)
+			if left, err := os.ReadDir(filepath.Join(home, "shipments")); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// sound checks the collections in a worker's state folder.
+func sound(t *testing.T, state string, rows int) {
+	t.Helper()
+	found, err := local.Find(state)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	for _, at := range found {
+		if err := local.Check(t.Context(), at); err != nil {
+			t.Error(err)
+		}
+		s, err := local.Stats(at)
+		if want := map[bool]int{true: 7, false: rows + 15}[strings.HasSuffix(at.Name, "-labels")]; err != nil || s.Entries != want {
+			t.Errorf("%s has %d entries, not %d: %v", at.Name, s.Entries, want, err)
+		}
+		if strings.HasSuffix(at.Name, "-labels") || rows < 16_384 {
+			continue
+		}
+		if s.Segments == 0 || s.Removed == 0 {
+			t.Errorf("%s is a test of less than it should be: %+v", at.Name, s)
+		}
+	}
+}
+
+// A generation that another process changes between the start of a run and its shipment is not taken for the run's.
+func TestShipmentChanged(t *testing.T) {
+	dir := t.TempDir()
+	path, o := filepath.Join(dir, "p.hcl"), engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+	writeFile(t, path, strings.Replace(shippedFile, "STORE", "", 1))
+	writeFile(t, filepath.Join(dir, "items.tsv"), "text\na\n")
+	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n2\ttwo\tb\n")
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	before, err := p.Shipment()
+	if err != nil || len(before) < 2 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	contents := func() (all []string) {
+		for _, f := range before {
+			text, err := os.ReadFile(f.Path)
+			all = append(all, string(text)+fmt.Sprint(err))
+		}
+		return all
+	}
+	was := contents()
+	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n3\tthree\tb\n")
+	resultsOf(t, path, o)
+	if diff := cmp.Diff(was, contents()); diff != "" {
+		t.Errorf("what was taken has changed:\n%s", diff)
+	}
+	if _, err := p.Shipment(); err == nil || !strings.Contains(err.Error(), "another process has changed generation") {
+		t.Errorf("%v", err)
+	}
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
