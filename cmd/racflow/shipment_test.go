@@ -135,12 +135,18 @@ func resultsOf(t *testing.T, path string, o engine.Options) string {
 // answers there is the same, also what stages have learnt. What both have is not sent again, once the knowledge
 // changes.
 func TestShipment(t *testing.T) {
-	rows := 17_000 // more than a log keeps
-	if testing.Short() {
-		rows = 300
-	}
-	for name, store := range map[string]string{"in the state folder": "", "in a folder of its own": `config { path = "collections" }`} {
+	for name, c := range map[string]struct {
+		store string
+		rows  int
+	}{"in the state folder": {"", 300}, "in a folder of its own": {`config { path = "collections" }`, 300}, "with segments": {"", 17_000}} { // more than a log keeps
 		t.Run(name, func(t *testing.T) {
+			rows, file := c.rows, strings.Replace(shippedFile, "STORE", c.store, 1)
+			if rows > 1000 {
+				if testing.Short() {
+					t.Skip("it takes a while")
+				}
+				file = strings.Replace(file, `sample "linear" { use = "linear" }`, "", 1) // learning takes longer
+			}
 			dir := filepath.Join(t.TempDir(), "project")
 			table := func(from, to int) {
 				var text strings.Builder
@@ -150,7 +156,7 @@ func TestShipment(t *testing.T) {
 				}
 				writeFile(t, filepath.Join(dir, "rows.tsv"), text.String())
 			}
-			writeFile(t, filepath.Join(dir, "p.hcl"), strings.Replace(shippedFile, "STORE", store, 1))
+			writeFile(t, filepath.Join(dir, "p.hcl"), file)
 			writeFile(t, filepath.Join(dir, "items.tsv"), "text\nthing 4 of kind 4\nsomebody asks for kind 2\nthing 250\nkind 0\n")
 			path, state := filepath.Join(dir, "p.hcl"), filepath.Join(t.TempDir(), "worker")
 			servers := natstest.Start(t, 1)
