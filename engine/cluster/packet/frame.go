@@ -64,8 +64,8 @@ func openTo(k kind, data []byte, content any, most int) error {
 	switch {
 	case len(data) < 2:
 		return errors.New("a packet is cut off")
-	case data[0] != Version:
-		return fmt.Errorf("a packet is of version %d, and this racflow reads version %d: let the same racflow run on all machines", data[0], Version)
+	case data[0] == 0 || data[0] > Version:
+		return fmt.Errorf("a packet is of version %d, and this racflow reads versions up to %d: let the same racflow run on all machines", data[0], Version)
 	case kind(data[1]) != k:
 		return fmt.Errorf("a packet has %s where %s is expected", kind(data[1]), k)
 	}

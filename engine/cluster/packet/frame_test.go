@@ -54,7 +54,8 @@ func TestFrames(t *testing.T) {
 	}{
 		"nothing":             {nil, "a packet is cut off"},
 		"one byte":            {[]byte{Version}, "a packet is cut off"},
-		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 2, and this racflow reads version 1: let the same racflow run on all machines"},
+		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 2, and this racflow reads versions up to 1: let the same racflow run on all machines"},
+		"version 0":           {append([]byte{0}, good[1:]...), "a packet is of version 0"},
 		"another kind":        {append([]byte{Version, byte(answers)}, good[2:]...), "a packet has answers where an order is expected"},
 		"no kind":             {append([]byte{Version, 'x'}, good[2:]...), "a packet has something else ('x') where an order is expected"},
 		"no frame":            {head, "a packet is damaged: EOF"},
