@@ -51,7 +51,7 @@ type Result struct {
 	// Missing are the voters that had to stop, so that the answer is that of the others
 	// alone: a resumed run asks the item again. nil: none.
 	Missing []*Failure
-	Latency time.Duration // from being read to being answered
+	Latency time.Duration // from being read to being answered; of an item that another machine has answered, there
 	Rules   []Rule        // that decided something, in file order
 	Retries []Retry       // of stages that were called again about the item
 	// Where a run may spend only so much (package spend), one of these is set for an item that

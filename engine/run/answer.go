@@ -80,7 +80,9 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		case rec.Earlier != nil:
 			a.earlier++
 		default:
-			result.Latency = time.Since(start)
+			if rec.Answer == nil { // else it is what the item took there, without waiting for a machine
+				result.Latency = time.Since(start)
+			}
 			fresh = append(fresh, result)
 		}
 		a.results = append(a.results, result)

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // batch makes rows and what became of them. Most results say of their rows what the rows say,
@@ -86,7 +87,7 @@ func hashed(a run.Answers) run.Answers {
 
 // TestAnswers sends random answers there and back.
 func TestAnswers(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		f := &filler{Rand: rand.New(rand.NewPCG(seed, 1)), full: seed%3 == 0}
 		rows, a := f.batch(1 + f.IntN(12))
 		gotRows, got := sent(t, rows, a)
@@ -229,5 +230,53 @@ func single(f *filler, typ reflect.Type, path string, each func(string, reflect.
 			f.of(v)
 		}
 		whole(v)
+	}
+}
+
+// TestTrim drops what nobody reads.
+func TestTrim(t *testing.T) {
+	passage := sdk.Candidate{ID: "a", Text: "prose", Label: "x", Context: "of", Meta: sdk.Meta{"path": "p"}, Score: 1, Dense: 2, Lexical: 3}
+	bare := sdk.Candidate{ID: "a", Score: 1, Dense: 2, Lexical: 3}
+	many := []sdk.Candidate{passage, passage}
+	r := outcome.Result{
+		Answer: "x", Votes: []outcome.Vote{{Answer: "x"}}, Candidates: many, Lists: []outcome.List{{Stage: "retrieve.a", Candidates: many, Whole: true}, {Stage: "rerank.b", Candidates: many}},
+		Citations: []outcome.Citation{{Number: 1, Passage: passage}}, Prompts: []outcome.Prompted{{Stage: "p"}}, Requests: []outcome.Request{{Voter: "v"}},
+		Rules: []outcome.Rule{{Rule: "when"}}, Retries: []outcome.Retry{{Times: 1}}, Failure: nil,
+	}
+	flagged, found := r, r
+	flagged.Flagged, found.RetrievalOnly = true, true
+	given := run.Answers{Results: []outcome.Result{r, flagged, found}, Distributions: []string{"v"}}
+	before := told(given)
+	cited := []outcome.Citation{{Number: 1, Passage: sdk.Candidate{ID: "a", Label: "x", Meta: sdk.Meta{"path": "p"}, Score: 1, Dense: 2, Lexical: 3}}}
+	seen := r
+	seen.Candidates, seen.Citations, seen.Lists = nil, cited, []outcome.List{{Stage: "retrieve.a", Candidates: []sdk.Candidate{bare}, Whole: true}, {Stage: "rerank.b", Candidates: []sdk.Candidate{bare, bare}}}
+	unseen := outcome.Result{Answer: "x", Votes: r.Votes, Citations: cited}
+	of := func(from, to outcome.Result) outcome.Result {
+		to.Flagged, to.RetrievalOnly, to.Candidates = from.Flagged, from.RetrievalOnly, nil
+		if to.RetrievalOnly {
+			to.Candidates = from.Candidates
+			if to.Lists != nil {
+				to.Lists = []outcome.List{to.Lists[0], {Stage: "rerank.b", Candidates: many}} // they have their texts anyway
+			}
+		}
+		return to
+	}
+	for _, test := range []struct {
+		keep journal.Keep
+		want []outcome.Result
+	}{
+		{journal.KeepAll, []outcome.Result{of(r, seen), of(flagged, seen), of(found, seen)}},
+		{journal.KeepNotable, []outcome.Result{of(r, unseen), of(flagged, seen), of(found, unseen)}},
+	} {
+		got := packet.Trim(given, test.keep, false)
+		if d := differ(run.Answers{Results: test.want, Distributions: given.Distributions}, got); d != "" {
+			t.Errorf("%s: %s", test.keep, d)
+		}
+		if d := differ(given, packet.Trim(given, test.keep, true)); d != "" {
+			t.Errorf("%s, with lists: %s", test.keep, d)
+		}
+	}
+	if told(given) != before {
+		t.Error("the given answers were changed")
 	}
 }

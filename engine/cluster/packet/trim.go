@@ -27,6 +27,10 @@ func trim(r *outcome.Result, all bool) {
 	if !r.RetrievalOnly {
 		r.Candidates = nil
 	}
+	r.Citations = each(r.Citations, func(c outcome.Citation) outcome.Citation { // metadata say where a passage is from
+		c.Passage.Text, c.Passage.Context = "", ""
+		return c
+	})
 	if !all && !journal.Notable(r) {
 		r.Lists, r.Prompts, r.Requests, r.Rules, r.Retries = nil, nil, nil, nil, nil
 		return
