@@ -42,7 +42,7 @@ func (s *Server) take(a bus.Answer) error {
 	got, err := decode(a.Value)
 	b, notHex := hex.DecodeString(a.Key)
 	if err != nil || notHex != nil || len(b) != len(sdk.Key{}) {
-		return nil // nobody could use it
+		return nil //nolint:nilerr // nobody could use it
 	}
 	key := sdk.Key(b)
 	if value, ok := s.local.Get(key); ok && bytes.Equal(value, got.value) {
